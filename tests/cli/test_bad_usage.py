@@ -177,6 +177,8 @@ def test_a_report_that_lacks_the_uncertainty(
         ("-o r.json --csv r.json", ["two outputs go to r.json"]),
         ("-o - --csv -", ["two outputs go to stdout"]),
         ("-o - --states", ["--states saves the tallies next to a report; give -o FILE"]),
+        ("-o ..json", ["..json: its name has only dots before the ending", "report.json"]),
+        ("-o ...json", ["...json: its name has only dots before the ending"]),
         ("-o=", ["is given as ''; give the name of a file"]),
         ("-o labels.npy", ["labels.npy is an input; give the output another name"]),
     ],

@@ -192,6 +192,24 @@ def test_a_video_file_with_predictions_in_order(tmp_path: Path, predictions: str
     # What has ended does not go on, followed or not.
     assert scores(run_well("observe", path, ids, "--follow").stdout) == [None, *tcs]
     refused(run_uqeval("observe", path), "give the predictions after the video")
+    # Matched by order, a prediction too many makes all pairs doubtful.
+    if predictions == "folder":
+        Image.fromarray(IDS[0]).save(ids / "whatever9.png")
+    else:
+        store(tmp_path / "ids.zarr", predictions=np.concatenate([IDS, IDS[:1]]))
+    outcome = run_uqeval("observe", path, ids)
+    assert outcome.status == 2 and scores(outcome.stdout) == [None, *tcs]
+    assert f"{FRAMES + 1} predictions for the {FRAMES} frames of" in outcome.stderr
+    assert len(scores(run_well("observe", path, ids, "--limit", FRAMES).stdout)) == FRAMES
+
+
+def test_sizes_that_differ(tmp_path: Path) -> None:
+    path = folder(tmp_path / "v")
+    file = path / "predictions" / f"{NAMES[1]}.png"
+    Image.fromarray(np.zeros((5, 5), np.uint8)).save(file)
+    outcome = run_uqeval("observe", path)
+    assert outcome.status == 2 and "Give frames of the size of the predictions." in outcome.stderr
+    assert "--resize" not in outcome.stderr
 
 
 def test_alarms(there: Path, expected: list[float], tmp_path: Path) -> None:

@@ -121,6 +121,9 @@ def test_other_reports(stores: Path, tmp_path: Path) -> None:
     items = json.loads(path.read_text())["items"]
     worst = sorted(items, key=lambda item: item["pavpu"]["pavpu"])
     assert chosen(path, "--by", "pavpu.pavpu") == [item["name"] for item in worst]
+    worst = sorted(items, key=lambda item: -item["pavpu"]["n_ic"])
+    assert chosen(path, "--by", "pavpu.n_ic") == [item["name"] for item in worst]
+    refused(run_uqeval("select", path, "--by", "pavpu.n_au"), "pavpu.n_au: neither", "pavpu.n_ic")
     assert "sequence" not in run_well("select", path, "--by", "pavpu.pavpu").stdout
     assert chosen(path) == chosen(path, "--by", chosen_field(path))
 
@@ -137,6 +140,9 @@ def chosen_field(path: Path) -> str:
     (("--by", "temporal.cut"), ("temporal.tc",)),
     (("--by", "name"), ("temporal.tc",)),
     (("--by", "pavpu.pavpu"), ("temporal.tc",)),
+    (("--by", "temporal.mse_identity"), ("temporal.mse_identity: neither", "temporal.tc")),
+    (("--by", "temporal.out_of_frame"), ("temporal.out_of_frame: neither", "temporal.changed")),
+    (("--by", "temporal.flow_p99"), ("temporal.flow_p99: neither", "temporal.mse_warp")),
     (("-n", "0"), ("--count 0",)),
     (("--min-gap", "-1"), ("--min-gap -1",)),
     (("--per-sequence", "0"), ("--per-sequence 0",)),

@@ -416,10 +416,26 @@ def test_results_of_one_model_are_named(folder: Path, tmp_path: Path) -> None:
 
 def test_a_threshold_taken_over_is_the_same_rule(folder: Path, tmp_path: Path) -> None:
     said = Report.load(save(tmp_path / "b.json", *GOOD)).settings
-    taken = {"pavpu": said["pavpu"] | {"threshold": 0.3, "threshold_from": "x.json"}}
-    change(tmp_path / "b.json", settings=said | taken)
+    number = Report.load(folder / "bad.json").results["pavpu"]["uncertainty_threshold"]
+    taken = {"pavpu": said["pavpu"] | {"threshold": repr(number), "threshold_from": "x.json"}}
+    results = Report.load(tmp_path / "b.json").results
+    results["pavpu"]["uncertainty_threshold"] = number
+    change(tmp_path / "b.json", settings=said | taken, results=results)
     paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
     assert row(compare(load_models(paths), Choice(level=None)), "pavpu.pavpu")
+    results["pavpu"]["uncertainty_threshold"] = number / 2
+    change(tmp_path / "b.json", results=results)
+    (warning,) = compare(load_models(paths), Choice(level=None)).warnings
+    assert warning.startswith("pavpu: left out: threshold is")
+
+
+def test_other_input_options_are_warned_about(folder: Path, tmp_path: Path) -> None:
+    inputs = Report.load(save(tmp_path / "b.json", *GOOD)).inputs
+    options = {"options": inputs["options"] | {"missing_chunks": "fill"}}
+    change(tmp_path / "b.json", inputs=inputs | options)
+    paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
+    (warning,) = compare(load_models(paths), Choice(CHEAP, level=None)).warnings
+    assert warning.startswith("--missing-chunks is 'error' in") and "and 'fill' in" in warning
 
 
 def test_what_a_model_is_called_is_no_setting(folder: Path, tmp_path: Path) -> None:

@@ -225,6 +225,8 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("gate: {rules: [{a.b: {min: 1}}]}", ":1: 'rules' is not an address of a value"),
         ("gate: {rules: {a.b: {min: 1}}}", ":1: 'rules' is not an address of a value"),
         ("gate: {a.b: {min: 1}, a/a.b: {min: 1}, 'a.\"b\"': {min: 2}}", "has a rule on line 1"),
+        ("stores: {.: {predictions: x}}", ": '.'; expected a name without / and \\, not only of"),
+        ("stores: {'. .': {predictions: x}}", ": '. .'; expected a name without"),
         ("slices: {tabel: m.csv}", ":1: slices.tabel: unknown key; did you mean 'table'?"),
         ("slices: {table: m.csv, column: w}", "slices.column: unknown key; expected one of table"),
         ("slices: {by: w}", ":1: slices: lacks the key 'table'; give it."),
@@ -274,6 +276,12 @@ def test_mistakes_in_options(tmp_path: Path, options: str, says: str) -> None:
         ("a.b: {min: 0, confidence: 95}", "95; expected a number below 1"),
         ("a.b: {min: 0, undefined: skip}", "'skip'; expected one of fail or pass"),
         ("a.b: {min: 0, id: 17}", "a.b.id: 17; expected a text."), ("a.b: 3", ":1: a.b"),
+        ("a.b: {min: 1, max_drop: }", "rules.yaml:1: a.b.max_drop: null; the key has no value"),
+        ("a.b: {min: 1, confidence: }", "a.b.confidence: null; the key has no value"),
+        ("a.b:\n  min: 1\n  why:", "rules.yaml:3: a.b.why: null; the key has no value"),
+        ("a.b: {min: 1, waive: {until: 2027-01-01, by: a, why: b, at_least: }}",
+         "a.b.waive.at_least: null; the key has no value"),
+        ("a.b: {max: true}", "a.b.max: true; expected a number"),
         ("gat: {a.b: {min: 1}}", "did you mean 'gate'?"), ("gate: {}", "has no rules under gate:"),
         ("stores: {}", "has no rules under gate:"), ("{}", "has no rules"),
     ],
@@ -284,6 +292,14 @@ def test_mistakes_in_rules(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         load_rules(path)
     assert says in str(caught.value)
+
+
+def test_the_schema_of_rules_has_no_null() -> None:
+    for name in ("Limits", "Waiver"):
+        own = json_schema()["$defs"][name]
+        assert "null" not in repr(own) and not [
+            None for p in own["properties"].values() if None in p.values()
+        ]
 
 
 def test_options_are_those_of_the_commands() -> None:

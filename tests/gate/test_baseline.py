@@ -7,13 +7,62 @@ from typing import Any
 import pytest
 
 from uqeval import Report
-from uqeval.gate.baseline import other_setting
+from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
+from uqeval.records.input_options import VALUE_OPTIONS
 
 
-def report(key: str, settings: dict[str, Any]) -> Report:
+def report(key: str, settings: dict[str, Any], **results: Any) -> Report:
     return Report(
-        uqeval_version="1", inputs={}, settings={key: settings}, results={key: {}}, items=[]
+        uqeval_version="1", inputs={}, settings={key: settings}, results={key: results}, items=[]
     )
+
+
+def with_threshold(rule: str, value: float, source: str | None = None) -> Report:
+    settings = {"window": 4, "threshold": rule, "threshold_from": source}
+    return report("pavpu", settings, uncertainty_threshold=value)
+
+
+def test_thresholds_of_other_reports() -> None:
+    """The same threshold is the same setting; another one is not, unless both are from reports."""
+    mean, other_mean = with_threshold("mean", 0.3), with_threshold("mean", 0.4)
+    number, large = with_threshold("0.3", 0.3), with_threshold("1.0", 1.0)
+    taken = with_threshold("0.3", 0.3, "base.json")
+    of_third = with_threshold("1.0", 1.0, "val.json")
+    for same in (mean, number, taken):
+        assert other_setting(taken, same, "pavpu") is other_setting(same, taken, "pavpu") is None
+        assert other_threshold(taken, same, "pavpu") is None
+    assert other_setting(mean, other_mean, "pavpu") is None
+    assert other_setting(taken, large, "pavpu") == (
+        "threshold", "0.3 (from base.json)", "1 (rule 1.0)",
+    )  # fmt: skip
+    assert other_setting(other_mean, taken, "pavpu") == (
+        "threshold", "0.4 (rule mean)", "0.3 (from base.json)",
+    )  # fmt: skip
+    assert other_setting(taken, of_third, "pavpu") is None
+    assert other_threshold(taken, of_third, "pavpu") == (0.3, 1.0)
+
+
+def test_input_options_that_change_numbers() -> None:
+    now, before = report("regression", {}), report("regression", {})
+    assert other_input_option(now, before) is None
+    # Paths, choices of items and defaults that only one report records are no difference.
+    unimportant = {
+        "limit": 3,
+        "part": None,
+        "depth_map": "x",
+        "kind": "probs",
+        "disparity": "predictions",
+    }
+    before.inputs["options"] = unimportant
+    assert other_input_option(now, before) is other_input_option(before, now) is None
+    for name, value in (
+        ("median_scaling", True), ("baseline_focal", 20.0), ("disparity", "both"),
+        ("invalid", [0.0]), ("label_map", "cityscapes"), ("missing_chunks", "fill"),
+        ("nan_samples", "skip"), ("resize", "nearest"), ("annotator_folders", True),
+    ):  # fmt: skip
+        before.inputs["options"] = {name: value}
+        flag = "--" + name.replace("_", "-")
+        assert other_input_option(before, now) == (flag, value, VALUE_OPTIONS[name])
 
 
 @pytest.mark.parametrize("key", ["regression", "regression[window=7]@box:0.5:1,0:1"])

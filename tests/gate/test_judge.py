@@ -17,6 +17,7 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.gate import Address, Interval, Limits, Rule, Units, Verdict, judge
 from uqeval.gate.more_units import MoreUnits, more_units
 from uqeval.records.folder import Named
+from uqeval.records.resampling import NoInterval
 from uqeval.report.verdict_table import table
 
 
@@ -299,6 +300,25 @@ def test_without_states_the_message_says_what_to_do(tmp_path: Path) -> None:
         verdicts(tmp_path, text, resampler=Empty(Interval(0.9, 0, 1)))
 
 
+@pytest.mark.parametrize("inconclusive", ["pass", "fail"])
+def test_a_value_without_an_interval(tmp_path: Path, inconclusive: str) -> None:
+    """`inconclusive` applies inside the limit only: a value beyond it fails."""
+
+    class Without(Known):
+        def interval(self, report: Path, address: Any, level: float) -> Interval:
+            raise NoInterval("no interval: there is one item; 2 are needed")
+
+    def found(limit: str) -> Verdict:
+        text = f"pavpu.pavpu: {{{limit}, confidence: 0.99, inconclusive: {inconclusive}}}"
+        return only(tmp_path, text, resampler=Without(Interval(0.9, 0, 1)))
+
+    inside, beyond = found("min: 0.7"), found("min: 0.9")
+    assert (inside.status, inside.counts_as) == ("inconclusive", inconclusive)
+    assert inside.reason is not None and "there is one item" in inside.reason
+    assert (beyond.status, beyond.counts_as, beyond.reason) == ("fail", "fail", None)
+    assert "there is one item" in beyond.notes[-1]
+
+
 def test_a_debiased_value_has_no_interval(tmp_path: Path) -> None:
     own = report(results={"calibration": {"ece": 0.02, "ece_debiased": 0.01}})
     text = "calibration.ece_debiased: {max: 0.02, confidence: 0.95}"
@@ -377,9 +397,32 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         verdicts(tmp_path, text, baseline=[before])
     with pytest.raises(UsageError, match="ignore_index is 255 in this report and 0"):
         verdicts(tmp_path, text, baseline=[named(inputs={"ignore_index": 0})])
+    scaled = named(inputs={"ignore_index": 255, "options": {"median_scaling": True}})
+    with pytest.raises(UsageError, match=r"median-scaling is True in this report and False in"):
+        verdicts(tmp_path, text, scaled, baseline=[named()])
+
+
+def test_thresholds_of_other_reports(tmp_path: Path) -> None:
+    text = "pavpu.pavpu: {max_drop: 0.1}"
+
+    def taken(threshold: float) -> Named:
+        rule = {"window": 4, "threshold": repr(threshold), "threshold_from": "main.json"}
+        return with_threshold(threshold, rule)
+
+    def with_threshold(threshold: float, rule: dict[str, Any]) -> Named:
+        own = named()
+        own.report.settings["pavpu"] = rule
+        own.report.results["pavpu"]["uncertainty_threshold"] = threshold
+        return own
+
+    mean = with_threshold(0.3, named().report.settings["pavpu"])
     # A threshold taken from the baseline is the same threshold.
-    taken = {"pavpu": {"window": 4, "threshold": "0.3", "threshold_from": "main.json"}}
-    assert only(tmp_path, text, named(settings=taken), baseline=[named()]).status == "pass"
+    same = only(tmp_path, text, taken(0.3), baseline=[mean])
+    assert same.status == "pass" and not same.notes
+    with pytest.raises(UsageError, match=r"threshold is '1 \(from main.json\)' in this report"):
+        verdicts(tmp_path, text, taken(1.0), baseline=[mean])
+    (note,) = only(tmp_path, text, taken(1.0), baseline=[taken(0.3)]).notes
+    assert note.startswith("the threshold is 1 in this report and 0.3 in the baseline")
 
 
 def test_folders_are_matched_by_name(tmp_path: Path) -> None:

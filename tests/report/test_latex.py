@@ -80,3 +80,16 @@ def test_a_report() -> None:
     assert table_lines(with_interval)[2:5] == [
         r"$\lambda$ & a \\", r"\midrule", r"$\geq$ 1 & 0.5 [$\approx$ 0.4, 0.6] \\",
     ]  # fmt: skip
+
+
+def test_signs_of_cells_and_the_begin_of_rows() -> None:
+    """Cells have the signs of headings; a row must not begin with an argument of `\\\\`."""
+    rows = [
+        TableRow("[void]", [TableCell("RMSE ↓", None, "", "")]),
+        TableRow("*", [TableCell("ρ", None, "", "")]),
+        TableRow("x", [TableCell("[0.1, 0.2]", None, "", "")]),
+    ]
+    assert table_lines(Table("t", ["[0]", "a − τ"], rows))[2:7] == [
+        r"{[}0] & a $-$ $\tau$ \\", r"\midrule", r"{[}void] & RMSE $\downarrow$ \\",
+        r"{*} & $\rho$ \\", r"x & [0.1, 0.2] \\",
+    ]  # fmt: skip

@@ -300,6 +300,29 @@ def test_what_cannot_be_joined(stores: Path, tmp_path: Path) -> None:
         merge([one, other])
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"median_scaling": True}, "median_scaling: False and True"),
+        ({"baseline_focal": 20.0}, r"baseline_focal: None and 20\.0"),
+        ({"invalid": 0}, r"invalid: None and \[0\.0\]"),
+        ({"missing_chunks": "fill"}, "missing_chunks: 'error' and 'fill'"),
+    ],
+)
+def test_numbers_of_other_units_are_not_pooled(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    target = np.random.default_rng(1).normal(10, 2, (2, 8, 8)).astype("f4")
+    files = []
+    for k, chosen in enumerate(({}, options)):
+        arrays = {"mean": target + 1, "std": np.ones_like(target), "target": target}
+        save(tmp_path / str(k), arrays, {"names": [f"{k}a", f"{k}b"]})
+        files.append(tmp_path / f"{k}.states.zip")
+        evaluated(tmp_path / str(k), files[-1], "regression", **chosen)
+    with pytest.raises(UsageError, match=f"differ in {message}"):
+        merge(files)
+
+
 def test_runs_over_different_stores(tmp_path: Path) -> None:
     values, truth = probs(ITEMS), labels(ITEMS)
     files = []

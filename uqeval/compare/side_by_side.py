@@ -12,7 +12,12 @@ from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, common_stores, report_of
 from uqeval.compare.selection import addresses_to_compare, cell_of, description
 from uqeval.errors import UsageError, cut, listed, number_of, quoted
-from uqeval.gate.baseline import other_setting, truth_of
+from uqeval.gate.baseline import (
+    other_input_option,
+    other_setting,
+    other_threshold,
+    truth_of,
+)
 from uqeval.records.addresses import Address
 from uqeval.records.folder import states_beside
 from uqeval.records.lookup import NoScore, Score, find, suggestion
@@ -81,6 +86,7 @@ class _OneStore:
         self.warnings: list[str] = []
         self.answered: set[str] = set()
         self._check_truth()
+        self._check_options()
         self.item_names = [[_names(named) for named in training] for training in self.reports]
         item_lists = [names for training in self.item_names for names in training]
         shared = set.intersection(*map(set, item_lists))
@@ -257,6 +263,23 @@ class _OneStore:
         for named in self._all:
             if named.report.partial:
                 self._warn(f"{named.path}: partial, not all items were evaluated")
+
+    def _check_options(self) -> None:
+        first, *others = self._all
+        for other in others:
+            if (differs := other_input_option(first.report, other.report)) is not None:
+                name, first_value, value = differs
+                self._warn(
+                    f"{name} is {quoted(first_value)} in {first.path} and {quoted(value)} in "
+                    f"{other.path}; their scores are of other numbers. Evaluate both with the same "
+                    "options"
+                )
+            for key in sorted(first.report.results.keys() & other.report.results.keys()):
+                if (values := other_threshold(first.report, other.report, key)) is not None:
+                    self._warn(
+                        f"{key}: the threshold is {values[0]:.6g} in {first.path} and "
+                        f"{values[1]:.6g} in {other.path}; each is from another report"
+                    )
 
     def _check_items(self) -> None:
         reason = next((state_reason for state_reason in self.stateless if state_reason), "")

@@ -40,11 +40,17 @@ def usage_error(document: Document, error: ValidationError, above: Location = ()
     errors_at_place = [e for e in errors if _in_document(document.data, e["loc"]) == inner_place]
     value = first.get("input")
     quoted_value = (
-        f" {quoted(value)};" if isinstance(value, str | int | float | bool | None) else ""
+        f" {_in_yaml(value)};" if isinstance(value, str | int | float | bool | None) else ""
     )
     quoted_value = quoted_value if len(quoted_value) <= 100 else ""
     expectation = " or ".join(dict.fromkeys(map(_expected, errors_at_place or [first])))
     return UsageError(f"{document.locate(inner_place)}:{quoted_value} {expectation}.")
+
+
+def _in_yaml(value: Any) -> str:
+    """Return a value as YAML writes it."""
+    words = {None: "null", True: "true", False: "false"}
+    return words[value] if value is None or isinstance(value, bool) else quoted(value)
 
 
 #: Expected values by type of pydantic's error.
@@ -52,7 +58,8 @@ _NOUNS = {
     "bool_type": "true or false", "dict_type": "keys with values", "float_type": "a number",
     "int_type": "a whole number", "list_type": "a list", "model_type": "keys with values",
     "string_type": "a text", "finite_number": "a finite number", "string_too_short": "some text",
-    "string_pattern_mismatch": "a name without / and \\", "too_short": "at least one of them",
+    "string_pattern_mismatch": "a name without / and \\, not only of dots and spaces",
+    "too_short": "at least one of them",
 }  # fmt: skip
 _BOUNDS = {
     "greater_than": "above {gt:g}", "greater_than_equal": "of at least {ge:g}",

@@ -34,7 +34,11 @@ from uqeval.statistics.options import CutOptions
 #: The file that commands look for in the working folder.
 FILE = "uqeval.yaml"
 _STRICT = ConfigDict(extra="forbid", strict=True)
-Name = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^/\\\x00-\x1f]+$")]
+#: A name of files: without separators, and not of dots and spaces only.
+Name = Annotated[
+    str,
+    StringConstraints(min_length=1, pattern=r"^[^/\\\x00-\x1f]*[^/\\\x00-\x1f. ][^/\\\x00-\x1f]*$"),
+]
 #: A path relative to the file's folder, or a URL.
 FilePath = Annotated[str, StringConstraints(min_length=1)]
 

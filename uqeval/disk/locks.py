@@ -194,7 +194,7 @@ def holds(output: str | Path) -> bool:
 
 def held_beside(path: Path, stem: str) -> list[Path]:
     """Return the other files in a folder, `stem` or `stem.*`, whose lock this process holds."""
-    files = [path.with_name(stem), *path.parent.glob(f"{glob.escape(stem)}.*")]
+    files = [path.parent / stem, *path.parent.glob(f"{glob.escape(stem)}.*")]
     return [file for file in files if file != path and file.is_file() and holds(file)]
 
 

@@ -272,6 +272,12 @@ def check_writable(path: str | Path, option: str = "an output file") -> None:
     target = Path(path)
     if not str(path):
         raise OutputError(f"{option} is given as ''; give the name of a file.")
+    stem = target.name.rpartition(".")[0]
+    if stem and not stem.strip("."):
+        raise OutputError(
+            f"{cut(path)}: its name has only dots before the ending; give a name such as "
+            f"report{target.suffix}."
+        )
     if is_url(path) and not target.parent.is_dir():
         raise OutputError(
             f"{cut(path)}: is a URL to which nothing can be written; give a local path. Reports "

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
+from uqeval.records.input_options import VALUE_OPTIONS
 from uqeval.threads import Threads
 
 if TYPE_CHECKING:
@@ -16,11 +17,9 @@ if TYPE_CHECKING:
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.watch import Watched
 
-#: Input options that the states of an item depend on.
-_OPTIONS = (
-    "kind", "axes", "label_map", "annotator_folders", "sum_tolerance", "nan_samples",
-    "missing_chunks", "resize", "invalid", "baseline_focal", "disparity", "median_scaling",
-)  # fmt: skip
+#: Input options that the states of an item depend on: those that change numbers, and those that
+#: decide how arrays are read and whether values are valid.
+_OPTIONS = (*VALUE_OPTIONS, "kind", "axes", "sum_tolerance")
 
 #: Computing stamps waits until the disk has written new files; several stamps share one wait.
 _SYNCS = 8

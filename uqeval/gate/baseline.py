@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import UsageError, cut, quoted
+from uqeval.errors import UsageError, cut, option_name, quoted
 from uqeval.gate.rules import Rule
 from uqeval.glossary import default_setting
 from uqeval.keys import family_of
 from uqeval.records.folder import Named
+from uqeval.records.input_options import value_options
 from uqeval.records.report import Report
 
-#: The setting that names the report of a fitted threshold. Its `threshold` may be another number.
-_THRESHOLD_SOURCE = "threshold_from"
+#: The setting that names the report of a fitted threshold.
+_SOURCE = "threshold_from"
 #: The name of a model does not change its scores.
 _MODEL_NAME = "model"
 
@@ -87,7 +88,10 @@ def truth_of(report: Report) -> Any:
 
 def refuse_other_settings(rule_place: str, now: Named, baseline: Named, key: str) -> None:
     """Raise `UsageError` if a metric and its baseline have different settings."""
-    if (difference := other_setting(now.report, baseline.report, key)) is not None:
+    difference = other_setting(now.report, baseline.report, key) or other_input_option(
+        now.report, baseline.report
+    )
+    if difference is not None:
         name, value, baseline_value = difference
         raise UsageError(
             f"{cut(rule_place)}: {name} is {quoted(value)} in this report and "
@@ -97,15 +101,19 @@ def refuse_other_settings(rule_place: str, now: Named, baseline: Named, key: str
 
 
 def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any, Any] | None:
-    """Return the first setting of a metric that differs: its name and both values."""
+    """Return the first setting of a metric that differs: its name and both values.
+
+    A threshold of another report (`threshold_from`) is the same setting as a rule or a number that
+    gave the same threshold, and as a threshold of a third report.
+    """
     settings, baseline_settings = _settings(report, key), _settings(baseline, key)
-    threshold_source = settings.pop(_THRESHOLD_SOURCE, None) or baseline_settings.pop(
-        _THRESHOLD_SOURCE, None
-    )
-    baseline_settings.pop(_THRESHOLD_SOURCE, None)
-    if threshold_source:
-        settings.pop("threshold", None)
-        baseline_settings.pop("threshold", None)
+    sources = settings.pop(_SOURCE, None), baseline_settings.pop(_SOURCE, None)
+    if any(sources):
+        values = _threshold(report, key), _threshold(baseline, key)
+        rules = settings.pop("threshold", None), baseline_settings.pop("threshold", None)
+        if values[0] != values[1] and not all(sources):
+            now, before = map(_threshold_in_words, values, rules, sources)
+            return "threshold", now, before
     for name in sorted(settings.keys() | baseline_settings.keys()):
         values = settings.get(name), baseline_settings.get(name)
         if values[0] == values[1]:
@@ -115,6 +123,38 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
         value = values[0] if name in settings else values[1]
         if not (is_new and value == default_setting(family_of(key), name)):
             return name, *values
+    return None
+
+
+def other_threshold(report: Report, baseline: Report, key: str) -> tuple[float, float] | None:
+    """Return the thresholds of a metric in both reports, if other reports gave different ones."""
+    if not all(_settings(own, key).get(_SOURCE) for own in (report, baseline)):
+        return None
+    now, before = _threshold(report, key), _threshold(baseline, key)
+    return None if now is None or before is None or now == before else (now, before)
+
+
+def _threshold(report: Report, key: str) -> float | None:
+    """Return the threshold that a metric used; None if it has no single one."""
+    rule = _settings(report, key).get("threshold")
+    used: Any = report.results.get(key, {}).get("uncertainty_threshold", rule)
+    try:
+        return float(used)
+    except (TypeError, ValueError):
+        return None
+
+
+def _threshold_in_words(value: float | None, rule: Any, source: Any) -> str:
+    number = "undefined" if value is None else f"{value:.6g}"
+    return f"{number} (from {source})" if source else f"{number} (rule {rule})"
+
+
+def other_input_option(report: Report, baseline: Report) -> tuple[str, Any, Any] | None:
+    """Return the first input option that changes numbers and differs: its name and both values."""
+    baseline_options = value_options(baseline.inputs)
+    for name, value in value_options(report.inputs).items():
+        if value != baseline_options[name]:
+            return option_name(name), value, baseline_options[name]
     return None
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, number_of, quoted
-from uqeval.gate.baseline import Pair, refuse_other_settings
+from uqeval.gate.baseline import Pair, other_threshold, refuse_other_settings
 from uqeval.gate.more_units import more_units
 from uqeval.gate.notes import moved_by, notes_on, notes_on_value
 from uqeval.gate.rules import Rule
@@ -90,16 +90,16 @@ class Case:
             try:
                 interval = self._interval(limits.confidence)
             except NoInterval as error:
-                return Verdict(
-                    **record,
-                    status="inconclusive",
-                    counts_as=limits.inconclusive,
-                    reason=str(error),
-                )
-            record["notes"] = (*record["notes"], *notes_on(interval.units))
-            status = self._status(_exact(interval.low), _exact(interval.high))
-            record["units"] = interval.units
-            record["interval"] = interval.negated if "drop" in self.kind else interval
+                if status == "pass":
+                    counts = limits.inconclusive
+                    reason = str(error)
+                    return Verdict(**record, status="inconclusive", counts_as=counts, reason=reason)
+                record["notes"] = (*record["notes"], str(error))
+            else:
+                record["notes"] = (*record["notes"], *notes_on(interval.units))
+                status = self._status(_exact(interval.low), _exact(interval.high))
+                record["units"] = interval.units
+                record["interval"] = interval.negated if "drop" in self.kind else interval
         if status == "pass":
             return Verdict(**record, status=status, counts_as="pass")
         if status == "inconclusive" and interval is not None:
@@ -233,9 +233,20 @@ class Case:
         notes = []
         if self.score.small:
             notes.append(f"a small slice: {number_of(self.score.items, 'item')}")
-        if self._of_change and self._other_slice:
-            notes.append(self._other_slice)
+        if self._of_change:
+            notes += filter(None, (self._other_slice, self._other_threshold))
         return [*notes, *notes_on_value(self.named.report, self.score)]
+
+    @property
+    def _other_threshold(self) -> str:
+        """Return how the threshold of the baseline differs; empty if it does not."""
+        key, now = self.score.address.key, self.named.report
+        if (values := other_threshold(now, self._baseline.report, key)) is None:
+            return ""
+        return (
+            f"the threshold is {values[0]:.6g} in this report and {values[1]:.6g} in the baseline; "
+            "each is from another report"
+        )
 
     @property
     def _other_slice(self) -> str:

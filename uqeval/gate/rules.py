@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from uqeval.errors import UsageError, cut
-from uqeval.gate.waivers import KINDS, Kind, Waiver, check_bounds, parse_day
+from uqeval.gate.waivers import KINDS, Kind, RuleKeys, Waiver, check_bounds, parse_day
 from uqeval.records.addresses import Address
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class Limits(BaseModel):
+class Limits(RuleKeys):
     """The limits of one value, and the verdict if it is undefined or inconclusive."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     min: Number | None = Field(None, description="Smallest value that passes.")
     max: Number | None = Field(None, description="Largest value that passes.")
@@ -39,7 +37,9 @@ class Limits(BaseModel):
         None, description="Level of the interval that must lie inside the limit, such as 0.95."
     )
     inconclusive: Literal["fail", "pass"] = Field(
-        "fail", description="Verdict if the interval contains the limit."
+        "fail",
+        description="Verdict if the interval contains the limit, or if the value is inside the "
+        "limit and has no interval.",
     )
     undefined: Literal["fail", "pass"] = Field(
         "fail", description="Verdict if the value is undefined."

@@ -18,6 +18,8 @@ from uqeval.records.addresses import Address
 #: The key of a record that holds its checksum.
 KEY = "checksum"
 SCHEMA = "uqeval.verdicts/1"
+#: The keys of a rule, other than its limits, that a verdict records.
+_REQUIREMENT = ("id", "why", "waive")
 
 
 @dataclass
@@ -94,17 +96,23 @@ def of_stores(judgement: Judgement, names: set[str]) -> Judgement:
     return replace(judgement, verdicts=chosen_verdicts, not_evaluated=unjudged)
 
 
+def _requirement(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a rule that are not null, also of its waiver."""
+    given = {key: record[key] for key in _REQUIREMENT if record.get(key) is not None}
+    if isinstance(waive := given.get("waive"), dict):
+        given["waive"] = {key: value for key, value in waive.items() if value is not None}
+    return given
+
+
 def _not_evaluated(record: dict[str, Any]) -> NotEvaluated:
-    requirement: dict[str, Any] = {key: record.get(key) for key in ("id", "why", "waive")}
-    limits = formed(Limits, {**record["limits"], **requirement})
+    limits = formed(Limits, {**record["limits"], **_requirement(record)})
     rule = Rule(Address.parse(record["rule"]), limits, record["file"], record["line"])
     return NotEvaluated(rule, Address.parse(record["address"]), str(record["reason"]))
 
 
 def _verdict(record: dict[str, Any]) -> Verdict:
-    fields = dict(record)
-    requirement: dict[str, Any] = {key: fields.pop(key, None) for key in ("id", "why", "waive")}
-    limits = formed(Limits, {fields["kind"]: fields["limit"]} | requirement)
+    fields = {key: value for key, value in record.items() if key not in _REQUIREMENT}
+    limits = formed(Limits, {fields["kind"]: fields["limit"]} | _requirement(record))
     rule = Rule(Address.parse(fields.pop("rule")), limits, fields.pop("file"), fields.pop("line"))
     del fields["store"]
     if isinstance(interval := fields.get("interval"), dict):

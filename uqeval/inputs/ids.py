@@ -191,7 +191,7 @@ def void_in(models: Sequence[Ids], options: InputOptions) -> int:
 
 
 def frame_ids(
-    ids: Ids, names: Sequence[str], classes: int, void: int, noun: str, resize: bool
+    ids: Ids, names: Sequence[str], classes: int, void: int, noun: str, resize: bool | None
 ) -> FrameIds:
     """Return readers of each frame's ids; `noun` is "labels" or "predictions"."""
     from uqeval.maps.frame_ids import ReducedIds, StoredIds

@@ -96,7 +96,8 @@ class Live:
     frames look like images of class ids.
 
     Raises `UsageError` at once. Raises `StoreError` and `DataError` when it reads a frame: for a
-    missing or damaged frame only after `patience` has run out.
+    missing or damaged frame only after `patience` has run out; and at the end, if there are more
+    predictions than frames and nothing but their order says which belong together.
     """
 
     def __init__(
@@ -133,6 +134,7 @@ class Live:
         # A stream waits for its frames itself, and an ended stream has no more frames.
         patience = Patience() if isinstance(self._shots, Stream) else self._patience
         looks: list[str] = []
+        last: Shot | None = None
         while (shot := patience.wait_for(self._shots.next)) is not None:
             rgb = self._read(shot.read)
             ids = self._read(self._predictions.reading(shot, (rgb.shape[0], rgb.shape[1])))
@@ -145,6 +147,9 @@ class Live:
                     self._warn(looks[-1])
             yield LiveFrame(shot.name, sequence, reason, rgb, ids)
             self._shots.done(shot)
+            last = shot
+        if last is not None and not patience.follow:
+            self._predictions.refuse_more(last)
 
     def _read(self, read_array: Callable[[], Array]) -> Array:
         array = self._patience.wait_for(read_array)
@@ -183,6 +188,22 @@ class Predictions:
         except StoreError:
             self._files = self._store = None  # checked again later
             raise
+
+    def refuse_more(self, last: Shot) -> None:
+        """Raise `StoreError` if predictions remain after the last frame, and they are matched by
+        order: then TC may compare frames with the predictions of others."""
+        count, by_order = 0, not last.named
+        if self._files is not None:
+            where, count = self._files[0], len(self._files[1])
+        elif self._store is not None:
+            where, count = self._store[1].where, self._store[4]
+            by_order = by_order or self._store[2] is None
+        if by_order and count > last.number + 1:
+            raise StoreError(
+                f"{cut(where)}: {count} predictions for the {last.number + 1} frames of "
+                f"{self._video}. They are matched by order, so the values above may belong to "
+                "other frames. Give one prediction per frame, or frames and predictions with names."
+            )
 
     def _refuse_tolerance_of(self, path: str) -> None:
         if self._options.sum_tolerance is not None:
@@ -229,7 +250,7 @@ class Predictions:
         count = len(ids.parts) or len(ids.places)
         frame_names = names or tuple(map(str, range(count)))
         self.void = void_in([ids], self._options)
-        frames = frame_ids(ids, frame_names, self.classes, self.void, "predictions", False)
+        frames = frame_ids(ids, frame_names, self.classes, self.void, "predictions", None)
         place = None if names is None else {name: i for i, name in enumerate(names)}
         self._store = ids, frames, place, stems(names or ()), count
 

@@ -37,12 +37,13 @@ class FrameIds(Protocol):
 class StoredIds:
     """Stored ids. `places`: the index of the plane of each frame, None if it has none.
 
-    `resize`: a plane of another size is resized to its frame's by nearest neighbour.
+    `resize`: whether a plane of another size is resized to its frame's by nearest neighbour; None
+    if the command cannot.
     """
 
     def __init__(
         self, planes: Planes, names: Sequence[str], positions: Sequence[int | None], classes: int,
-        void: int, noun: str, where: str, resize: bool = False,
+        void: int, noun: str, where: str, resize: bool | None = None,
     ) -> None:  # fmt: skip
         self.planes = planes
         self.names = tuple(names)
@@ -69,7 +70,9 @@ class StoredIds:
 class ReducedIds:
     """The likeliest class of stored probabilities; items of the store are frames."""
 
-    def __init__(self, source: Source, positions: Sequence[int], resize: bool = False) -> None:
+    def __init__(
+        self, source: Source, positions: Sequence[int], resize: bool | None = None
+    ) -> None:
         self.source = source
         self.where = source.where
         self.places = tuple(positions)
@@ -98,7 +101,7 @@ class ReducedIds:
         return fitted(ids, size, where, "predictions", self.resize)
 
 
-def fitted(ids: Array, size: tuple[int, ...], where: str, noun: str, resize: bool) -> Array:
+def fitted(ids: Array, size: tuple[int, ...], where: str, noun: str, resize: bool | None) -> Array:
     """Return ids [y, x] of their frame's size; others are resized by nearest neighbour if
     requested.
 
@@ -107,10 +110,12 @@ def fitted(ids: Array, size: tuple[int, ...], where: str, noun: str, resize: boo
     if ids.shape == tuple(size):
         return ids
     if not resize:
+        option = (
+            "" if resize is None else ", or --resize nearest to resize ids by nearest neighbour"
+        )
         raise StoreError(
             f"{where}: {noun} are {ids.shape[0]}×{ids.shape[1]} (height×width), the frame is "
-            f"{size[0]}×{size[1]}. Give frames of the size of the predictions, or --resize nearest "
-            "to resize ids by nearest neighbour."
+            f"{size[0]}×{size[1]}. Give frames of the size of the predictions{option}."
         )
     rows, columns = (
         np.minimum((2 * np.arange(n) + 1) * m // (2 * n), m - 1)

@@ -21,10 +21,13 @@ _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
 } | {c: f"\\{c}" for c in "&%$#_{}"}  # fmt: skip
-#: Unicode signs in headings and numbers, and their LaTeX code.
+#: Unicode signs that LaTeX's fonts for text lack, and their LaTeX code.
 _SIGNS = {
     "±": r"$\pm$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "≈": r"$\approx$", "≥": r"$\geq$",
-    "≤": r"$\leq$", "†": r"\dag{}", "λ": r"$\lambda$", "α": r"$\alpha$", "σ": r"$\sigma$",
+    "≤": r"$\leq$", "†": r"\dag{}", "−": "$-$", "∞": r"$\infty$", "√": r"$\surd$",
+    "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\varepsilon$", "λ": r"$\lambda$", "μ": r"$\mu$",
+    "π": r"$\pi$", "ρ": r"$\rho$", "σ": r"$\sigma$", "τ": r"$\tau$", "φ": r"$\varphi$",
+    "Σ": r"$\Sigma$",
 }  # fmt: skip
 
 
@@ -65,11 +68,11 @@ def report_to_latex(report: Report) -> str:
 def table_lines(table: Table) -> list[str]:
     """Return the lines of a tabular."""
     letters = ["l" if i in table.left else "r" for i in range(len(table.columns))]
-    rows = [" & ".join([_signs(escaped(row.name)), *map(_cell, row.cells)]) for row in table.rows]
+    rows = [_row([_text(row.name), *map(_cell, row.cells)]) for row in table.rows]
     return [
         f"\\begin{{tabular}}{{{''.join(letters)}}}", "\\toprule",
-        f"{_signs(' & '.join(map(escaped, table.columns)))} \\\\", "\\midrule",
-        *(f"{row} \\\\" for row in rows), "\\bottomrule", "\\end{tabular}",
+        _row(list(map(_text, table.columns))), "\\midrule", *rows, "\\bottomrule",
+        "\\end{tabular}",
     ]  # fmt: skip
 
 
@@ -92,16 +95,23 @@ def escaped(text: str) -> str:
     return re.sub(r'[\\~^<>|"&%$#_{}]', lambda match: _SPECIAL[match[0]], printable(text))
 
 
-def _signs(text: str) -> str:
-    return re.sub(f"[{''.join(_SIGNS)}]", lambda match: _SIGNS[match[0]], text)
+def _text(text: str) -> str:
+    return re.sub(f"[{''.join(_SIGNS)}]", lambda match: _SIGNS[match[0]], escaped(text))
+
+
+def _row(cells: list[str]) -> str:
+    """Return a row of a tabular. `[` and `*` at its begin would be arguments of the row before."""
+    if cells[0].startswith(("[", "*")):
+        cells = [f"{{{cells[0][0]}}}{cells[0][1:]}", *cells[1:]]
+    return " & ".join(cells) + r" \\"
 
 
 def _cell(cell: Cell) -> str:
     if cell.text == format_number(None):
         return "--"
-    value, *plus_minus = (_minus(escaped(part)) for part in cell.text.split(" ± "))
+    value, *plus_minus = (_minus(_text(part)) for part in cell.text.split(" ± "))
     parts = [f"\\textbf{{{value}}}" if cell.best else value, *plus_minus]
-    interval = f" {_signs(escaped(cell.interval))}" if cell.interval else ""
+    interval = f" {_text(cell.interval)}" if cell.interval else ""
     return " $\\pm$ ".join(parts) + ("$^{*}$" if cell.starred else "") + interval
 
 

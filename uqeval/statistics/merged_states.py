@@ -10,12 +10,11 @@ from typing import Any
 
 from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
+from uqeval.records.input_options import value_options
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import DAMAGED, tally_key
 from uqeval.stores.states.saved import SavedStates
 
-#: Input options that must be equal in all runs.
-_OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize", "invalid")
 #: Facts about the data that must be equal in all runs.
 _FACTS = ("kind", "classes", "class_names", "samples", "reference")
 _SHOWN = 5
@@ -183,9 +182,13 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
         yield name, video.get(name), other_video.get(name)
     yield "the content of --fit-on", *(index["facts"].get("fit_names") for index in (a, b))
     yield "ignore index", a["inputs"].get("ignore_index"), b["inputs"].get("ignore_index")
-    first_options, second_options = (index["inputs"]["options"] for index in (a, b))
-    for name in _OPTIONS:
-        yield option_name(name), first_options.get(name), second_options.get(name)
+    first_options, second_options = (
+        value_options(index["inputs"])
+        | {"sum_tolerance": index["inputs"]["options"].get("sum_tolerance")}
+        for index in (a, b)
+    )
+    for name, value in first_options.items():
+        yield option_name(name), value, second_options[name]
     first_settings, second_settings = (
         {k: v for k, v in index["settings"].items() if k != "intervals"} for index in (a, b)
     )

@@ -14,8 +14,14 @@ from uqeval.records.addresses import Address
 from uqeval.records.report import Report
 from uqeval.stores.video.sequences import split_name
 
-#: Scores that only items have and that are worse if higher; `Report.metrics` has the others.
-_LOWER = frozenset({"changed", "risk", "score"})
+#: Directions of fields that only items have; `Report.metrics` has the others.
+_OF_ITEMS = {
+    "lower": {"changed", "errors", "infinite", "loss", "n_ic", "risk", "score"},
+    "higher": {
+        "confidence", "coverage_visible", "frequency_weighted", "miou", "n_ac", "tc", "tc_no_warp",
+        "tc_visible",
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,18 @@ def select(
     of two pairs; at most `per_sequence` items are of one sequence. Scene cuts and pairs of which
     less than `min_coverage` can be compared are left out: the flow failed there, not the model.
 
-    Raises `UsageError` for a field that no item has, and if no item remains.
+    Raises `UsageError` for a field that no item has or that is neither better nor worse if it is
+    high, and if no item remains.
     """
     field = field or _default_field(report)
     key, name = score_of_items(report, field)
-    sign = -1 if is_lower_better(report, key, name) else 1
+    direction = direction_of(report, key, name)
+    if direction is None:
+        raise UsageError(
+            f"--by {cut(field)}: neither high nor low values of it are worse, so it cannot rank "
+            f"items; expected one of {cut(', '.join(_ranking(report)) or 'no other field')}."
+        )
+    sign = -1 if direction == "lower" else 1
     _refuse_of_video(report, field, key, min_gap, per_sequence, min_coverage, keep_cuts)
     steps = {row["sequence"]: row["step"] for row in report.results[key].get("sequences", ())}
     left_out: dict[str, int] = {}
@@ -166,10 +179,17 @@ def _reason(report: Report, key: str, name: str, record: dict[str, Any]) -> str:
     return f"after {record['previous']}: " + (", ".join(phrases) or "all classes as usual")
 
 
-def is_lower_better(report: Report, key: str, name: str) -> bool:
-    """Whether a lower value of a score of items is better."""
-    direction = report.metrics.get(f"{family_of(key)}.{name}", {}).get("direction")
-    return direction == "lower" or name in _LOWER
+def direction_of(report: Report, key: str, name: str) -> str | None:
+    """Return whether "higher" or "lower" values of a field of items are better; None if neither."""
+    metric = report.metrics.get(f"{family_of(key)}.{name}")
+    if metric is not None:
+        return metric.get("direction")
+    return next((own for own, names in _OF_ITEMS.items() if name in names), None)
+
+
+def _ranking(report: Report) -> list[str]:
+    """Return the addresses of the fields of items that have a direction."""
+    return [address for address, own in _addresses(report).items() if direction_of(report, *own)]
 
 
 def score_of_items(report: Report, field: str) -> tuple[str, str]:
@@ -213,9 +233,9 @@ def _default_field(report: Report) -> str:
             ranks = family_of(key) == family and display_of(family).ranks_items
             if ranks and (key, name) in scores and metric["direction"]:
                 return f"{key}.{name}"
-    if addresses:
+    if choices := _ranking(report):
         raise UsageError(
             "none of the report's scores ranks its items by default; choose one with --by: "
-            f"{cut(', '.join(addresses))}."
+            f"{cut(', '.join(choices))}."
         )
     raise UsageError("the report has no scores of single items; give one with items.")

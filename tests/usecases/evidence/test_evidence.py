@@ -350,3 +350,14 @@ def test_stores_outside_the_working_folder_are_named_in_a_command_that_works(fol
     command = "uqeval verify report.json '../p q.npz' depth.npz -o verification.json"
     assert f"run: {command}; then give --verify verification.json to uqeval evidence." in said
     assert said.count("uqeval verify") == 1 and "outside the working folder" in said
+
+
+@pytest.mark.parametrize("name", ["statement.intoto", "selftest", "environment.cdx"])
+def test_reports_do_not_replace_files_of_the_evidence(folder: Path, name: str) -> None:
+    Path("selftest.json").rename("passed.json")
+    Path("report.json").rename(f"{name}.json")
+    found = collect([f"{name}.json"])
+    add_selftest(found, "passed.json")
+    with pytest.raises(UsageError, match=rf"the name of another file, {name}\.json; rename"):
+        write_evidence(found, "out")
+    assert not Path("out").exists()

@@ -20,6 +20,8 @@ from uqeval.usecases.evidence.collecting import Evidence
 from uqeval.usecases.evidence.readme import STATEMENT, readme
 from uqeval.usecases.evidence.statement import statement
 
+_README = "README.md"
+
 
 def check_folder(path: str | Path, inputs: list[Path]) -> None:
     """Raise `UsageError` or `OutputError` for a folder that contains an input or other files."""
@@ -54,7 +56,7 @@ def write_evidence(evidence: Evidence, folder: str | Path) -> list[str]:
     files, meanings = _files(evidence)
     created = now()
     meanings |= {STATEMENT: "in-toto Statement v1, predicate test-result v0.1: to be signed"}
-    files["README.md"] = readme(evidence, meanings, created)
+    files[_README] = readme(evidence, meanings, created)
     files[STATEMENT] = statement(evidence, files)
     _write_files(files, resolved(folder), str(folder))
     return list(files)
@@ -66,7 +68,7 @@ def _files(evidence: Evidence) -> tuple[dict[str, bytes], dict[str, str]]:
     meanings: dict[str, str] = {}
 
     def add(name: str, data: bytes, description: str) -> None:
-        if name in files:
+        if name in (*files, _README, STATEMENT):
             raise UsageError(f"a report has the name of another file, {name}; rename the report.")
         files[name], meanings[name] = data, description
 

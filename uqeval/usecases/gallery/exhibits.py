@@ -16,7 +16,7 @@ from uqeval.report.figures.maps import Box, Strip, figure
 from uqeval.usecases.gallery.opening import Pictures
 from uqeval.usecases.gallery.paint import painted
 from uqeval.usecases.gallery.video import Pairs
-from uqeval.usecases.select import is_lower_better, score_of_items
+from uqeval.usecases.select import direction_of, score_of_items
 
 #: Pictures that all models share; they are shown once.
 _SHARED = ("image", "label", "target")
@@ -116,13 +116,13 @@ def _score(report: Report, place: int, field: str) -> float | None:
 
 
 def _rank(report: Report, by: Sequence[str], scores: Sequence[float | None]) -> float:
-    """Return a number that is lower for a better first score."""
-    if not scores:
+    """Return a number that is lower for a better first score; 0 for a score without a direction."""
+    direction = direction_of(report, *score_of_items(report, by[0])) if by else None
+    if direction is None:
         return 0.0
     if scores[0] is None:
         return float("inf")
-    is_lower = is_lower_better(report, *score_of_items(report, by[0]))
-    return scores[0] if is_lower else -scores[0]
+    return scores[0] if direction == "lower" else -scores[0]
 
 
 def film(pairs: Pairs, report: Report, item: int, frames: int) -> list[Strip]:
