@@ -16,6 +16,9 @@ from zarr_files import (
 
 from uqeval.errors import StoreError
 
+LITTLE, BIG = ({"name": "bytes", "configuration": {"endian": e}} for e in ("little", "big"))
+QUANTIZED = {"digits": 3, "dtype": "<f4"}
+
 
 @pytest.mark.parametrize(
     ("fields", "words"),
@@ -30,6 +33,20 @@ from uqeval.errors import StoreError
         ({"codecs": [{"name": "bytes"}, {"name": "numcodecs.pickle"}]}, "'pickle'"),
         ({"codecs": 5}, "metadata are damaged"),
         ({"codecs": [{"name": "bytes"}, {"name": "zstd"}, {"name": "nobody"}]}, "'nobody'"),
+        ({"codecs": [{"name": "bytes"}]}, "has endian None, expected 'little' or 'big'"),
+        ({"codecs": [{"name": "bytes", "configuration": {"endian": "Big"}}]}, "endian 'Big'"),
+        (
+            {"codecs": [{"name": "transpose", "configuration": {"order": [0, 0, 1]}}, LITTLE]},
+            "order [0, 0, 1], expected each axis from 0 to 2 once",
+        ),
+        (
+            {"codecs": [{"name": "transpose", "configuration": {"order": "F"}}, LITTLE]},
+            "order 'F'",
+        ),
+        (
+            {"codecs": [{"name": "numcodecs.quantize", "configuration": QUANTIZED}, BIG]},
+            "big-endian values after the filter 'quantize' are not read",
+        ),
         ({"chunk_grid": {"name": "rectilinear"}}, "rectilinear"),
         ({"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [0, 2, 4]}}}, "0"),
         ({"chunk_key_encoding": {"name": "other"}}, "'other'"),
@@ -54,6 +71,9 @@ def test_wrong_metadata(tmp_path: Path, fields: dict[str, Any], words: str) -> N
         ({"filters": [{"id": "pickle"}]}, "'pickle'"),
         ({"dtype": [["a", "<f4"]]}, "neither numbers nor text"),
         ({"dtype": "<c8"}, "neither numbers nor text"),
+        ({"dtype": "=f4"}, "dtype is '=f4' in its .zarray, without an order of bytes"),
+        ({"order": "f"}, "order is 'f' in its .zarray, expected 'C' or 'F'"),
+        ({"order": None}, "order is None"),
         ({"compressor": {"id": "nobody"}}, "'nobody'"),
         ({"compressor": {"id": "lz4", "wrong": 1}}, "cannot be set up"),
         ({"chunks": [2, 2]}, "chunks"),

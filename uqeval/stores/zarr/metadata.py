@@ -235,6 +235,11 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
             f"{where}: holds {quoted(spelled)}, neither numbers nor text. Store float, integer or "
             "bool values (names: fixed-length or vlen-utf8 text); pickled objects are never read."
         )
+    if not text and not coarse and dtype.str[0] in "<>" and spelled[0] not in "<>":
+        raise StoreError(
+            f"{where}: dtype is {quoted(spelled)} in its .zarray, without an order of bytes; "
+            "expected '<' or '>' before it. Write the array again."
+        )
     names = attributes.get("_ARRAY_DIMENSIONS")
     return Layout(
         shape=shape,
