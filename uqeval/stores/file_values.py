@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -70,6 +71,15 @@ class FileValues:
                 return
             for begin in begins:
                 yield bytes(self._read(descriptor, _buffer(count), self.offset + begin))
+
+    def crc32(self) -> int:
+        """Return the CRC-32 of the bytes of all values. Raises `StoreError`."""
+        checksum, buffer = 0, _buffer(min(self.nbytes, _BLOCK))
+        with self._opened() as descriptor:
+            for begin in range(0, self.nbytes, _BLOCK):
+                block = buffer[: self.nbytes - begin]
+                checksum = zlib.crc32(self._read(descriptor, block, self.offset + begin), checksum)
+        return checksum
 
     @contextmanager
     def _opened(self) -> Iterator[int]:

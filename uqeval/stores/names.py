@@ -84,10 +84,13 @@ def natural(name: str) -> tuple[object, ...]:
     return tuple((len(p), p) if k % 2 else p for k, p in enumerate(parts)), name
 
 
-#: Endings that data sets add to the names of their files.
+#: The suffixes that names of items may have. What else follows a dot belongs to the name.
 _SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pfm", ".npy", ".npz"}
 )
+#: The suffixes of files of items.
+_FILES = _SUFFIXES | {".flo"}
+#: Endings that data sets add to the names of their files.
 _ENDINGS = (
     "_leftImg8bit",
     "_gtFine_labelIds",
@@ -189,7 +192,7 @@ def plain_name(name: str) -> str:
     """Return an item's name with its folders, without a file's suffix and the endings of data
     sets.
     """
-    return _without(_without_suffix(name), _ENDINGS)
+    return _without(without_suffix(name), _ENDINGS)
 
 
 def _matches(
@@ -210,10 +213,13 @@ def _matches(
 
 
 def stems(files: Sequence[str], endings: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """Return files by their stems without `endings` and the endings of data sets, for `file_of`."""
+    """Return files, or names of items, by their stems without `endings` and the endings of data
+    sets, for `file_of`.
+    """
     by_stem: dict[str, list[str]] = defaultdict(list)
     for file in files:
-        stem = PurePosixPath(file).stem
+        path = PurePosixPath(file)
+        stem = path.stem if path.suffix.lower() in _FILES else path.name
         for plain in {_without(stem, _ENDINGS), _without(_without(stem, endings), _ENDINGS)}:
             by_stem[plain].append(file)
     return by_stem
@@ -230,7 +236,8 @@ def _without(stem: str, endings: tuple[str, ...]) -> str:
     return stem
 
 
-def _without_suffix(name: str) -> str:
+def without_suffix(name: str) -> str:
+    """Return the name of an item without the suffix of a file; `frame.01` has none."""
     path = PurePosixPath(name)
     return name[: -len(path.suffix)] if path.suffix.lower() in _SUFFIXES else name
 
@@ -240,7 +247,7 @@ def file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: st
 
     Names are compared with files, never opened as paths.
     """
-    plain = _without_suffix(name)
+    plain = without_suffix(name)
     last = PurePosixPath(name).name
     candidates: list[str] = []
     for stem in (last, PurePosixPath(plain).name):
@@ -249,7 +256,7 @@ def file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: st
         if candidates:
             break
     if len(candidates) > 1:
-        exact = [f for f in candidates if _without_suffix(f) in (name, plain)]
+        exact = [f for f in candidates if without_suffix(f) in (name, plain)]
         near = [
             f for f in candidates if _same_end(PurePosixPath(f).parts, PurePosixPath(name).parts)
         ]

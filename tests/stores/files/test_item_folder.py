@@ -324,3 +324,20 @@ def test_the_arrays_of_all_items_are_looked_at_once_not_for_each_item(
     monkeypatch.setattr("uqeval.stores.stack.tolerance_of", counted)
     uqeval.evaluate(tmp_path / "p", truth, ["segmentation", "failure"], workers=1)
     assert len(looked_at) == 20
+
+
+@pytest.mark.parametrize(("end", "dump"), [("npy", np.save), ("npz", np.savez)])
+def test_a_dot_in_a_name_is_part_of_it(tmp_path: Path, end: str, dump: Any) -> None:
+    names = ["frame.0001", "frame.0002", "frame"]
+    arrays = list(STACKS.values())
+    planes = list(LABELS.values())
+    for folder, values in (("preds", arrays), ("labels", planes)):
+        (tmp_path / folder).mkdir()
+        for name, value in zip(names, values, strict=True):
+            dump(tmp_path / folder / f"{name}.{end}", value)
+    labels = open_store(tmp_path / "labels", role="labels", names=names).arrays["labels"]
+    for item, plane in zip(labels, planes, strict=True):
+        assert np.array_equal(item.array.read((slice(None),) * 2), plane)
+    (tmp_path / f"labels/frame.{end}").rename(tmp_path / f"labels/frame.old.{end}")
+    with pytest.raises(StoreError, match=r"1 of 3 items have no label: frame \("):
+        uqeval.evaluate(tmp_path / "preds", tmp_path / "labels", metrics=["segmentation"])

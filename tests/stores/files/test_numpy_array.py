@@ -6,6 +6,7 @@ import gc
 import io
 import shutil
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +192,32 @@ def test_npz_with_a_damaged_member(tmp_path: Path) -> None:
     array = open_npz(str(file))["probs"]
     with pytest.raises(StoreError, match=r"probs.*cannot be unpacked"):
         array.read(EVERYTHING)
+
+
+def test_a_stored_member_with_altered_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regions of a stored member are read in place, which never meets its checksum."""
+    file = tmp_path / "a.npz"
+    np.savez(file, probs=values(), labels=np.arange(9000, dtype="u2").view("u1"))
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b"\x10\x20\x11\x20", b"\x10\x20\x12\x20", 1))
+    members = open_npz(str(file))
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"\[labels\]: its bytes do not match the checksum"):
+            members["labels"].read((slice(0, 5),))
+    assert np.array_equal(members["probs"].read(EVERYTHING), values())
+    monkeypatch.setattr(zlib, "crc32", lambda *_: pytest.fail("the sound member is read again"))
+    members["probs"]._close()
+    assert np.array_equal(members["probs"].read(EVERYTHING), values())
+
+
+def test_a_small_stored_member_with_altered_values(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", labels=np.arange(5, dtype="u1"))
+    data = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "a.npz").write_bytes(data.replace(bytes(range(5)), bytes(5)))
+    with pytest.raises(StoreError, match=r"\[labels\]: cannot be read \(Bad CRC-32"):
+        open_npz(str(tmp_path / "a.npz"))
 
 
 def test_npz_member_whose_header_lies(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_images_belong_to_one_item(tmp_path: Path) -> None:
     for name in ("a/x.png", "b/x.png", "b/y.jpg", "c.1.png", "z.png", "d/z.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         Image.new("RGB", (3, 2)).save(tmp_path / name)
-    names = ["a/x", "b/x", "city/y", "c.1", "z", "none"]
+    names = ["a/x", "b/x", "city/y", "c.1", "z", "y.old"]
     found = images_of(tmp_path, names)
     files = {name: str(path.relative_to(tmp_path)) for name, path in found.items()}
     assert files == {

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import IO, Any
 
 import numpy as np
@@ -76,7 +76,7 @@ def read_header(file: IO[bytes], where: str) -> Header:
             raise ValueError(f"its shape is {quoted(shape)}")
         if not dtype.itemsize or (0 in shape and max(shape) > 2**31):
             raise ValueError(f"its shape {quoted(shape)} of {dtype.str} holds no values")
-    except OSError:
+    except (OSError, zipfile.BadZipFile):
         raise
     except Exception as error:  # NumPy's parser raises SyntaxError, tokenize.TokenError, and more
         raise StoreError(
@@ -282,9 +282,10 @@ def open_npy(path: str) -> NumpyArray:
 def open_npz(path: str) -> dict[str, NumpyArray]:
     """Return the members of a `.npz` file by name.
 
-    Uncompressed members are read in place. Compressed ones are unpacked at the first read, into a
-    temporary file that is deleted with the array. Raises `StoreError` if the file is damaged, or a
-    member is not an array of numbers or text.
+    Uncompressed members are read in place; before, one pass over their bytes compares their
+    checksum. Compressed ones are unpacked at the first read, into a temporary file that is deleted
+    with the array. Raises `StoreError` if the file is damaged, or a member is not an array of
+    numbers or text. The first read of a member that is damaged raises it, too.
     """
     with open_zip(path, f"{path}: cannot be opened as an .npz file") as archive:
         return {
@@ -316,6 +317,13 @@ def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numpy
     def load() -> FileValues:
         if info.compress_type == zipfile.ZIP_STORED:
             start = _data_offset(path, info, where)
+            size, unsigned = (info.file_size,), np.dtype(np.uint8)
+            member = FileValues(path, where, size, unsigned, offset=start, stamp=stamp)
+            if _crc32(member) != info.CRC:
+                raise StoreError(
+                    f"{where}: its bytes do not match the checksum in the .npz file, so it is "
+                    "damaged. Copy or save it again."
+                )
             return head.values(path, where, start + len(head.data), stamp)
         file = unpacked(partial(_opened_member, path, info, where), info.file_size, where)
         values = head.values(file, where, len(head.data))
@@ -323,6 +331,12 @@ def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numpy
         return values
 
     return NumpyArray(where, head.shape, head.dtype, load, head.data, path, info.CRC)
+
+
+@lru_cache(maxsize=1 << 16)
+def _crc32(member: FileValues) -> int:
+    """Return `member.crc32()`, computed once for a file that has not changed."""
+    return member.crc32()
 
 
 @contextmanager

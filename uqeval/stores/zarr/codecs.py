@@ -225,8 +225,12 @@ def codec_v2(
     named = [(str(config.pop("id", "")), config) for config in configs]
     steps, stored = _chain(named, shape, _decoded(shape, dtype, text), where)
     axes = tuple(range(len(shape)))
-    order = axes[::-1] if document.get("order") == "F" else axes
-    return ChunkCodec(shape, dtype, steps, order, stored, text)
+    if (order := document.get("order")) not in ("C", "F"):
+        raise StoreError(
+            f"{where}: order is {quoted(order)} in its .zarray, expected 'C' or 'F'. Write the "
+            "array again."
+        )
+    return ChunkCodec(shape, dtype, steps, axes[::-1] if order == "F" else axes, stored, text)
 
 
 def codec_v3(
@@ -238,7 +242,6 @@ def codec_v3(
     where: str,
 ) -> ChunkCodec:
     """Return the decoder for a chain of Zarr v3 codecs; raises `StoreError` for an unknown one."""
-    order = tuple(range(len(shape)))
     named = [
         (str(codec.get("name")).removeprefix("numcodecs."), dict(codec.get("configuration") or {}))
         for codec in codecs
@@ -250,19 +253,21 @@ def codec_v3(
     for name, _ in filters if at >= 0 else named:
         if at < 0 or name not in _ARRAY_FILTERS:
             raise _unknown(name, where)
-    decoded = _decoded(shape, dtype, text)
-    if all(name in _FLAT_FILTERS for name, _ in filters):
-        for name, config in filters:
-            if name == "transpose":
-                order = tuple(order[axis] for axis in config["order"])
-        if named[at][1].get("endian") == "big":
-            dtype = dtype.newbyteorder(">")
-        flat = [step for step in filters if step[0] != "transpose"]
-        steps, stored = _chain([*flat, *compressors], shape, decoded, where)
-        return ChunkCodec(shape, dtype, steps, order, stored, text)
-    # Filters that combine neighbours are left to Zarr, as are codecs from values to bytes.
-    inner = _chain([step for step in filters if step[0] != "transpose"], shape, decoded, where)[1]
+    order = _order([config for name, config in filters if name == "transpose"], len(shape), where)
+    filters = [step for step in filters if step[0] != "transpose"]
+    filter_steps, inner = _chain(filters, shape, _decoded(shape, dtype, text), where)
     steps, stored = _chain(compressors, shape, inner, where)
+    big = not text and endian(named[at][1], (inner.exact or 0) > math.prod(shape), where) == ">"
+    if big and (retypes := [name for name, _ in filters if name in _RETYPES]):
+        raise StoreError(
+            f"{where}: big-endian values after the filter {quoted(retypes[0])} are not read. Write "
+            "the array again with endian 'little'."
+        )
+    if all(name in _FLAT_FILTERS for name, _ in filters):
+        dtype = dtype.newbyteorder(">") if big else dtype
+        return ChunkCodec(shape, dtype, filter_steps + steps, order, stored, text)
+    # Filters that combine neighbours are left to Zarr, as are codecs from values to bytes.
+    order = tuple(range(len(shape)))
     grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
     keys = {"name": "default", "configuration": {"separator": "/"}}
     array_document = dict(document) | {
@@ -272,6 +277,33 @@ def codec_v3(
     }
     array_document |= {"codecs": list(codecs[: at + 1]), "attributes": {}}
     return ChunkCodec(shape, dtype, steps, order, stored, text, array_document)
+
+
+def _order(configs: Sequence[Mapping[str, Any]], rank: int, where: str) -> tuple[int, ...]:
+    """Return the order of the axes after the codecs `transpose`. Raises `StoreError`."""
+    order = list(range(rank))
+    for config in configs:
+        axes = config["order"]
+        if not isinstance(axes, list) or sorted(axes) != list(range(rank)):
+            raise StoreError(
+                f"{where}: the codec transpose has the order {quoted(axes)}, expected each axis "
+                f"from 0 to {rank - 1} once. Write the array again."
+            )
+        order = [order[axis] for axis in axes]
+    return tuple(order)
+
+
+def endian(config: Mapping[str, Any], needed: bool, where: str) -> str:
+    """Return "<" or ">" for the configuration of the codec `bytes`; `needed`: values have several
+    bytes. Raises `StoreError`.
+    """
+    order = config.get("endian")
+    if order in ("little", "big") or (order is None and not needed):
+        return ">" if order == "big" else "<"
+    raise StoreError(
+        f"{where}: the codec bytes has endian {quoted(order)}, expected 'little' or 'big'. Write "
+        "the array again."
+    )
 
 
 def _decoded(shape: tuple[int, ...], dtype: np.dtype[Any], text: bool) -> Size:

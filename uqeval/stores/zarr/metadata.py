@@ -17,8 +17,8 @@ import numpy as np
 from uqeval.disk.files import parse_json
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.bfloat16 import SOURCE, widened
-from uqeval.stores.zarr.codecs import ChunkCodec, codec_v2, codec_v3
-from uqeval.stores.zarr.source import Source, TooLong
+from uqeval.stores.zarr.codecs import ChunkCodec, codec_v2, codec_v3, endian
+from uqeval.stores.zarr.source import Source, TooLong, array_place
 
 _NUMBERS = frozenset(
     {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
@@ -31,6 +31,13 @@ _BFLOAT16 = "bfloat16"
 
 #: The largest number of bytes of a metadata document.
 _MOST_METADATA = 64 << 20
+
+#: The keys of a `zarr.json` that are read, or that have no effect on values.
+_KEYS = frozenset(
+    {"zarr_format", "node_type", "attributes", "shape", "data_type", "chunk_grid", "fill_value"}
+    | {"chunk_key_encoding", "codecs", "dimension_names", "storage_transformers"}
+    | {"consolidated_metadata"}
+)
 
 #: A JSON object, and its bytes.
 Document = tuple[dict[str, Any], bytes]
@@ -46,6 +53,8 @@ class Shards:
     per_shard: tuple[int, ...]
     index_at_end: bool
     index_checked: bool
+    #: "<" for little-endian numbers in the index, ">" for big-endian ones.
+    index_endian: str = "<"
 
     @property
     def index_bytes(self) -> int:
@@ -144,8 +153,30 @@ def load_json(source: Source, key: str) -> Document | None:
 
 
 def load_node(source: Source, name: str) -> Document | None:
-    """Return the `zarr.json` of the array or group `name` (empty: the root); None in version 2."""
-    return load_json(source, f"{name}/zarr.json" if name else "zarr.json")
+    """Return the `zarr.json` of the array or group `name` (empty: the root); None in version 2.
+
+    Raises `StoreError` as `load_json` does, for another version, and for extensions.
+    """
+    node = load_json(source, f"{name}/zarr.json" if name else "zarr.json")
+    if node is not None:
+        where = array_place(source, name)
+        check_format(node[0], 3, where)
+        for key, value in node[0].items():
+            optional = isinstance(value, dict) and value.get("must_understand") is False
+            if (key not in _KEYS and not optional) or (key == "storage_transformers" and value):
+                raise StoreError(
+                    f"{where}: its zarr.json has {quoted(key)}: {quoted(value)}, an extension that "
+                    "is not read and may change the values. Write it again without."
+                )
+    return node
+
+
+def check_format(document: dict[str, Any], version: int, where: str) -> None:
+    """Raise `StoreError` unless `zarr_format` is `version`."""
+    if (value := document.get("zarr_format")) != version:
+        raise StoreError(
+            f"{where}: zarr_format is {quoted(value)}, expected {version}. Write it again."
+        )
 
 
 def load_layout(source: Source, name: str, where: str, node: Document | None) -> Layout | None:
@@ -171,10 +202,6 @@ def load_layout(source: Source, name: str, where: str, node: Document | None) ->
 
 
 def _v3(document: dict[str, Any], raw: bytes, where: str) -> Layout:
-    if document.get("zarr_format") != 3:
-        raise StoreError(
-            f"{where}: zarr_format is {quoted(document.get('zarr_format'))}, expected 3."
-        )
     shape = _sizes(document["shape"], 0, "shape", where)
     dtype, text = _dtype_v3(document["data_type"], where)
     coarse = document["data_type"] == _BFLOAT16
@@ -222,6 +249,7 @@ def _v3(document: dict[str, Any], raw: bytes, where: str) -> Layout:
 
 
 def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where: str) -> Layout:
+    check_format(document, 2, where)
     shape = _sizes(document["shape"], 0, "shape", where)
     chunks = _sizes(document["chunks"], 1, "chunks", where, len(shape))
     spelled = document["dtype"]
@@ -234,6 +262,11 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
         raise StoreError(
             f"{where}: holds {quoted(spelled)}, neither numbers nor text. Store float, integer or "
             "bool values (names: fixed-length or vlen-utf8 text); pickled objects are never read."
+        )
+    if not text and not coarse and dtype.str[0] in "<>" and spelled[0] not in "<>":
+        raise StoreError(
+            f"{where}: dtype is {quoted(spelled)} in its .zarray, without an order of bytes; "
+            "expected '<' or '>' before it. Write the array again."
         )
     names = attributes.get("_ARRAY_DIMENSIONS")
     return Layout(
@@ -298,13 +331,21 @@ def _shards(
         raise StoreError(f"{where}: shards of {outer} cannot hold whole chunks of {inner}.")
     if any(codec["name"] == "sharding_indexed" for codec in config["codecs"]):
         raise StoreError(f"{where}: shards inside shards are not read; write it with one level.")
-    index = [codec["name"] for codec in config["index_codecs"]]
+    codecs = config["index_codecs"]
+    index = [codec["name"] for codec in codecs]
     if index not in (["bytes"], ["bytes", "crc32c"]):
         raise StoreError(f"{where}: a shard index stored with {index} is not read.")
     per_shard = tuple(big // small for big, small in zip(outer, inner, strict=True))
     if math.prod(per_shard) > 2**22:
         raise StoreError(f"{where}: {math.prod(per_shard)} chunks in a shard; write larger chunks.")
-    return Shards(outer, per_shard, config.get("index_location", "end") == "end", len(index) == 2)
+    location = config.get("index_location", "end")
+    if location not in ("start", "end"):
+        raise StoreError(
+            f"{where}: index_location is {quoted(location)}, expected 'start' or 'end'. Write the "
+            "array again."
+        )
+    order = endian(codecs[0].get("configuration") or {}, True, f"{where}: index of the shards")
+    return Shards(outer, per_shard, location == "end", len(index) == 2, order)
 
 
 def _dtype_v3(spelled: Any, where: str) -> tuple[np.dtype[Any], bool]:

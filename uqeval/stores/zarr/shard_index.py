@@ -58,4 +58,5 @@ class ShardIndices:
                 f"{where} is damaged: its index: {damage}. Copy it again from where it was "
                 "written, or write it again."
             ) from damage
-        return np.frombuffer(body, "<u8").astype(np.uint64).reshape(*shards.per_shard, 2)
+        index = np.frombuffer(body, f"{shards.index_endian}u8").astype(np.uint64)
+        return index.reshape(*shards.per_shard, 2)

@@ -22,7 +22,7 @@ from uqeval.stores.contents import (
 from uqeval.stores.kinds import KNOWN, Declared, resolve
 from uqeval.stores.names import checked_names
 from uqeval.stores.zarr.array import ZarrArray
-from uqeval.stores.zarr.metadata import Document, load_json, load_layout, load_node
+from uqeval.stores.zarr.metadata import Document, check_format, load_json, load_layout, load_node
 from uqeval.stores.zarr.source import FolderSource, Source, ZipSource, array_place, is_url
 from uqeval.stores.zarr.writer import item_folder
 
@@ -93,6 +93,8 @@ def _group(source: Source, name: str, node: Document | None) -> ZarrGroup | None
         extra = load_json(source, f"{start}.zattrs")
         if old is None and extra is None:
             return None
+        if old is not None:
+            check_format(old[0], 2, array_place(source, name))
         attributes = extra[0] if extra else {}
     arrays: dict[str, ZarrArray] = {}
     groups: list[str] = []

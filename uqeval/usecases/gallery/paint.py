@@ -13,7 +13,7 @@ from uqeval.arrays import Array, np
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.report.page.gallery import Meanings, Picture
-from uqeval.stores.names import files_below
+from uqeval.stores.names import files_below, without_suffix
 from uqeval.stores.video.image_folder import FORMATS, IMAGES
 
 if TYPE_CHECKING:
@@ -163,9 +163,9 @@ def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path
         by_stem.setdefault(path.stem, []).append(file)
     items_of: dict[str, str] = {}
     for name in names:
-        item_path = PurePath(name)
+        last = PurePath(name).name
         candidates = (
-            by_path.get(name) or by_stem.get(item_path.name) or by_stem.get(item_path.stem) or []
+            by_path.get(name) or by_stem.get(last) or by_stem.get(without_suffix(last)) or []
         )
         if len(candidates) > 1:
             raise UsageError(
