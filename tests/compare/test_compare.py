@@ -19,6 +19,7 @@ from trained import SIDE, C, N, change, labels, probs, save
 
 from uqeval import Report, StoreError, UsageError
 from uqeval.compare import Cell, Choice, Comparison, Row, compare, load_models
+from uqeval.compare.holm import holm
 from uqeval.gate import Units
 from uqeval.report.comparison_files import to_csv, to_json
 from uqeval.report.tables.comparison import differences, to_markdown
@@ -266,9 +267,7 @@ def test_choices_out_of_range(choice: Any, says: str) -> None:
         Choice(**choice)
 
 
-def test_models_of_several_trainings_have_the_interval_of_welch(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_models_of_several_trainings_have_the_test_of_welch(folder: Path, tmp_path: Path) -> None:
     """It does not depend on a third model, whose score may be undefined."""
     for seed in (5, 6):
         save(tmp_path / f"other{seed}.json", seed, 1.5)
@@ -284,10 +283,54 @@ def test_models_of_several_trainings_have_the_interval_of_welch(
         seeds, others, perfect = (cell.values for cell in row(found, address).cells)
         assert bool(perfect) == (address == "segmentation.miou")
         own = row(found, address).cells[1].difference
-        assert own is not None and own.interval is not None and own.p is None
-        expected = ttest_ind(others, seeds, equal_var=False).confidence_interval(0.95)
+        assert own is not None and own.interval is not None
+        welch = ttest_ind(others, seeds, equal_var=False)
+        expected = welch.confidence_interval(0.95)
         assert (own.interval.low, own.interval.high) == pytest.approx(tuple(expected))
         assert own.interval.units == Units("training", 5, 5)
+        assert (own.p, own.p_least) == (pytest.approx(welch.pvalue), None)
+
+
+def test_words_about_several_trainings_are_adjusted_for_all_scores(
+    folder: Path, tmp_path: Path
+) -> None:
+    for seed in (5, 6):
+        save(tmp_path / f"other{seed}.json", seed, 1.5)
+    groups = [
+        [str(folder / f"seed{seed}.json") for seed in (2, 3, 4)],
+        [str(tmp_path / f"other{seed}.json") for seed in (5, 6)],
+    ]
+    found = compare(load_models([], groups), Choice(every=True))
+    changes = [own.cells[1].difference for own in found.rows]
+    tested = [change for change in changes if change is not None and change.p is not None]
+    assert found.tests == len(tested) > 30
+    ps = [change.p for change in tested]
+    assert [change.p_adjusted for change in tested] == holm(ps)  # type: ignore[arg-type]
+    assert min(ps) <= 0.05  # type: ignore[type-var]
+    excluding = [c for c in tested if c.interval and not c.interval.low <= 0 <= c.interval.high]
+    assert excluding and all(c.verdict == "no difference seen" for c in excluding)
+    note = differences(found).note
+    assert f"p-value of Welch's t-test over trainings, adjusted for {found.tests} comp" in note
+    assert "swapping" not in note
+
+
+def test_one_training_against_several_has_no_word(folder: Path) -> None:
+    seeds = ("seed2", "seed3", "seed4")
+    found = held(folder, "bad", replicates=seeds, draws=100, metrics=CHEAP, level=0.5)
+    for own in found.rows:
+        change = own.cells[1].difference
+        assert change is not None and change.interval is not None and change.interval.low > 0
+        assert change.p is None and change.verdict is None
+    note = differences(found).note
+    assert "seed: one training against several has no p-value, so no word" in note
+    assert "better" not in note
+
+
+def test_copies_of_one_training_are_named(folder: Path) -> None:
+    found = held(folder, replicates=("bad", "same/bad", "seed2"), metrics=CHEAP)
+    (warning,) = [text for text in found.warnings if "copies of one training" in text]
+    assert "bad.json and " in warning and "same/bad.json have equal scores" in warning
+    assert not held(folder, replicates=("seed2", "seed3"), metrics=CHEAP).warnings
 
 
 def test_replicates_have_mean_and_sample_std(folder: Path) -> None:
