@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap, ttest_ind
 from trained import SIDE, C, N, change, labels, probs, save
 
-from uqeval import Report, StoreError, UsageError
+from uqeval import Report, StoreError, UsageError, evaluate
 from uqeval.compare import Cell, Choice, Comparison, Row, compare, load_models
 from uqeval.compare.holm import holm
 from uqeval.gate import Units
@@ -252,6 +252,44 @@ def test_the_smallest_p_of_so_many_units() -> None:
     """Up to 12 units all swaps are made, 2 of 2^12 being as far apart; beyond, random ones."""
     assert [swaps.least_p(units) for units in (5, 12)] == [2 / 2**5, 2 / 2**12]
     assert swaps.least_p(13) == swaps.least_p(1000) == 1 / (swaps.MOST + 1)
+
+
+def of_arrays(folder: Path, probs: list[np.ndarray], labels: np.ndarray, score: str) -> Row:
+    """Return the row of a score of two models with these probabilities."""
+    names = [f"n{i}" for i in range(len(labels))]
+    for model, own in enumerate(probs):
+        store = {"probs": own, "labels": labels.astype(np.uint8), "names": names}
+        path = folder / f"m{model}.json"
+        family = [score.partition(".")[0]]
+        evaluate(store, metrics=family, states=path.with_suffix(".states.zip")).save(path)
+    return row(held(folder, "m0", "m1", metrics=(score,)), score)
+
+
+def test_the_smallest_p_is_of_the_units_with_the_score(tmp_path: Path) -> None:
+    labels = np.zeros((12, 2, 2))
+    labels[:3, 0] = 1
+    first = np.stack([1 - 0.8 * labels, 0.8 * labels], axis=1)
+    second = first.copy()
+    second[:3, :, 0, 0] = [0.9, 0.1]
+    own = of_arrays(tmp_path, [first, second], labels, "segmentation.per_class.1.accuracy")
+    change = own.cells[1].difference
+    assert change is not None and own.items == 12
+    assert change.p_least == 2 / 2**3
+    assert change.p is not None and change.p >= change.p_least
+
+
+def test_swaps_without_the_score_do_not_count(tmp_path: Path) -> None:
+    """Each model has one wrong pixel, in another item: in half of the swaps one model has none."""
+    labels = np.zeros((8, 2, 4))
+    certain = np.random.default_rng(0).uniform(0.6, 0.95, labels.shape)
+    models = []
+    for item, share in ((2, 0.97), (5, 0.55)):
+        probs = np.stack([certain, 1 - certain], axis=1)
+        probs[item, :, 0, 0] = [1 - share, share]
+        models.append(probs)
+    change = of_arrays(tmp_path, models, labels, "failure.auroc").cells[1].difference
+    assert change is not None and change.value == 1
+    assert change.p == 1
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from uqeval.statistics.intervals import is_approximate
 from uqeval.statistics.methods import NoBounds, student, student_p
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
-from uqeval.statistics.swaps import SwapTest, swap_tests
+from uqeval.statistics.swaps import SwapTest, least_p, swap_tests
 from uqeval.statistics.units import resampling_for, sequences_of
 
 #: No rank if the score is undefined in more than this fraction of the draws.
@@ -105,7 +105,10 @@ class PairedComparison:
             interval = Interval(level, change.low, change.high, rough, change.method, units,
                                 change.standard_error)  # fmt: skip
         test = None if max(trainings) > 1 else self._tested(model, baseline).get(address)
-        return Change(interval) if test is None else Change(interval, test.p, test.least)
+        if test is None:
+            return Change(interval)
+        swapped = self._samples.contributing(address, [*runs[0], *runs[1]])
+        return Change(interval, test.p, least_p(int(swapped.sum())))
 
     def _tested(self, model: int, baseline: int) -> dict[str, SwapTest]:
         if (model, baseline) not in self._tests:
