@@ -15,7 +15,7 @@ import scipy.linalg.cython_lapack
 import scipy.special
 assert scipy.linalg.cython_lapack.__name__ == "scipy.linalg.cython_lapack"
 assert scipy.linalg.inv([[2.0]]) == 0.5
-for name in ("betaincinv", "ndtr", "stdtrit"):
+for name in ("betaincinv", "ndtr", "stdtr", "stdtrit"):
     assert getattr(functions, name) is getattr(scipy.special, name), name
 assert scipy.special.expit(0.0) == 0.5
 """

@@ -10,12 +10,12 @@ from typing import Any
 
 #: From SciPy 1.18 on, the compiled module reads another package.
 _PACKAGES = _PACKAGE, _LINALG = "scipy.special", "scipy.linalg"
-_NAMES = ("betaincinv", "ndtr", "stdtrit")
+_NAMES = ("betaincinv", "ndtr", "stdtr", "stdtrit")
 
 
 @cache
 def special() -> Any:
-    """Return a module with `betaincinv`, `ndtr` and `stdtrit`.
+    """Return a module with `betaincinv`, `ndtr`, `stdtr` and `stdtrit`.
 
     They are in the compiled module of `scipy.special`. The package itself also loads what other
     array libraries need, and for that the Fortran parser and the test tools of NumPy.

@@ -18,8 +18,9 @@ from scipy.stats import bootstrap, ttest_ind
 from trained import SIDE, C, N, change, labels, probs, save
 
 import uqeval
-from uqeval import Report, StoreError, UsageError
+from uqeval import Report, StoreError, UsageError, evaluate
 from uqeval.compare import Cell, Choice, Comparison, Row, compare, load_models
+from uqeval.compare.holm import holm
 from uqeval.gate import Units
 from uqeval.report.comparison_files import to_csv, to_json
 from uqeval.report.tables.comparison import differences, to_markdown
@@ -254,6 +255,44 @@ def test_the_smallest_p_of_so_many_units() -> None:
     assert swaps.least_p(13) == swaps.least_p(1000) == 1 / (swaps.MOST + 1)
 
 
+def of_arrays(folder: Path, probs: list[np.ndarray], labels: np.ndarray, score: str) -> Row:
+    """Return the row of a score of two models with these probabilities."""
+    names = [f"n{i}" for i in range(len(labels))]
+    for model, own in enumerate(probs):
+        store = {"probs": own, "labels": labels.astype(np.uint8), "names": names}
+        path = folder / f"m{model}.json"
+        family = [score.partition(".")[0]]
+        evaluate(store, metrics=family, states=path.with_suffix(".states.zip")).save(path)
+    return row(held(folder, "m0", "m1", metrics=(score,)), score)
+
+
+def test_the_smallest_p_is_of_the_units_with_the_score(tmp_path: Path) -> None:
+    labels = np.zeros((12, 2, 2))
+    labels[:3, 0] = 1
+    first = np.stack([1 - 0.8 * labels, 0.8 * labels], axis=1)
+    second = first.copy()
+    second[:3, :, 0, 0] = [0.9, 0.1]
+    own = of_arrays(tmp_path, [first, second], labels, "segmentation.per_class.1.accuracy")
+    change = own.cells[1].difference
+    assert change is not None and own.items == 12
+    assert change.p_least == 2 / 2**3
+    assert change.p is not None and change.p >= change.p_least
+
+
+def test_swaps_without_the_score_do_not_count(tmp_path: Path) -> None:
+    """Each model has one wrong pixel, in another item: in half of the swaps one model has none."""
+    labels = np.zeros((8, 2, 4))
+    certain = np.random.default_rng(0).uniform(0.6, 0.95, labels.shape)
+    models = []
+    for item, share in ((2, 0.97), (5, 0.55)):
+        probs = np.stack([certain, 1 - certain], axis=1)
+        probs[item, :, 0, 0] = [1 - share, share]
+        models.append(probs)
+    change = of_arrays(tmp_path, models, labels, "failure.auroc").cells[1].difference
+    assert change is not None and change.value == 1
+    assert change.p == 1
+
+
 @pytest.mark.parametrize(
     ("choice", "says"),
     [
@@ -267,9 +306,7 @@ def test_choices_out_of_range(choice: Any, says: str) -> None:
         Choice(**choice)
 
 
-def test_models_of_several_trainings_have_the_interval_of_welch(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_models_of_several_trainings_have_the_test_of_welch(folder: Path, tmp_path: Path) -> None:
     """It does not depend on a third model, whose score may be undefined."""
     for seed in (5, 6):
         save(tmp_path / f"other{seed}.json", seed, 1.5)
@@ -285,10 +322,54 @@ def test_models_of_several_trainings_have_the_interval_of_welch(
         seeds, others, perfect = (cell.values for cell in row(found, address).cells)
         assert bool(perfect) == (address == "segmentation.miou")
         own = row(found, address).cells[1].difference
-        assert own is not None and own.interval is not None and own.p is None
-        expected = ttest_ind(others, seeds, equal_var=False).confidence_interval(0.95)
+        assert own is not None and own.interval is not None
+        welch = ttest_ind(others, seeds, equal_var=False)
+        expected = welch.confidence_interval(0.95)
         assert (own.interval.low, own.interval.high) == pytest.approx(tuple(expected))
         assert own.interval.units == Units("training", 5, 5)
+        assert (own.p, own.p_least) == (pytest.approx(welch.pvalue), None)
+
+
+def test_words_about_several_trainings_are_adjusted_for_all_scores(
+    folder: Path, tmp_path: Path
+) -> None:
+    for seed in (5, 6):
+        save(tmp_path / f"other{seed}.json", seed, 1.5)
+    groups = [
+        [str(folder / f"seed{seed}.json") for seed in (2, 3, 4)],
+        [str(tmp_path / f"other{seed}.json") for seed in (5, 6)],
+    ]
+    found = compare(load_models([], groups), Choice(every=True))
+    changes = [own.cells[1].difference for own in found.rows]
+    tested = [change for change in changes if change is not None and change.p is not None]
+    assert found.tests == len(tested) > 30
+    ps = [change.p for change in tested]
+    assert [change.p_adjusted for change in tested] == holm(ps)  # type: ignore[arg-type]
+    assert min(ps) <= 0.05  # type: ignore[type-var]
+    excluding = [c for c in tested if c.interval and not c.interval.low <= 0 <= c.interval.high]
+    assert excluding and all(c.verdict == "no difference seen" for c in excluding)
+    note = differences(found).note
+    assert f"p-value of Welch's t-test over trainings, adjusted for {found.tests} comp" in note
+    assert "swapping" not in note
+
+
+def test_one_training_against_several_has_no_word(folder: Path) -> None:
+    seeds = ("seed2", "seed3", "seed4")
+    found = held(folder, "bad", replicates=seeds, draws=100, metrics=CHEAP, level=0.5)
+    for own in found.rows:
+        change = own.cells[1].difference
+        assert change is not None and change.interval is not None and change.interval.low > 0
+        assert change.p is None and change.verdict is None
+    note = differences(found).note
+    assert "seed: one training against several has no p-value, so no word" in note
+    assert "better" not in note
+
+
+def test_copies_of_one_training_are_named(folder: Path) -> None:
+    found = held(folder, replicates=("bad", "same/bad", "seed2"), metrics=CHEAP)
+    (warning,) = [text for text in found.warnings if "copies of one training" in text]
+    assert "bad.json and " in warning and "same/bad.json have equal scores" in warning
+    assert not held(folder, replicates=("seed2", "seed3"), metrics=CHEAP).warnings
 
 
 def test_replicates_have_mean_and_sample_std(folder: Path) -> None:

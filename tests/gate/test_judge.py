@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -238,11 +239,16 @@ def test_exact_bounds_of_any_width(reach: float, distance: str) -> None:
     assert found is not None and (found.count is None or found.count >= 1)
 
 
-def test_a_share_without_events_needs_what_moves_its_bound() -> None:
-    """0 of 100: (1 − 0.0362)^100 = 0.025; a limit of 0.02 takes 183 items in all."""
+@pytest.mark.parametrize("error", [0.0, None])
+def test_a_share_without_events_needs_what_moves_its_bound(error: float | None) -> None:
+    """0 of 100: (1 − 0.0362)^100 = 0.025; a limit of 0.02 takes 183 items in all. An mIoU of 1 has
+    the same bounds, without a standard error."""
     hundred = Units("item", 100, 100)
-    interval = Interval(0.95, 0.0, 1 - 0.025**0.01, False, "korn-graubard", hundred, 0.0)
+    interval = Interval(0.95, 0.0, 1 - 0.025**0.01, False, "korn-graubard", hundred, error)
     found = more_units(interval, Fraction(0), Fraction("0.02"), 100)
+    assert found == MoreUnits(83, 83, 83, "item")
+    of_one = replace(interval, low=1 - interval.high, high=1.0)
+    found = more_units(of_one, Fraction(1), Fraction("0.98"), 100)
     assert found == MoreUnits(83, 83, 83, "item")
 
 

@@ -43,7 +43,7 @@ def test_table() -> None:
             (0.4, 0.5, 0.6),
             0.1,
             True,
-            Difference(0.25, True, 0.9, Interval(0.9, 0.1, 0.4)),
+            Difference(0.25, True, 0.9, Interval(0.9, 0.1, 0.4), 0.01, 0.02),
         ),
     )
     rows = (

@@ -50,10 +50,11 @@ class Difference:
     """A model's score minus that of the reference model.
 
     `better`: whether it is an improvement; None if the scores are equal, or if neither high nor low
-    is better. `p`: two-sided p-value of the permutation test that swaps the models in single units.
-    `p_adjusted`: the p-value adjusted for all tests of its family (Holm). `p_least`: the smallest
-    p-value possible with this number of units. Models of several trainings have no p-value, and
-    their interval is over trainings. `reason`: why there is no interval, where one was requested.
+    is better. `p`: two-sided p-value of the permutation test that swaps the models in single units,
+    or, for two models of several trainings, of Welch's t-test. One training against several has
+    none. `p_adjusted`: the p-value adjusted for all tests of its family (Holm). `p_least`: the
+    smallest p-value that swaps of this number of units can give. `reason`: why there is no
+    interval, where one was requested.
     """
 
     value: float
@@ -67,16 +68,10 @@ class Difference:
 
     @property
     def verdict(self) -> str | None:
-        """Return whether the models differ: by the adjusted p-value, or else by the interval."""
-        if self.level is None:
+        """Return whether the models differ, by the adjusted p-value; None without one."""
+        if self.level is None or self.p_adjusted is None:
             return None
-        if self.p_adjusted is not None:
-            differ = self.p_adjusted <= 1 - self.level
-        elif self.interval is not None:
-            differ = self.interval.low > 0 or self.interval.high < 0
-        else:
-            return None
-        return "differs" if differ else "no difference seen"
+        return "differs" if self.p_adjusted <= 1 - self.level else "no difference seen"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
@@ -87,6 +88,7 @@ class _OneStore:
         self.answered: set[str] = set()
         self._check_truth()
         self._check_options()
+        self._check_copies()
         self.item_names = [[_names(named) for named in training] for training in self.reports]
         item_lists = [names for training in self.item_names for names in training]
         shared = set.intersection(*map(set, item_lists))
@@ -200,17 +202,17 @@ class _OneStore:
             better = None
             if row.direction and value:
                 better = (value > 0) == (row.direction == "higher")
-            interval, test, reason = None, None, None
             level = self.choice.level
+            difference = Difference(value, better, level)
             if paired is not None and level is not None and m in drawn_models:
-                outcome, test = paired.difference(
+                change = paired.difference(
                     drawn_models.index(m), drawn_models.index(self.base), row.address.within, level
                 )
-                interval = outcome if isinstance(outcome, Interval) else None
-                reason = None if isinstance(outcome, Interval) else outcome.reason
-            difference = Difference(value, better, level, interval, reason=reason)
-            if test is not None:
-                difference = dataclasses.replace(difference, p=test.p, p_least=test.least)
+                difference = dataclasses.replace(difference, p=change.p, p_least=change.least)
+                if isinstance(change.interval, Interval):
+                    difference = dataclasses.replace(difference, interval=change.interval)
+                else:
+                    difference = dataclasses.replace(difference, reason=change.interval.reason)
             cells.append(dataclasses.replace(cell, difference=difference))
         return dataclasses.replace(row, cells=tuple(cells))
 
@@ -280,6 +282,17 @@ class _OneStore:
                         f"{key}: the threshold is {values[0]:.6g} in {first.path} and "
                         f"{values[1]:.6g} in {other.path}; each is from another report"
                     )
+
+    def _check_copies(self) -> None:
+        for of_model in self.reports:
+            for first, second in combinations(of_model, 2):
+                if first.report.results == second.report.results:
+                    self._warn(
+                        f"{first.path} and {second.path} have equal scores, as copies of one "
+                        "training; these make the interval over trainings too narrow. Give "
+                        "--replicates one report of each training"
+                    )
+                    break
 
     def _check_items(self) -> None:
         reason = next((state_reason for state_reason in self.stateless if state_reason), "")

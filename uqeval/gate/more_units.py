@@ -45,8 +45,8 @@ def more_units(
     from the value to the end of the interval on the side of the limit, minus t·se.
 
     n is the number of units of the interval; for a video, whose units are batches, the number of
-    pairs (`items`). For a share without events, k moves the exact bound to the limit. Older
-    reports have no standard error: it is estimated from the width of the interval.
+    pairs (`items`). For a score of exactly 0 or 1, k moves the exact bound to the limit. Older
+    reports have no standard error: it is estimated from the width of other intervals.
     """
     video = interval.unit == "batch"
     n, unit = (items, "pair") if video else (interval.count or items, interval.unit)
@@ -57,7 +57,8 @@ def more_units(
     quantiles = special().stdtrit
     t, of_power = (float(quantiles(degrees, p)) for p in ((1 + interval.level) / 2, _POWER))
     error = interval.error
-    if error is None and not interval.exact:
+    exact = interval.exact or (interval.method == "korn-graubard" and value in (0.0, 1.0))
+    if error is None and not exact:
         error = (interval.high - interval.low) / (2 * t)
     reach = interval.high - value if limit > measured else value - interval.low
 

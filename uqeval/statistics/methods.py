@@ -45,6 +45,11 @@ def student(probability: float, degrees: float) -> float:
     return float(special().stdtrit(degrees, probability))
 
 
+def student_p(t: float, degrees: float) -> float:
+    """Return the two-sided p-value of Student's t."""
+    return float(2 * special().stdtr(degrees, -abs(t)))
+
+
 def jackknife_variance(without_unit: Floats) -> Floats:
     """Return (G−1)/G · Σ_g (θ₋g − mean θ₋)² of values [unit, …] that each leave one unit out."""
     units = len(without_unit)

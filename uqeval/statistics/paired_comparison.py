@@ -15,13 +15,15 @@ from uqeval.statistics.differences import defined_in_both, difference
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import resampling_of, scoring_of, shared_units, units_of
 from uqeval.statistics.intervals import is_approximate
-from uqeval.statistics.methods import NoBounds, student
+from uqeval.statistics.methods import NoBounds, student, student_p
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
-from uqeval.statistics.swaps import SwapTest, swap_tests
+from uqeval.statistics.swaps import SwapTest, least_p, swap_tests
 
 #: No rank if the score is undefined in more than this fraction of the draws.
 _UNDEFINED = 0.05
+#: Scores of trainings that differ by at most this share of the largest are equal up to rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,18 @@ class OpenedReport:
         """Return the indices of items."""
         place = {name: i for i, name in enumerate(self.scoring.names)}
         return [place[name] for name in names]
+
+
+@dataclass(frozen=True)
+class Change:
+    """The difference of two models: its interval or why it has none, and its two-sided p-value.
+
+    `p`: None if there is no test. `least`: the smallest p-value of a test of swaps.
+    """
+
+    interval: Interval | NoBounds
+    p: float | None = None
+    least: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,18 +82,15 @@ class PairedComparison:
         scores = self._samples.scores("whole", address)[list(self._rows(model)), 0].tolist()
         return [value if np.isfinite(value) else None for value in scores]
 
-    def difference(
-        self, model: int, baseline: int, address: str, level: float
-    ) -> tuple[Interval | NoBounds, SwapTest | None]:
-        """Return the interval of a model's score minus the baseline's, or why there is none, and
-        the test that swaps the two.
+    def difference(self, model: int, baseline: int, address: str, level: float) -> Change:
+        """Return the change of a score from the baseline to a model, and the test of swaps.
 
-        Two models of several trainings each: Welch's interval over trainings, and no test, since
-        swapping items cannot show the variance of training.
+        Swapping items cannot show the variance of training. So two models of several trainings have
+        Welch's t-test over trainings, and one training against several has no test.
         """
         trainings = [len(self.models[m]) for m in (model, baseline)]
         if min(trainings) > 1:
-            return self._welch(model, baseline, address, level), None
+            return self._welch(model, baseline, address, level)
         resampling = self.resampling
         runs = (self._rows(model), self._rows(baseline))
         change = difference(self._samples, address, level, runs=runs)
@@ -91,9 +102,11 @@ class PairedComparison:
             units = units_of(resampling, defined_in_both(self._samples, address, runs))
             interval = Interval(level, change.low, change.high, rough, change.method, units,
                                 change.standard_error)  # fmt: skip
-        if max(trainings) > 1:
-            return interval, None
-        return interval, self._tested(model, baseline).get(address)
+        test = None if max(trainings) > 1 else self._tested(model, baseline).get(address)
+        if test is None:
+            return Change(interval)
+        swapped = self._samples.contributing(address, [*runs[0], *runs[1]])
+        return Change(interval, test.p, least_p(int(swapped.sum())))
 
     def _tested(self, model: int, baseline: int) -> dict[str, SwapTest]:
         if (model, baseline) not in self._tests:
@@ -104,27 +117,30 @@ class PairedComparison:
             )
         return self._tests[model, baseline]
 
-    def _welch(self, model: int, baseline: int, address: str, level: float) -> Interval | NoBounds:
+    def _welch(self, model: int, baseline: int, address: str, level: float) -> Change:
         scores = self._samples.scores("whole", address)[:, 0]
         first, second = (scores[list(self._rows(m))] for m in (model, baseline))
         if not np.isfinite([*first, *second]).all():
-            return NoBounds("the score is undefined for a training")
+            return Change(NoBounds("the score is undefined for a training"))
         parts = [
             scores_of_model.var(ddof=1) / len(scores_of_model)
             for scores_of_model in (first, second)
         ]
-        error = sum(parts)
-        if not error > 0:
-            return NoBounds("the score is the same for all trainings of both models")
-        degrees = error**2 / sum(
+        error = float(np.sqrt(sum(parts)))
+        if error <= _ROUNDING * np.abs([*first, *second]).max():
+            return Change(NoBounds("the score is the same in all trainings of each model"))
+        degrees = error**4 / sum(
             variance**2 / (len(scores_of_model) - 1)
             for variance, scores_of_model in zip(parts, (first, second), strict=True)
         )
-        value, reach = first.mean() - second.mean(), student((1 + level) / 2, degrees) * error**0.5
+        value, reach = (
+            float(first.mean() - second.mean()),
+            student((1 + level) / 2, degrees) * error,
+        )
         trainings = len(first) + len(second)
         units = Units("training", trainings, trainings)
-        return Interval(level, float(value - reach), float(value + reach), False, "welch-t", units,
-                        float(error**0.5))  # fmt: skip
+        interval = Interval(level, value - reach, value + reach, False, "welch-t", units, error)
+        return Change(interval, student_p(value / error, degrees))
 
     def ranks(
         self, address: str, direction: str, positions: Sequence[int]

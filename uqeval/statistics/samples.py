@@ -133,6 +133,23 @@ class Samples:
         (`Metric.units_with`) of which there are fewest. If no unit is of this kind but the score is
         defined, such as the AURC without wrong pixels, it is computed from all units.
         """
+        own, *kinds = self._alone(address, runs)
+        found: NDArray[np.bool_] = np.logical_and.reduce(own)
+        if not kinds:
+            return found
+        in_all: list[NDArray[np.bool_]] = [np.logical_and.reduce(kind) for kind in kinds]
+        rarest = min(in_all, key=np.count_nonzero)
+        return rarest if rarest.any() else found
+
+    def contributing(self, address: str, runs: Sequence[int]) -> NDArray[np.bool_]:
+        """Return the units that can change the score at an address in any of some runs: those in
+        which it is defined, or that are of a kind that its metric names."""
+        found: NDArray[np.bool_] = np.logical_or.reduce(np.concatenate(self._alone(address, runs)))
+        return found
+
+    def _alone(self, address: str, runs: Sequence[int]) -> list[NDArray[np.bool_]]:
+        """Return whether each single unit has the score at an address, then whether it is of each
+        kind that its metric names: [run, unit]."""
 
         def alone(scored: str) -> Floats:
             return self.scores("alone", scored)[list(runs)]
@@ -146,17 +163,13 @@ class Samples:
         ]
         beside = self.beside("alone", address)
         self._score("alone", dict.fromkeys(chain(beside, *addresses_of_kinds)))
-        found: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(alone(address)), axis=0)
-        if not units_with:
-            return found
         kinds = [
             np.isfinite(alone(addresses[0]))
             if isinstance(kind, str)
             else np.logical_or.reduce([alone(count) > 0 for count in addresses])
             for kind, addresses in zip(units_with, addresses_of_kinds, strict=True)
         ]
-        rarest: NDArray[np.bool_] = min(kinds, key=lambda kind: kind.all(axis=0).sum())
-        return np.logical_and.reduce(rarest, axis=0) if rarest.any() else found
+        return [np.isfinite(alone(address)), *kinds]
 
     def table(self, blocks: Iterable[ItemSets], addresses: Sequence[str]) -> Floats:
         """Return scores of blocks of sets of units: [run, set, address]."""

@@ -1,8 +1,9 @@
 """Permutation test of two models: swap them unit by unit and recompute the difference.
 
 If the models are equally good, each item could as well have come from the other one: the share of
-random swaps whose difference is at least the observed one is the p-value. No store is opened: the
-saved states of both models are summed in other combinations.
+random swaps whose difference is at least the observed one is the p-value. Swaps that leave a score
+undefined do not count: given that it is defined, all others are equally likely. No store is opened:
+the saved states of both models are summed in other combinations.
 """
 
 from __future__ import annotations
@@ -42,10 +43,9 @@ ENOUGH = 20
 
 @dataclass(frozen=True)
 class SwapTest:
-    """A two-sided p-value, the smallest possible p-value, and the number of swaps."""
+    """A two-sided p-value, and the number of swaps in which the score is defined."""
 
     p: float
-    least: float
     swaps: int
 
 
@@ -85,13 +85,12 @@ def swap_tests(
             for values in np.split(column, ends):
                 counts[address].add(values)
         active = [address for address in active if not counts[address].is_decided]
-    least = least_p(resampling.units)
-    return {address: count.test(least) for address, count in counts.items()}
+    return {address: count.test() for address, count in counts.items()}
 
 
 @dataclass
 class _Count:
-    """Counter of the swaps with a difference of at least `threshold`."""
+    """Counter of the swaps with a difference, and of those with at least `threshold`."""
 
     threshold: float
     is_exact: bool
@@ -106,14 +105,15 @@ class _Count:
     def add(self, differences: Floats) -> None:
         """Count the differences [swap] of a block of swaps."""
         if not self.is_decided:
-            self.hits += int((differences[np.isfinite(differences)] >= self.threshold).sum())
-            self.swaps += len(differences)
+            defined = differences[np.isfinite(differences)]
+            self.hits += int((defined >= self.threshold).sum())
+            self.swaps += len(defined)
 
-    def test(self, least: float) -> SwapTest:
+    def test(self) -> SwapTest:
         """Return the test; of random swaps the observed order counts as one."""
         extra = 0 if self.is_exact else 1
         p = min(1.0, (self.hits + extra) / (self.swaps + extra))
-        return SwapTest(p, least, self.swaps)
+        return SwapTest(p, self.swaps)
 
 
 def _counts(pair: _Pair, items: int, addresses: Sequence[str], is_exact: bool) -> dict[str, _Count]:

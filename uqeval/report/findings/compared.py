@@ -18,8 +18,7 @@ _NAMED = 4
 def findings_of_comparison(comparison: Comparison) -> list[Finding]:
     """Return a finding for each model except the baseline, from its scores that have a verdict.
 
-    The verdict comes from the adjusted p-value, or from the interval over trainings. Without
-    intervals there are no verdicts, and so no findings.
+    The verdict comes from the adjusted p-value. Without p-values there are no findings.
     """
     base = comparison.names[comparison.baseline]
     findings = []

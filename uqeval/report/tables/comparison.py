@@ -15,6 +15,8 @@ from uqeval.report.tables.table import Table, by_address, format_number, text_ta
 from uqeval.report.verdicts import units
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from uqeval.compare import Cell, Comparison, Row
     from uqeval.compare.models import Model
     from uqeval.gate import Interval
@@ -86,15 +88,15 @@ def difference(cell: Cell) -> TableCell:
     change = cell.difference
     if change is None:
         return TableCell("–")
-    if change.interval is None:
-        return TableCell(_signed(change.value), change.value)
-    low, high = _signed(change.interval.low), _signed(change.interval.high)
-    rough = "≈ " if change.interval.approximate else ""
-    exact = "†" if change.interval.exact else ""
+    interval = ""
+    if change.interval is not None:
+        low, high = _signed(change.interval.low), _signed(change.interval.high)
+        rough = "≈ " if change.interval.approximate else ""
+        exact = "†" if change.interval.exact else ""
+        interval = f"{rough}[{low}, {high}]{exact}"
     differs = change.verdict == "differs"
     word = "differs" if change.better is None else "better" if change.better else "worse"
     p = "" if change.p_adjusted is None else f"p {format_number(change.p_adjusted, 3)}"
-    interval = f"{rough}[{low}, {high}]{exact}"
     return TableCell(
         _signed(change.value), change.value, interval=interval,
         verdict=f"{p} {word if differs else ''}".strip(), starred=differs,
@@ -115,25 +117,44 @@ def differences(comparison: Comparison) -> Table:
     ]
     note = ""
     if any(intervals):
-        tests = number_of(comparison.tests, "comparison")
-        parts = comparison.tests_of_parts
-        tests += f" of whole sets and {parts:,} of classes and slices" if parts else ""
-        note = (
-            f"[…]: interval at level {choice.level}{_rest_on(intervals)}, not adjusted. p: "
-            f"two-sided p-value of swapping the two models in single units, adjusted for {tests} "
-            f"(Holm). better, worse: p is at most {1 - (choice.level or 0):.3g}; no word: no "
-            "difference seen. Other trainings may differ more."
-        )
+        note = f"[…]: interval at level {choice.level}{_rest_on(intervals)}, not adjusted."
         if any(interval and interval.approximate for interval in intervals):
             note += " ≈: computed from bins."
         if any(interval and interval.exact for interval in intervals):
             note += (
                 " †: the models differ by the same in all units; exact bounds (Clopper-Pearson)."
             )
-    note = f"{note} {_without_interval(comparison)}".strip()
+    texts = (note, _tests(comparison, compared_models), _without_interval(comparison))
+    note = " ".join(filter(None, texts))
     names = [comparison.names[m] for m in compared_models]
     title = f"Difference from {comparison.names[base]}"
     return Table(title, ["score", *names], rows, note, grouping=by_address)
+
+
+def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
+    """Return the meaning of p-values and words, and which models have none."""
+    several = [len(model.trainings) > 1 for model in comparison.models]
+    base = several[comparison.baseline]
+    text = ""
+    if comparison.tests or comparison.tests_of_parts:
+        counts = number_of(comparison.tests, "comparison")
+        parts = comparison.tests_of_parts
+        counts += f" of whole sets and {parts:,} of classes and slices" if parts else ""
+        test = (
+            "Welch's t-test over trainings" if base else "swapping the two models in single units"
+        )
+        text = (
+            f"p: two-sided p-value of {test}, adjusted for {counts} (Holm). better, worse: p is "
+            f"at most {1 - (comparison.choice.level or 0):.3g}; no word: no difference seen."
+        )
+        text += "" if base else " Other trainings may differ more."
+    untested = [comparison.names[m] for m in compared_models if several[m] != base]
+    if untested and comparison.choice.level is not None:
+        text += (
+            f" {listed(untested, 3)}: one training against several has no p-value, so no word; "
+            "give both models several trainings (--replicates)."
+        )
+    return text.strip()
 
 
 def _without_interval(comparison: Comparison) -> str:
