@@ -200,7 +200,7 @@ def test_a_change_has_the_groups_that_one_of_both_reports_has(
     assert (found.unit, found.count) == ("group", 4)
     opened = [[OpenedReport.of(path, Report.load(path))] for path in (first, second)]
     paired = paired_comparison(opened, opened[0][0].scoring.names, ["pavpu.pavpu"], 300, 5)
-    compared, _ = paired.difference(0, 1, "pavpu.pavpu", 0.9)
+    compared = paired.difference(0, 1, "pavpu.pavpu", 0.9).interval
     assert isinstance(compared, Interval)
     assert (compared.low, compared.high) == (found.low, found.high)
 
@@ -254,7 +254,7 @@ def test_a_change_of_two_sets_is_drawn_within_each(tmp_path: Path) -> None:
     assert found.low <= value <= found.high
     opened = [[OpenedReport.of(path, Report.load(path))] for path in paths]
     paired = paired_comparison(opened, opened[0][0].scoring.names, [text.within], 300, 5)
-    compared, _ = paired.difference(0, 1, text.within, 0.9)
+    compared = paired.difference(0, 1, text.within, 0.9).interval
     assert isinstance(compared, Interval)
     assert (compared.low, compared.high) == pytest.approx((found.low, found.high), rel=1e-12)
 
