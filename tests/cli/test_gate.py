@@ -395,6 +395,11 @@ def test_schema() -> None:
     assert {"stores", "evaluate", "gate", "output"} <= set(schema["properties"])
 
 
+def test_schema_of_a_report(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text('{"schema": "uqeval.report/1", "slices": {}}')
+    refused(run_uqeval("schema", tmp_path / "r.json"), "r.json: is a report; expected a uqeval")
+
+
 def test_the_workflow_runs_as_it_stands(stores: Path, tmp_path: Path) -> None:
     workflow = read_yaml(ROOT / "examples" / "github-workflow.yml").data
     assert set(workflow) == {"name", "on", "permissions", "jobs"}  # `on` is no truth value

@@ -341,6 +341,8 @@ def test_what_can_be_judged_is_where_a_rule_cannot_be(folder: Path) -> None:
     early = done.stderr[: done.stderr.index("waivers were checked for 2030-01-31 (--today)")]
     assert "pavpu.pavpu: not evaluated: max_drop needs a baseline; give --baseline" in early
     assert "no metric 'failure' is evaluated for city" in early
+    assert done.stderr.count("max_drop needs a baseline") == 1
+    assert done.stderr.count("no metric 'failure' is evaluated") == 1
     verdicts = json.loads((folder / "out/verdicts.json").read_text())
     assert [own["kind"] for own in verdicts["verdicts"]] == ["min", "min"]
     lost = [(own["address"], own["limits"]) for own in verdicts["not_evaluated"]]

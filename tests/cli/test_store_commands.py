@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from command import refused, run_uqeval, run_well
 from forged import VARIED, repeated
-from small_stores import CLASS_NAMES, NAMES, C, H, N, T, W, labels, probs, save_complete
+from PIL import Image
+from small_stores import CLASS_NAMES, NAMES, C, H, N, T, W, labels, probs, save, save_complete
 
 from uqeval.records.report import Report
 
@@ -127,6 +128,28 @@ def test_inspect_shows_given_names(complete: Path, tmp_path: Path) -> None:
     file.write_text("\n".join(f"frame_{i}" for i in range(N)))
     shown = run_well("inspect", complete, "--names", file).stdout
     assert "frame_0, frame_1, frame_2" in shown
+
+
+@pytest.mark.parametrize("kind", ["store", "folder"])
+def test_inspect_a_video(tmp_path: Path, kind: str) -> None:
+    frames = np.random.default_rng(0).integers(0, 255, (4, 12, 16, 3), np.uint8)
+    ids = frames[..., 0] % 5
+    path = tmp_path / "v"
+    if kind == "store":
+        save(path, {"frames": frames, "predictions": ids}, {})
+    else:
+        for name, images in (("frames", frames), ("predictions", ids)):
+            (path / name).mkdir(parents=True)
+            for i, image in enumerate(images):
+                Image.fromarray(image).save(path / name / f"s_{i}.png")
+    found = json.loads(run_well("inspect", path, "--format", "json").stdout)
+    assert found["facts"]["kind"] == "video" and found["facts"]["pairs"] == 3
+    assert found["items"] == 4 and not found["problems"] and found["values"]["pixels"] > 0
+    axes = {array["name"]: array["axes"] for array in found["arrays"]}
+    if kind == "store":
+        assert axes["frames"] == ["item", "y", "x", "channel"]
+    done = run_uqeval("inspect", path, "--classes", "2", "--full")
+    assert done.status == 2 and done.stderr.count("outside the 2 classes") == 3
 
 
 def test_inspect_says_what_is_wrong(tmp_path: Path, complete: Path) -> None:

@@ -99,6 +99,11 @@ def test_class_labels_and_clip(stores: Path) -> None:
     assert report["inputs"]["reference"]["path"] == str(stores / "preds.zarr")
 
 
+def test_help_says_what_csv_has() -> None:
+    text = " ".join(run_well("sweep", "--help").stdout.replace("│", " ").split())
+    assert "one row per metric, M and draw" in text and "one row per item" not in text
+
+
 def test_what_cannot_be(folder: Path, stores: Path, tmp_path: Path) -> None:
     mixture, preds = folder / "mixture.zarr", stores / "preds.zarr"
     refused(run_uqeval("sweep", mixture, "--samples", "5"), "holds 4 samples")

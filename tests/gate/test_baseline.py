@@ -39,7 +39,11 @@ def test_thresholds_of_other_reports() -> None:
         "threshold", "0.4 (rule mean)", "0.3 (from base.json)",
     )  # fmt: skip
     assert other_setting(taken, of_third, "pavpu") is None
-    assert other_threshold(taken, of_third, "pavpu") == (0.3, 1.0)
+    assert other_threshold(taken, of_third, "pavpu") == ("0.3", "1")
+    # `image_failure` does not record the threshold that a rule gave.
+    unknown = report("pavpu", {"window": 4, "threshold": "mean", "threshold_from": None})
+    assert other_setting(taken, unknown, "pavpu") is None
+    assert other_threshold(taken, unknown, "pavpu") == ("0.3", "not recorded")
 
 
 def test_input_options_that_change_numbers() -> None:

@@ -58,10 +58,15 @@ def test_the_value_at_an_address(tmp_path: Path, address: str, value: float) -> 
         ("pavpu.pavpu@weather=fog", "no slice 'weather=fog'", "pavpu.pavpu@weather=night"),
         ("pavpu.n_ac.road", "nothing below 'n_ac'", "pavpu.n_ac"),
         ("pavpu.road.pavpu", "no field of pavpu 'road'", "pavpu.per_class.road.pavpu"),
+        (
+            "failure.risk_at_coverage.0.8",
+            "no field of failure '0'; the nearest is '80'",
+            "failure.risk_at_coverage.80",
+        ),
         ("calibration.eec", "no field of calibration 'eec'", "calibration.ece"),
         ("calibration.temperature", "holds several values", "calibration.temperature.ece"),
         ("pavpu.uncertainty", "is 'entropy', which is not a number", None),
-        ("pavpu.per_class", "is a list of 3", None),
+        ("pavpu.per_class", "is a list of 3", "pavpu.per_class.road.pavpu"),
         ("pavpu.pavpu.x", "nothing below 'pavpu'", "pavpu.pavpu"),
         ("town/pavpu.pavpu", "no report 'town'; the reports are city", None),
         ("nmerci.by_depth.2.nmerci", "there are 0 … 1", None),
@@ -406,6 +411,19 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
     scaled = named(inputs={"ignore_index": 255, "options": {"median_scaling": True}})
     with pytest.raises(UsageError, match=r"median-scaling is True in this report and False in"):
         verdicts(tmp_path, text, scaled, baseline=[named()])
+
+
+def test_notes_on_a_fitted_threshold(tmp_path: Path) -> None:
+    """Only defined values that depend on the threshold have one."""
+
+    def notes(address: str, **values: Any) -> tuple[str, ...]:
+        own = named()
+        own.report.results["pavpu"] |= {"window": 4, "p_accurate": 0.9} | values
+        return only(tmp_path, f"{address}: {{min: 0, undefined: pass}}", own).notes
+
+    assert "the threshold (mean) was fitted" in notes("pavpu.pavpu")[0]
+    assert not notes("pavpu.window") and not notes("pavpu.p_accurate")
+    assert not notes("pavpu.pavpu", pavpu=None, pavpu_reason="no patch")
 
 
 def test_thresholds_of_other_reports(tmp_path: Path) -> None:

@@ -112,14 +112,17 @@ def typed_options(context: Any) -> frozenset[str]:
 
 
 def with_options(
-    *shared: str, of: Any = None, form: Literal["object", "values", "given"] = "object"
+    *shared: str,
+    of: Any = None,
+    form: Literal["object", "values", "given"] = "object",
+    help: Mapping[str, str] | None = None,
 ) -> Callable[..., Command]:
     """Add to a command the options of the settings `of`, then the `shared` options.
 
     The command gets a `Shared` as `shared`, if it has that parameter, and `settings`. `form` of
     `settings`: "object" is an object of the class `of`, "values" a dict of all values, and "given"
     a dict of the values on the command line. The dicts serve commands that take other values from
-    `uqeval.yaml`.
+    `uqeval.yaml`. `help`: other help of shared options, by their names.
     """
 
     def decorate(declared: Command) -> Command:
@@ -133,7 +136,11 @@ def with_options(
         parameters = [
             *declared_parameters.values(),
             *(_parameter(of, name, absent=form == "given") for name in settings),
-            *(_parameter(shared_options()[n], n) for n in common if n not in declared_parameters),
+            *(
+                _parameter(shared_options()[n], n, help=(help or {}).get(n))
+                for n in common
+                if n not in declared_parameters
+            ),
         ]
 
         def command(context: typer.Context, **values: Any) -> None:
@@ -178,10 +185,13 @@ def _absent(settings: Any, name: str) -> Any:
     return False if flag else None
 
 
-def _parameter(settings: Any, name: str, absent: bool = False) -> inspect.Parameter:
+def _parameter(
+    settings: Any, name: str, absent: bool = False, help: str | None = None
+) -> inspect.Parameter:
     """Return the parameter of a command from which Typer makes the option.
 
-    `absent`: with the default None, which shows whether the option was given.
+    `absent`: with the default None, which shows whether the option was given. `help`: in place of
+    that of the option.
     """
     option, types = options_of(settings)[name], types_of(settings)[name]
     declared = default_of(settings, name)
@@ -190,7 +200,7 @@ def _parameter(settings: Any, name: str, absent: bool = False) -> inspect.Parame
     default = _absent(settings, name) if absent else declared
     default = None if isinstance(default, tuple | list) and not default else default
     value: Any = kind if is_single else list[kind]
-    metavar, text = option.metavar, option.help_text(declared)
+    metavar, text = option.metavar, help or option.help_text(declared)
     if metavar is None and len("|".join(option.choices)) > _WIDE:
         metavar = name.split("_")[-1].upper()
         if not all(choice in text for choice in option.choices):

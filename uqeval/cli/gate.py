@@ -20,7 +20,7 @@ from uqeval.settings import Settings, shared_option
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uqeval.gate import Judgement, Resampler, Rule
+    from uqeval.gate import Judgement, NotEvaluated, Resampler, Rule
     from uqeval.records.folder import Named
 
 _OUT, _CI = "Output", "Continuous integration"
@@ -126,7 +126,7 @@ def gate(
     inputs: dict[str, Any] = {"report": report, "baseline": settings.baseline, "rules": file}
     inputs["sha256"] = digests_of(reports, before, rules_file.sha256)
     _deliver(_Texts(judgement, inputs), settings)
-    tell_not_evaluated(judgement)
+    tell_not_evaluated(judgement.not_evaluated)
     if not judgement.passed:
         raise typer.Exit(2 if judgement.not_evaluated else 1)
 
@@ -145,9 +145,9 @@ def _deliver(texts: _Texts, settings: GateOptions) -> None:
         _print(texts, outputs, settings)
 
 
-def tell_not_evaluated(judgement: Judgement) -> None:
+def tell_not_evaluated(rules: Sequence[NotEvaluated]) -> None:
     """Print which rules could not be judged and why, even with -q."""
-    for lost in judgement.not_evaluated:
+    for lost in rules:
         place = f"{lost.rule.file}:{lost.rule.line}: {lost.address}"
         tell(f"uqeval: {place}: not evaluated: {lost.why}")
 

@@ -51,7 +51,8 @@ def inspect(
 ) -> None:  # fmt: skip
     """Check a store before you evaluate it: arrays, missing chunks, values, memory and time.
 
-    Exit status 2: the store has a problem.
+    A store or a folder of frames and predicted ids is a video. Exit status 2: the store has a
+    problem.
 
     Without paths, shows all stores of uqeval.yaml.
 
@@ -65,12 +66,8 @@ def inspect(
             raise UsageError(
                 "--store chooses a store of uqeval.yaml; leave it out, or leave out the paths."
             )
-        predictions, labels = o.split_paths(paths, labels_alone=True)
-        inspections = {
-            "": _looked(
-                options | {"predictions": predictions, "labels": labels}, settings.full, shared
-            )
-        }
+        given = options | _stores(paths)
+        inspections = {"": _looked(given, settings.full, shared)}
     else:
         inspections = _of_file(options, settings.full, shared, settings.store)
     if settings.format == "json":
@@ -88,6 +85,16 @@ def inspect(
                 tell(f"problem: {of}{text}")
     if any(inspection.problems for inspection in inspections.values()):
         raise typer.Exit(2)
+
+
+def _stores(paths: list[str]) -> dict[str, Any]:
+    """Return the predictions and the labels among the paths, as `inspect` takes them."""
+    from uqeval.usecases.inspect import predictions_in_video
+
+    if len(paths) <= 2 and predictions_in_video(paths[0]) is not None:
+        return {"predictions": paths[0], "labels": paths[1] if len(paths) > 1 else None}
+    predictions, labels = o.split_paths(paths, labels_alone=True)
+    return {"predictions": predictions, "labels": labels}
 
 
 def _of_file(

@@ -170,7 +170,7 @@ def finish(outcome: Outcome, quiet: bool) -> None:
     if outcome.judgement is not None and not outcome.failed:
         from uqeval.cli.gate import tell_not_evaluated
 
-        tell_not_evaluated(outcome.judgement)
+        tell_not_evaluated(outcome.judgement.not_evaluated[outcome.announced :])
     if outcome.ungated is not None:
         tell(f"uqeval: {outcome.ungated}")
     if outcome.failed:

@@ -20,6 +20,7 @@ _ITEMS = ("nan_samples", "invalid", "limit", "part", "fitted")
     "output", "csv", "format", "quiet", "store",
     *(name for name in (*o.READING, *_ITEMS) if name != "classes"), "resume", *o.RUNNING,
     of=SweepOptions, form="values",
+    help={"csv": "Write one row per metric, M and draw as CSV, for plots."},
 )  # fmt: skip
 def sweep(
     shared: Shared,
@@ -34,7 +35,7 @@ def sweep(
 ) -> None:  # fmt: skip
     """Show how many samples are enough: each metric for M samples, mean ± std over subsets.
 
-    Reads the stack once for all subsets. --csv writes one row per metric, M and draw, for plots.
+    Reads the stack once for all subsets.
 
     Example: uqeval sweep preds.zarr labels/ --samples 1,2,4,8 --csv sweep.csv
     """

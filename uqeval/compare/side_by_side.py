@@ -279,8 +279,8 @@ class _OneStore:
             for key in sorted(first.report.results.keys() & other.report.results.keys()):
                 if (values := other_threshold(first.report, other.report, key)) is not None:
                     self._warn(
-                        f"{key}: the threshold is {values[0]:.6g} in {first.path} and "
-                        f"{values[1]:.6g} in {other.path}; each is from another report"
+                        f"{key}: the threshold is {values[0]} in {first.path} and {values[1]} in "
+                        f"{other.path} (--threshold-from)"
                     )
 
     def _check_copies(self) -> None:

@@ -51,7 +51,7 @@ def load_rules_file(path: str | Path) -> RulesFile:
     Raises `UsageError`, also for a file without rules.
     """
     document = _mapping(read_yaml(path))
-    if str(document.data.get("schema")).startswith("uqeval.report/"):
+    if _is_report(document):
         raise UsageError(
             f"{cut(path)}: is a report, not rules; give a file of rules, such as pavpu.pavpu: "
             "{min: 0.8}. To limit the change since another report, give it as --baseline FILE. To "
@@ -77,8 +77,17 @@ def load_rules_file(path: str | Path) -> RulesFile:
 def check_file(path: str | Path) -> None:
     """Raise `UsageError` for a `uqeval.yaml` or a rules file that is not valid."""
     document = _mapping(read_yaml(path))
+    if _is_report(document):
+        raise UsageError(
+            f"{cut(path)}: is a report; expected a uqeval.yaml or rules. To check the numbers of a "
+            "report, run uqeval verify."
+        )
     if not any(key in Config.model_fields for key in document.data) or _config(document).gate:
         load_rules(path)
+
+
+def _is_report(document: Document) -> bool:
+    return str(document.data.get("schema")).startswith("uqeval.report/")
 
 
 def _mapping(document: Document) -> Document:

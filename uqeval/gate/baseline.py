@@ -104,14 +104,14 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
     """Return the first setting of a metric that differs: its name and both values.
 
     A threshold of another report (`threshold_from`) is the same setting as a rule or a number that
-    gave the same threshold, and as a threshold of a third report.
+    gave the same threshold, and as a threshold of a third report (`other_threshold` tells).
     """
     settings, baseline_settings = _settings(report, key), _settings(baseline, key)
     sources = settings.pop(_SOURCE, None), baseline_settings.pop(_SOURCE, None)
     if any(sources):
         values = _threshold(report, key), _threshold(baseline, key)
         rules = settings.pop("threshold", None), baseline_settings.pop("threshold", None)
-        if values[0] != values[1] and not all(sources):
+        if None not in values and values[0] != values[1] and not all(sources):
             now, before = map(_threshold_in_words, values, rules, sources)
             return "threshold", now, before
     for name in sorted(settings.keys() | baseline_settings.keys()):
@@ -126,12 +126,14 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
     return None
 
 
-def other_threshold(report: Report, baseline: Report, key: str) -> tuple[float, float] | None:
-    """Return the thresholds of a metric in both reports, if other reports gave different ones."""
-    if not all(_settings(own, key).get(_SOURCE) for own in (report, baseline)):
+def other_threshold(report: Report, baseline: Report, key: str) -> tuple[str, str] | None:
+    """Return the thresholds of a metric in both reports as text, if they differ and are both of
+    other reports, or if one is of another report and the other is not recorded; else None."""
+    sources = [_settings(own, key).get(_SOURCE) for own in (report, baseline)]
+    values = _threshold(report, key), _threshold(baseline, key)
+    if not any(sources) or values[0] == values[1] or not (all(sources) or None in values):
         return None
-    now, before = _threshold(report, key), _threshold(baseline, key)
-    return None if now is None or before is None or now == before else (now, before)
+    return _number(values[0]), _number(values[1])
 
 
 def _threshold(report: Report, key: str) -> float | None:
@@ -145,8 +147,11 @@ def _threshold(report: Report, key: str) -> float | None:
 
 
 def _threshold_in_words(value: float | None, rule: Any, source: Any) -> str:
-    number = "undefined" if value is None else f"{value:.6g}"
-    return f"{number} (from {source})" if source else f"{number} (rule {rule})"
+    return f"{_number(value)} (from {source})" if source else f"{_number(value)} (rule {rule})"
+
+
+def _number(value: float | None) -> str:
+    return "not recorded" if value is None else f"{value:.6g}"
 
 
 def other_input_option(report: Report, baseline: Report) -> tuple[str, Any, Any] | None:

@@ -244,8 +244,8 @@ class Case:
         if (values := other_threshold(now, self._baseline.report, key)) is None:
             return ""
         return (
-            f"the threshold is {values[0]:.6g} in this report and {values[1]:.6g} in the baseline; "
-            "each is from another report"
+            f"the threshold is {values[0]} in this report and {values[1]} in the baseline "
+            "(--threshold-from)"
         )
 
     @property

@@ -177,6 +177,6 @@ def _names_nothing(
         (lookup for lookup in lookups if isinstance(lookup, NoScore)),
         key=lambda lookup: lookup.depth,
     )
-    suggested = suggestion((named.report for named in candidates), rule.address)
+    suggested = suggestion((named.report for named in candidates), rule.address, nearest)
     hint = f" Did you mean {suggested}?" if suggested else ""
     return UsageError(f"{rule.place}: matches nothing in the reports: {nearest.why}.{hint}")

@@ -42,11 +42,14 @@ def notes_on(units: Units) -> Iterator[str]:
 
 
 def notes_on_value(report: Report, score: Score) -> Iterator[str]:
-    """Yield a note for each fit on the evaluated items, and for a biased value."""
+    """Yield a note for each fit on the evaluated items, and for a biased value. An undefined value
+    and a setting have none."""
     address, settings = score.address, report.settings.get(score.address.key)
     settings = settings if isinstance(settings, dict) else {}
     field = address.fields[-1]
-    if address.metric == "pavpu" or field == "undetected_error_rate":
+    if score.value is None or field in settings:
+        return
+    if (address.metric == "pavpu" and field != "p_accurate") or field == "undetected_error_rate":
         rule = settings.get("threshold")
         fitted = isinstance(rule, str) and not _is_number(rule)
         if fitted and not any(settings.get(name) for name in _OTHER_SOURCES):

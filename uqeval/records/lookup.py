@@ -40,10 +40,12 @@ class Score:
 
 @dataclass(frozen=True)
 class NoScore:
-    """The report has no value at the address: `why`, and how many parts of it match (`depth`)."""
+    """The report has no value at the address: `why`, and how many parts of it match (`depth`).
+    `near`: the name that is nearest to the first one that does not match."""
 
     depth: int
     why: str
+    near: str | None = None
 
 
 def find(report: Report, address: Address) -> Score | NoScore:
@@ -109,9 +111,9 @@ def no_such_value(reports: Sequence[Report], address: Address) -> str | None:
     no_scores = [lookup for lookup in lookups if isinstance(lookup, NoScore)]
     if len(no_scores) < len(lookups) or any(_names_a_row(report, address) for report in reports):
         return None
-    why = max(no_scores, key=lambda lookup: lookup.depth).why
-    suggested = suggestion(reports, address)
-    return f"{why}." + (f" Did you mean {suggested}?" if suggested else "")
+    closest = max(no_scores, key=lambda lookup: lookup.depth)
+    suggested = suggestion(reports, address, closest)
+    return f"{closest.why}." + (f" Did you mean {suggested}?" if suggested else "")
 
 
 def _names_a_row(report: Report, address: Address) -> bool:
@@ -160,7 +162,8 @@ def _fields(record: dict[str, Any]) -> list[str]:
 def _absent(depth: int, noun: str, name: str, there: Iterable[str]) -> NoScore:
     names = [str(n) for n in there]
     if near := nearest(name, names):
-        return NoScore(depth, f"there is no {noun} {quoted(name)}; the nearest is {quoted(near)}")
+        why = f"there is no {noun} {quoted(name)}; the nearest is {quoted(near)}"
+        return NoScore(depth, why, near)
     if not names:
         return NoScore(depth, f"there is no {noun} {quoted(name)}, nor any other")
     return NoScore(depth, f"there is no {noun} {quoted(name)}; there are {listed(names, 12)}")
@@ -177,8 +180,13 @@ def _no_number(address: Address, value: Any) -> NoScore:
     return NoScore(depth, f"{address.within} is {quoted(value)}, which is not a number")
 
 
-def suggestion(reports: Iterable[Report], address: Address) -> str | None:
-    """Return the valid address nearest to one that matches nothing."""
+def suggestion(
+    reports: Iterable[Report], address: Address, lookup: NoScore | None = None
+) -> str | None:
+    """Return the valid address nearest to one that matches nothing.
+
+    `lookup`: why it matches nothing. The result has the name that this suggests, if it can.
+    """
     valid: dict[str, None] = {}
     for report in reports:
         parts = [("", report.results)]
@@ -193,12 +201,19 @@ def suggestion(reports: Iterable[Report], address: Address) -> str | None:
     if nested := _with_all_fields(address, valid):
         return nested
     wanted = str(dataclasses.replace(address, store=None))
+    if lookup is not None and lookup.near is not None and (at := lookup.depth - 2) >= 0:
+        start, rest = (*address.fields[:at], lookup.near), address.fields[at + 1 :]
+        for fields in ((*start, *rest), start):
+            text = str(dataclasses.replace(address, store=None, fields=fields))
+            if text in valid:
+                return text
     in_class = address.fields[0] == "per_class"
     same_class = _of_nearest_class(address, valid) if in_class else []
     if in_class and same_class is None:
         return None
     same_class = same_class or [text for text in valid if ".per_class." not in text]
-    for candidates in (same_class, list(valid)):
+    continued = [text for text in valid if text.startswith(f"{wanted}.")]
+    for candidates in (continued, same_class, list(valid)):
         if near := nearest(wanted, candidates[:3000], 0.5):
             return near
     return None

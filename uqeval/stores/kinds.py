@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from uqeval.errors import StoreError, UsageError, cut, quoted
@@ -13,7 +13,8 @@ _MEMBERS = (("item", "sample", "y", "x"), ("item", "y", "x"))
 _MAP = (("item", "y", "x"),)
 #: The axes of labels of several annotators.
 _LABELS = (("item", "y", "x"), ("item", "annotator", "y", "x"))
-#: The last axis of a frame or a flow, such as its colours, is called class here.
+#: The last axis of a frame or a flow, such as its colours, is called class here, and channel in
+#: what users read (`shown_axes`).
 _CHANNELS = (("item", "y", "x", "class"),)
 
 #: Arrays that give a standard deviation σ for `mean`, and its formula; logarithms are natural.
@@ -65,6 +66,12 @@ PREDICTIONS_EXPECTED = (
     "labels, for classes; or mean with std, variance, log_variance, log_std or log_b, or samples, "
     "with target, for numbers"
 )
+
+
+def shown_axes(kind: str, axes: Sequence[str]) -> list[str]:
+    """Return the axes of an array of this kind as users read them."""
+    of_channels = KINDS.get(kind) == _CHANNELS
+    return ["channel" if of_channels and axis == "class" else axis for axis in axes]
 
 
 def known_as(name: str, array: StoredArray) -> str:

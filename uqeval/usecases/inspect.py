@@ -6,16 +6,19 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.engine.options import RunOptions
 from uqeval.errors import UqevalError, listed, number_of
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
 from uqeval.inputs.opening import refuse_without_effect
+from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside
 from uqeval.maps.contract import MapSource
-from uqeval.maps.names import void_of
+from uqeval.maps.names import GREY, prediction, void_of
 from uqeval.maps.sources import Source
 from uqeval.stores.array import Store, StoredArray
+from uqeval.stores.kinds import shown_axes
 
 if TYPE_CHECKING:
     from uqeval.engine.remote import Opened
@@ -64,19 +67,27 @@ def inspect(
 ) -> Inspection:
     """Check a store: arrays, chunks, the values of a few items (`full`: of all), and the cost.
 
-    On a cluster, the workers read the values. `problems` of the result lists errors in the store.
-    Raises `UqevalError` if the store cannot be opened. Options: those of `InputOptions`.
+    On a cluster, the workers read the values. `problems` of the result lists errors in the store. A
+    store or a folder of frames and predicted ids is a video; its items are frames. Raises
+    `UqevalError` if the store cannot be opened. Options: those of `InputOptions`.
     """
     from uqeval.stores.store import open_store
 
     stores: Any = predictions if isinstance(predictions, list | tuple) else [predictions]
-    store = open_store(stores[0], role="predictions", fill_missing=True)
+    folder = predictions_in_video(stores[0]) if len(stores) == 1 else None
+    store = open_store(folder or stores[0], role="predictions", fill_missing=True)
     inspection = _inspect_store(store, options.get("missing_chunks") == "fill")
     if "labels" in store.arrays and len(store.arrays) == 1:
         return inspection
+    is_video = folder is not None or (len(stores) == 1 and _is_video(store))
+    if is_video:
+        inspection.path = str(stores[0])
+        options = options | {"video": stores[0]}
     try:
         filled = InputOptions(**options | {"missing_chunks": "fill"})
-        inputs = open_inputs(predictions, labels, filled, reference_follows=True)
+        inputs = open_inputs(
+            None if is_video else predictions, labels, filled, reference_follows=True
+        )
     except UqevalError as error:
         inspection.problems.append(str(error))
         return inspection
@@ -85,8 +96,12 @@ def inspect(
     source = inputs.source
     if options.get("names") is not None:
         inspection.names = list(source.names)
-    inspection.facts |= {"kind": source.kind, "samples": inputs.record["samples"]}
-    if isinstance(source, Source):
+    inspection.facts["kind"] = source.kind
+    if inputs.video is None:
+        inspection.facts["samples"] = inputs.record["samples"]
+    else:
+        inspection.facts |= {"pairs": source.items, "sequences": len(inputs.video.rows)}
+    if isinstance(source, Source) or inputs.record.get("classes") is not None:
         inspection.facts |= {"classes": source.classes, "ignore_index": inputs.ignore_index}
     converted = inputs.record["predictions"][0].get("converted")
     if converted is not None:
@@ -98,15 +113,27 @@ def inspect(
     return inspection
 
 
+def predictions_in_video(path: Given) -> str | None:
+    """Return the folder `predictions` of a folder that also has `frames`; None for other stores."""
+    if not isinstance(path, str | Path) or not Path(path).is_dir():
+        return None
+    frames, predictions = inside(path, FRAMES), inside(path, PREDICTIONS)
+    return None if frames is None or predictions is None else str(predictions)
+
+
+def _is_video(store: Store) -> bool:
+    return {"frames", "predictions"} <= store.arrays.keys()
+
+
 def _truth(source: MapSource) -> bool:
-    if isinstance(source, Source):
-        return source.labels is not None
-    return getattr(source, "target", None) is not None
+    return any(getattr(source, name, None) is not None for name in ("labels", "target"))
 
 
 def _readable(source: MapSource) -> list[str]:
     """Return maps that require reading all values of the source."""
     truth = ["label"] if _truth(source) else []
+    if source.kind == "video":
+        return [GREY, prediction(0), *truth]
     if not isinstance(source, Source):
         return ["mean", "sigma", *truth]
     if source.stack:
@@ -177,7 +204,7 @@ def _array_facts(name: str, arrays: Sequence[StoredArray], missing: int) -> Arra
     return ArrayFacts(
         name,
         list(first.shape) if len(arrays) == 1 else f"{len(arrays)} arrays",
-        list(first.axes),
+        shown_axes(name, first.axes),
         str(first.dtype),
         list(first.chunks),
         chunk * itemsize,
@@ -231,7 +258,7 @@ def _values(inspection: Inspection, inputs: Inputs, full: bool, machine: RunOpti
                 executor.end()
     finally:
         machine.progress.end()
-    inspection.problems += read.problems
+    inspection.problems += dict.fromkeys(read.problems)  # two pairs read a frame
     parallel = max(fits, 1) * (1 if cluster is None else max(cluster.workers, 1))
     inspection.values = {"items_checked": read.items, "pixels": read.pixels}
     if source.kind == "classes":

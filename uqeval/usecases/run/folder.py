@@ -206,6 +206,7 @@ def judge_all(
         outcome.ungated = str(error)
         return
     lost = (*gate.unjudged, *judged.not_evaluated)
+    outcome.announced = len(gate.unjudged)
     outcome.judgement = replace(judged, not_evaluated=lost).dated(run_settings.day)
     inputs = {
         "report": str(folder),

@@ -34,6 +34,7 @@ class Outcome:
     reports: dict[str, Report] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     judgement: Judgement | None = None
+    announced: int = 0
     ungated: str | None = None
     files: list[Path] = field(default_factory=list)
     leftovers: list[Path] = field(default_factory=list)
