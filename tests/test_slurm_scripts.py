@@ -165,11 +165,12 @@ def report(path: Path) -> dict[str, Any]:
     return {k: v for k, v in record.items() if k not in ("timing", "states", "states_digest")}
 
 
-def test_the_scripts_give_the_report_of_a_single_run(slurm: Slurm) -> None:
+@pytest.mark.parametrize("shards", [1, 2])
+def test_the_scripts_give_the_report_of_a_single_run(slurm: Slurm, shards: int) -> None:
     folder = slurm.folder
     run = ("sparsification", "s.zarr")
     out = folder / "out"
-    said = slurm.submit(*run, SHARDS="2", OUT=str(out), MERGE_ARGS="--ci 0.9")
+    said = slurm.submit(*run, SHARDS=str(shards), OUT=str(out), MERGE_ARGS="--ci 0.9")
     assert said == "round 1: shards: job 1, then fit: job 2\n"
     slurm.run()
     assert slurm.ended == dict.fromkeys(range(1, 5), True)  # two rounds

@@ -189,3 +189,35 @@ def test_mappings_that_are_no_stores() -> None:
     ]:
         with pytest.raises(UqevalError, match=says):
             uqeval.evaluate(given, LABEL)
+
+
+def test_a_warning_of_items_that_are_matched_by_position(tmp_path: Path) -> None:
+    names = np.array(["b", "a"])
+    named, unnamed = str(tmp_path / "named.npz"), str(tmp_path / "unnamed.npz")
+    np.savez(named, probs=PROBS, names=names)
+    np.savez(unnamed, probs=PROBS)
+    labels, labels_named = str(tmp_path / "labels.npz"), str(tmp_path / "labels_named.npz")
+    np.savez(labels, labels=LABEL)
+    np.savez(labels_named, labels=LABEL, names=names)
+
+    def warned(*given: Any, **options: Any) -> list[str]:
+        report = uqeval.evaluate(*given, metrics=("segmentation",), **options)
+        return [text for text in report.warnings if "by position" in text]
+
+    (text,) = warned(unnamed, labels_named)
+    assert text == (
+        f"{unnamed} has no names of items, so its items are matched with those of {labels_named} "
+        "by position. If the orders may differ, give --names FILE, one name per line."
+    )
+    (text,) = warned(named, labels)
+    assert text.startswith(f"{labels} has no names") and "store an array `names` in it" in text
+    (text,) = warned([named, unnamed], labels_named)
+    assert text.startswith(f"{unnamed} has no names") and f"those of {named} " in text
+    (text,) = warned(named, labels_named, region=f"map:{labels}:1")
+    assert text.startswith(f"{labels} has no names")
+    for given in (
+        (named, labels_named), (unnamed, labels), (PROBS, labels_named), (named, LABEL),
+        ([PROBS, named], labels_named),
+    ):  # fmt: skip
+        assert not warned(*given)
+    assert not warned(unnamed, labels_named, names=["a", "b"])

@@ -133,7 +133,8 @@ def test_logits_that_are_no_numbers(tmp_path: Path, value: float, classes: int) 
 def test_a_foreground_probability_above_1(tmp_path: Path) -> None:
     p = np.full((N, T, 1, H, W), 0.25, "f4")
     p[0, 0, 0, 0, 0] = 1.5
-    maps_refused(store(tmp_path, p, (1, T, 1, H, W)), "item first", "1 of", "negative")
+    path = store(tmp_path, p, (1, T, 1, H, W))
+    maps_refused(path, "item first", "1 of", "foreground probabilities", "the largest is 1.5")
 
 
 def test_the_member_that_is_bad_is_named(tmp_path: Path) -> None:

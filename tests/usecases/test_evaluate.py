@@ -184,7 +184,9 @@ def test_an_ensemble_gives_the_report_of_one_stack(scene: Any, tmp_path: Path) -
     np.save(tmp_path / "b.npy", p[:, 2:])
     members = [store(tmp_path / "a", p[:, :2], (1, 1, C, H, 9)), tmp_path / "b.npy"]
     expected = uqeval.evaluate(p, truth, EVERYTHING, names=NAMES)
-    assert conclusions(uqeval.evaluate(members, truth, EVERYTHING)) == conclusions(expected)
+    assert conclusions(uqeval.evaluate(members, truth, EVERYTHING, names=NAMES)) == conclusions(
+        expected
+    )
 
 
 def test_labels_in_any_order_and_place(scene: Any, tmp_path: Path) -> None:

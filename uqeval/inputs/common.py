@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.incoming import as_array
 from uqeval.stores.names import read_names_file
-from uqeval.stores.store import contents_of, open_store
+from uqeval.stores.store import contents_of, is_in_memory, open_store
 from uqeval.stores.watch import PartsByItem, Watch, Watched, WatchedText
 
 
@@ -69,7 +69,11 @@ def open_predictions(
         )
         for path in stores_or_paths
     ]
-    return PredictionStores(stores_or_paths, stores, _item_names(stores))
+    names_of_items = _item_names(stores)
+    if names_of_items is not None and options.names is None:
+        named = next(store for store in stores if store.names is not None)
+        stores = [_warn_of_positions(store, named, named=True) for store in stores]
+    return PredictionStores(stores_or_paths, stores, names_of_items)
 
 
 def as_store(source: Any, keyword: str) -> Given:
@@ -194,9 +198,29 @@ def open_truth(
             f"its {count} items no names. Give --names FILE (a JSON list or one name per line), or "
             "store an array `names`."
         )
-    return open_store(
+    store = open_store(
         truth, role=role, names=names if is_folder else None, fill_missing=options.fill, **reading
     )
+    if predictions is None or options.names is not None:
+        return store
+    return _warn_of_positions(store, predictions, named=names is not None)
+
+
+def _warn_of_positions(store: Store, predictions: Store, named: bool) -> Store:
+    """Return a store with a warning if it or the `predictions` name their items, and the other does
+    not. No warning for arrays in memory.
+
+    `named`: whether the predictions, or other members of their ensemble, have names.
+    """
+    with_names, without = (predictions, store) if named else (store, predictions)
+    if (store.names is not None) == named or is_in_memory(without):
+        return store
+    fix = "store an array `names` in it" if named else "give --names FILE, one name per line"
+    text = (
+        f"{without.path} has no names of items, so its items are matched with those of "
+        f"{with_names.path} by position. If the orders may differ, {fix}."
+    )
+    return replace(store, warnings=(*store.warnings, text))
 
 
 def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, Any]:

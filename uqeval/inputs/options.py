@@ -67,8 +67,8 @@ def chosen_items(
         return item_range, {"items": count, "evaluated": len(item_range)}
     shard = Part.parse(options.part)
     item_range = shard.of_items(count, ends)
-    record = {} if shard.of == 1 else {"part": shard.record(item_range)}
-    return item_range, {"items": count, "evaluated": len(item_range), **record}
+    record = {"items": count, "evaluated": len(item_range), "part": shard.record(item_range)}
+    return item_range, record
 
 
 _IN, _RUN, _FLOW = "Input", "Running", "Optical flow"
@@ -206,7 +206,7 @@ class InputOptions(Settings):
             Part.parse(self.part)
             if self.limit is not None:
                 raise UsageError("--limit and --part exclude each other; give one of them.")
-        if self.fitted is not None and (self.part is None or Part.parse(self.part).of == 1):
+        if self.fitted is not None and self.part is None:
             raise UsageError(
                 f"--fitted {quoted(str(self.fitted))} is for a shard of the items; give --part K/N "
                 "too, as in the first round, or leave out --fitted."

@@ -48,6 +48,7 @@ class _Opener:
     count: int
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     parts: list[Sequence[ItemArray]] = dataclasses.field(default_factory=list)
+    warnings: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def where(self) -> str:
@@ -69,6 +70,7 @@ class _Opener:
         """Return the maps in a folder, one per item, or in an array. Raises `StoreError`."""
         noun = "region" if role == "labels" else "depth"
         store = open_truth(path, role, noun, self.store, self.names, self.options)
+        self.warnings += store.warnings
         if role not in store.arrays:
             raise StoreError(f"{option}: {store.path} holds {store.holds()}; expected one map.")
         parts = store.arrays[role]
@@ -137,8 +139,9 @@ def with_regions(
     record = inputs.record | ({"regions": opener.records} if opener.records else {})
     source: Any = WithRegions(inputs.source, maps, depth)
     return dataclasses.replace(
-        inputs, source=source, record=record, watch=watch, regions=options.regions
-    )
+        inputs, source=source, record=record, watch=watch, regions=options.regions,
+        warnings=[*inputs.warnings, *opener.warnings],
+    )  # fmt: skip
 
 
 def _region_maps(

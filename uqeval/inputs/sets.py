@@ -119,7 +119,7 @@ def _open_masked(
     opened = open_predictions(_members(predictions), options)
     inputs = open_classes(opened, truth, options)
     source: Any = inputs.source
-    mask, record = _mask(opened, inputs, options)
+    mask, record, warnings = _mask(opened, inputs, options)
     sets = Sets([source], [0], source.names, 2, mask, samples=source.samples)
     parts = mask.planes.parts if mask.out is None else ()
     watch = (
@@ -131,15 +131,15 @@ def _open_masked(
     masked = dataclasses.replace(
         inputs, source=sets, class_names=("in", "out"), watch=watch,
         inner_classes=source.classes if source.labels is not None and mask.out is None else 0,
-        record=inputs.record | record | {"classes": 2},
+        record=inputs.record | record | {"classes": 2}, warnings=[*inputs.warnings, *warnings],
     )  # fmt: skip
     return masked, (opened.stores[0], opened.names, _count(opened))
 
 
 def _mask(
     opened: PredictionStores, inputs: Inputs, options: InputOptions
-) -> tuple[Mask, dict[str, Any]]:
-    """Return the mask, and its record."""
+) -> tuple[Mask, dict[str, Any], Sequence[str]]:
+    """Return the mask, its record, and warnings."""
     from uqeval.maps.sets import Mask
 
     source: Any = inputs.source
@@ -156,7 +156,7 @@ def _mask(
                 f"of {source.labels.annotators} annotators. Give the labels of one annotator, or "
                 "a folder of masks to --ood-mask."
             )
-        return Mask(source.labels.planes, inputs.ignore_index, out), {"ood_mask": out}
+        return Mask(source.labels.planes, inputs.ignore_index, out), {"ood_mask": out}, ()
     given = as_store(options.ood_mask, "ood_mask")
     store = open_truth(given, "labels", "mask", opened.stores[0], opened.names, options)
     parts = store.arrays.get("labels")
@@ -170,7 +170,7 @@ def _mask(
     chosen, _ = chosen_items(options, count)
     planes = Planes(parts[chosen.start : chosen.stop])
     void = options.ignore_index if options.ignore_index is not None else 255
-    return Mask(planes, void), {"ood_mask": record_of(store, ["labels"], given)}
+    return Mask(planes, void), {"ood_mask": record_of(store, ["labels"], given)}, store.warnings
 
 
 def _label_id(mask: Any) -> int | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError
-from uqeval.maps.checks import SumCheck
+from uqeval.maps.checks import LOGITS, SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
 from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices
 from uqeval.maps.reduction import Form, Reducer, kernel_view, on_grid
@@ -161,6 +161,12 @@ class StackMaps(MapSource):
                 )
             values = sigmoid(values) if stack.classes == 1 else softmax(values)
         if stack.classes == 1:
+            if (bad := int((values > 1).sum())) and stack.kind == "probs":
+                raise DataError(
+                    f"{self._place_of(tile)}: {bad} of {values.size} foreground probabilities in "
+                    f"rows {tile.box.y0} to {tile.box.y1 - 1} are above 1, the largest is "
+                    f"{values.max():.6g}. {LOGITS}"
+                )
             values = foreground(values)
         if form.dtype.kind == "f":
             values = values.astype(form.dtype, copy=False)

@@ -54,7 +54,7 @@ class MergedStates:
             "fingerprint": _digest([index["fingerprint"] for index in indices]),
             "facts": _merged_info([index["facts"] for index in indices]),
             "inputs": _inputs([index["inputs"] for index in indices], self.missing)
-            if len(indices) > 1
+            if len(indices) > 1 or self._is_whole_shard()
             else indices[0]["inputs"],
             "settings": {k: v for k, v in indices[0]["settings"].items() if k != "intervals"},
             "fitted": _common([index["fitted"] for index in indices]),
@@ -64,6 +64,10 @@ class MergedStates:
             or any(index["partial"] and "part" not in index["inputs"] for index in indices),
         }
         self.index.pop("rounds", None)
+
+    def _is_whole_shard(self) -> bool:
+        """Return whether the first file is the only shard of its run."""
+        return part_of(self.files[0]) is not None and not self.missing
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
         """Return whether all files have states of a tally of these parameters."""

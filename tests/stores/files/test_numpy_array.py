@@ -69,9 +69,10 @@ def test_no_more_is_read_than_the_region(tmp_path: Path, monkeypatch: pytest.Mon
     assert sum(counts) == 8 * 10 * 64 * 8
 
 
-def test_header_of_version_2(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [(2, 0), (3, 0)])
+def test_header_of_later_versions(tmp_path: Path, version: tuple[int, int]) -> None:
     with (tmp_path / "a.npy").open("wb") as file:
-        np.lib.format.write_array(file, values(), version=(2, 0))
+        np.lib.format.write_array(file, values(), version=version)
     assert np.array_equal(open_npy(str(tmp_path / "a.npy")).read(EVERYTHING), values())
 
 

@@ -225,3 +225,12 @@ def test_gzip_that_unpacks_to_more_is_not_unpacked(tmp_path: Path) -> None:
     write(tmp_path / "a", kind="gzip")
     (tmp_path / "a/c/0/0/0").write_bytes(numcodecs.GZip().encode(bytes(10**7)))
     read_refused(opened(tmp_path / "a"), "unpacks to more than the 64 bytes that the shape needs")
+
+
+@pytest.mark.parametrize("codec", [numcodecs.BZ2(), numcodecs.Zlib(), numcodecs.LZMA()])
+@pytest.mark.parametrize("extra", [b"x", bytes(8)])
+def test_bytes_after_a_compressed_stream(tmp_path: Path, codec: object, extra: bytes) -> None:
+    write(tmp_path / "a", form=2, compressors=codec)
+    path = tmp_path / "a/0.0.0"
+    path.write_bytes(path.read_bytes() + extra)
+    read_refused(opened(tmp_path / "a"), f"{len(extra)} bytes follow the end of its")

@@ -90,7 +90,21 @@ def test_chunks_are_of_a_few_megabytes(
     )
 
 
-NAMES = ["a", "..", ".", ".a", "a/../b", "a%2Fb", "a/b", "/etc/passwd", "__x", "c:\\x", "ü", "\n"]
+NAMES = [
+    "a",
+    "..",
+    ".",
+    ".a",
+    "a/../b",
+    "a%2Fb",
+    "a/b",
+    "/etc/passwd",
+    "__x",
+    "c:\\x",
+    "ü",
+    "\n",
+    "zarr.json",
+]
 
 
 def test_item_folders_are_different_and_stay_inside(tmp_path: Path) -> None:
@@ -98,7 +112,15 @@ def test_item_folders_are_different_and_stay_inside(tmp_path: Path) -> None:
     assert len(set(folders)) == len(NAMES)
     for folder in folders:
         assert (tmp_path / folder).resolve().parent == tmp_path.resolve()
-        assert not folder.startswith((".", "__"))
+        assert not folder.startswith((".", "__")) and folder != "zarr.json"
+
+
+def test_a_name_too_long_for_a_folder(tmp_path: Path) -> None:
+    for name, size in (("x" * 300, 300), ("/" * 86, 258)):
+        with pytest.raises(OutputError, match=f"takes {size} bytes .* expected at most 255"):
+            NewStore(tmp_path / "s", 1, [name], dense=False).create({})
+        NewStore(tmp_path / "dense", 1, [name], dense=True).create({})
+        zw.discard(tmp_path / "dense")
 
 
 def test_processes_may_race_for_an_array(tmp_path: Path) -> None:

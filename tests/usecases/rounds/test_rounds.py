@@ -147,6 +147,16 @@ def test_rounds_have_the_bits_of_a_single_run(case: str, tmp_path: Path) -> None
     assert told(uqeval.merge(shards)) == told(whole)
 
 
+def test_rounds_of_a_single_shard(tmp_path: Path) -> None:
+    given = classes(tmp_path)
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    assert in_rounds(shards, "failure", given, of=1) == 3
+    merged, whole = uqeval.merge(shards), uqeval.evaluate(metrics="failure", workers=1, **given)
+    assert told(merged) == told(whole)
+    assert merged.inputs == whole.inputs
+
+
 SWEPT = {"metrics": ["pavpu", "segmentation"], "samples": [1, 2], "repeats": 1}
 
 

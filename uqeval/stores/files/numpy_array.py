@@ -63,6 +63,8 @@ def read_header(file: IO[bytes], where: str) -> Header:
         read_fields, width = {
             (1, 0): (np.lib.format.read_array_header_1_0, 2),
             (2, 0): (np.lib.format.read_array_header_2_0, 4),
+            # Differs only in names of fields, which no array of numbers has.
+            (3, 0): (np.lib.format.read_array_header_2_0, 4),
         }[version]
         length = int.from_bytes(start[8 : 8 + width], "little")
         if length > _MOST:

@@ -113,6 +113,8 @@ def _unpacked(name: str, codec: Any, data: Buffer, most: int) -> bytes:
         remaining = getattr(stream, "unconsumed_tail", b"")
         if not parts[-1] and not remaining and not stream.eof:
             raise DamagedChunk(f"its {name} data are cut short")
+    if stream.unused_data:
+        raise DamagedChunk(f"{len(stream.unused_data)} bytes follow the end of its {name} data")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

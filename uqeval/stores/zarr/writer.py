@@ -41,7 +41,8 @@ HIDDEN = ".uqeval"
 
 #: Characters that a folder's name may not contain, or that have a meaning in it; quoted by `%`.
 #: Includes lone surrogates, except those that represent a byte of a file's name.
-_UNSAFE = re.compile(r"[%/\\:\x00-\x1f\x7f\ud800-\udc7f\udd00-\udfff]|^\.|^__")
+#: `items/zarr.json` has the metadata of the group.
+_UNSAFE = re.compile(r"[%/\\:\x00-\x1f\x7f\ud800-\udc7f\udd00-\udfff]|^\.|^__|^zarr\.json\Z")
 
 
 def item_folder(name: str) -> str:

@@ -12,7 +12,6 @@ from uqeval.engine.options import MachineOptions, Progress, ResumableOptions, Si
 from uqeval.errors import UqevalError, UsageError
 from uqeval.gate import Judgement
 from uqeval.gate.rules import day_of
-from uqeval.inputs.options import Part
 from uqeval.records.report import Report
 from uqeval.settings import Settings, options_of, same_option, shared_option
 from uqeval.statistics.options import CutOptions
@@ -120,8 +119,7 @@ class RunSettings(Settings):
     @property
     def is_shard(self) -> bool:
         """Return whether only a shard of the items is counted."""
-        part = self.shared.get("part")
-        return part is not None and Part.parse(part).of > 1
+        return self.shared.get("part") is not None
 
     def fitted_of(self, name: str) -> Path | None:
         """Return the file of fits of a store: `fitted`, or its file in that folder."""
