@@ -199,6 +199,13 @@ def test_gaps_of_numbers_add_up(tmp_path: Path) -> None:
         assert value == pytest.approx(numbers.exact(f"regression.{name}"), rel=1e-9), name
 
 
+def test_korn_graubard_is_for_shares_only(own: Scoring) -> None:
+    found = found_in(own, UNITS[0], method="korn-graubard")
+    by_kind = found_in(own, UNITS[0])
+    assert found == by_kind
+    assert found["segmentation.miou"]["method"] == "jackknife-t"
+
+
 def test_what_has_an_interval(own: Scoring) -> None:
     found = found_in(own, Resampling(NAMES, 200))
     assert {"segmentation.miou", "segmentation.per_class.0.iou"} <= found.keys()
