@@ -199,6 +199,24 @@ def test_gaps_of_numbers_add_up(tmp_path: Path) -> None:
         assert value == pytest.approx(numbers.exact(f"regression.{name}"), rel=1e-9), name
 
 
+def test_scores_that_are_constant_up_to_rounding_have_no_interval() -> None:
+    probs = np.full((20, 2, 3, 3), 0.1, np.float32)
+    probs[:, 0] = 0.9
+    labels = np.zeros((20, 3, 3), np.uint8)
+    found = uqeval.evaluate(probs, labels, metrics=["calibration"], ci=0.95).intervals
+    assert found["calibration.nll"]["reason"] == "the score is the same in all draws"
+    by_jackknife = {"ci": 0.95, "interval_method": "jackknife-t"}
+    found = uqeval.evaluate(probs, labels, metrics=["calibration"], **by_jackknife).intervals
+    assert "stays the same when any unit is left out" in found["calibration.nll"]["reason"]
+
+
+def test_korn_graubard_is_for_shares_only(own: Scoring) -> None:
+    found = found_in(own, UNITS[0], method="korn-graubard")
+    by_kind = found_in(own, UNITS[0])
+    assert found == by_kind
+    assert found["segmentation.miou"]["method"] == "jackknife-t"
+
+
 def test_what_has_an_interval(own: Scoring) -> None:
     found = found_in(own, Resampling(NAMES, 200))
     assert {"segmentation.miou", "segmentation.per_class.0.iou"} <= found.keys()

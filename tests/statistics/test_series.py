@@ -8,6 +8,8 @@ from scipy.stats import t as student
 
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.series import series_mean
+from uqeval.statistics.swaps import swap_tests
+from uqeval.statistics.units import batches
 
 
 def alike(pairs: int, rho: float, seed: int = 1) -> np.ndarray:
@@ -46,6 +48,34 @@ def test_too_short() -> None:
     found = series_mean(np.linspace(0, 1, 6), ["a"] * 6)
     assert isinstance(found.bounds, NoBounds) and "too short" in found.bounds.reason
     assert found.warnings[0].startswith("no intervals: the video is too short")
+
+
+def test_a_sequence_that_is_too_short_is_named() -> None:
+    values = alike(203, 0.8)
+    found = series_mean(values, ["long"] * 200 + ["short"] * 3)
+    (warning,) = found.warnings
+    assert "1 sequence of the video is too short: short (3 pairs); neighbouring pairs" in warning
+    assert "Evaluate the others alone" in warning
+    assert isinstance(series_mean(values[:200], ["long"] * 200).bounds, Bounds)
+    resampling = found.resampling
+    assert swap_tests(None, None, [], resampling, ["temporal.mtc"]) == {}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "count", "expected"),
+    [
+        ((64, 64, 74, 3, 3), 10, [2, 3, 3, 1, 1]),
+        ((100,), 3, [3]),
+        ((100, 50), 10, [7, 3]),
+        ((9, 9, 9, 9, 9), 3, [1, 1, 1, 1, 1]),
+    ],
+)
+def test_batches_are_shared_among_sequences(
+    lengths: tuple[int, ...], count: int, expected: list[int]
+) -> None:
+    names = [f"s{i}" for i, length in enumerate(lengths) for _ in range(length)]
+    found = {batch.split("/")[0]: batch for batch in batches(names, count)}  # the last of each
+    assert [int(batch.split("/")[1]) + 1 for batch in found.values()] == expected
 
 
 def test_ten_sequences_are_the_units() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from saved_runs import run, table_file
 
-from uqeval.errors import UsageError
+from uqeval.errors import StoreError, UsageError
 from uqeval.records.report import Report
 from uqeval.statistics.options import CutOptions
 
@@ -103,3 +103,15 @@ def test_a_table_is_refused_before_anything_is_read(
     with pytest.raises(UsageError, match="no column 'city'"):
         file = table_file(tmp_path / "t.csv", {"name": NAMES, "weather": list("ababcdcd")})
         run(tmp_path / "run", 8, slices=file, **wrong)
+
+
+def test_items_without_a_group_are_refused_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from uqeval.engine.scheduler import Scheduler
+
+    monkeypatch.delattr(Scheduler, "run")
+    file = table_file(tmp_path / "t.csv", {"name": NAMES, "drive": ["a", "", "b", " ", *"abab"]})
+    says = f"2 of 8 items have no value in the column 'drive' of .*: {NAMES[1]}, {NAMES[3]}"
+    with pytest.raises(StoreError, match=says):
+        run(tmp_path / "run", 8, slices=file, group_by="drive", ci=0.9)

@@ -221,7 +221,7 @@ class _Case:
             return NoBounds(
                 f"the score is undefined in {1 - defined.size / draws.size:.0%} of the draws"
             )
-        if (defined == defined[0]).all():
+        if methods.are_equal(defined):
             return NoBounds("the score is the same in all draws")
         if not expanded:
             return methods.percentile(defined, self.level)
@@ -243,7 +243,8 @@ class _Case:
     @property
     def _is_constant(self) -> bool:
         """Return whether the score stays the same when any unit is left out."""
-        return self._left_out().spread().variance == 0
+        scores = self._left_out()
+        return all(methods.are_equal(scores.without[own]) for own in scores.members)
 
     def _defined_units(self) -> float:
         """Return the number of patches, pixels or items of which the score is a share."""

@@ -19,6 +19,8 @@ from uqeval.special import special
 FEW_EVENTS = 5
 #: No interval from draws with fewer units than this.
 LEAST_DRAWN = 6
+#: Values that differ by at most this share of the largest are equal up to rounding.
+_ROUNDING = 1e-12
 #: Why a score has no jackknife.
 LEFT_OUT = "the score is undefined when one of the units is left out"
 
@@ -38,6 +40,12 @@ class NoBounds:
     """The reason why there is no interval."""
 
     reason: str
+
+
+def are_equal(values: Floats) -> bool:
+    """Return whether values are equal up to rounding; False for undefined ones."""
+    is_defined = np.isfinite(values).all()
+    return bool(is_defined and np.ptp(values) <= _ROUNDING * np.abs(values).max())
 
 
 def student(probability: float, degrees: float) -> float:

@@ -15,15 +15,13 @@ from uqeval.statistics.differences import defined_in_both, difference
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import resampling_of, scoring_of, shared_units, units_of
 from uqeval.statistics.intervals import is_approximate
-from uqeval.statistics.methods import NoBounds, student, student_p
+from uqeval.statistics.methods import NoBounds, are_equal, student, student_p
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.swaps import SwapTest, least_p, swap_tests
 
 #: No rank if the score is undefined in more than this fraction of the draws.
 _UNDEFINED = 0.05
-#: Scores of trainings that differ by at most this share of the largest are equal up to rounding.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -122,13 +120,13 @@ class PairedComparison:
         first, second = (scores[list(self._rows(m))] for m in (model, baseline))
         if not np.isfinite([*first, *second]).all():
             return Change(NoBounds("the score is undefined for a training"))
+        if are_equal(first) and are_equal(second):
+            return Change(NoBounds("the score is the same in all trainings of each model"))
         parts = [
             scores_of_model.var(ddof=1) / len(scores_of_model)
             for scores_of_model in (first, second)
         ]
         error = float(np.sqrt(sum(parts)))
-        if error <= _ROUNDING * np.abs([*first, *second]).max():
-            return Change(NoBounds("the score is the same in all trainings of each model"))
         degrees = error**4 / sum(
             variance**2 / (len(scores_of_model) - 1)
             for variance, scores_of_model in zip(parts, (first, second), strict=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqeval.errors import UsageError, cut, number_of
+from uqeval.errors import StoreError, UsageError, cut, listed, number_of, quoted
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._warnings import with_intervals
 from uqeval.records.addresses import Address, slice_key
@@ -56,8 +56,7 @@ def check_cut(
         return {}
     table = read_table(options.slices, names)
     items_by_slice = slice_items(table, cuts_of(options, table))
-    if options.group_by is not None and (options.group_by != CASE or cases is None):
-        table.column(options.group_by)
+    _groups(options, names, table, cases)
     return items_by_slice
 
 
@@ -70,10 +69,7 @@ def with_slices_and_intervals(report: Report, states: MergedStates, options: Cut
     timing = dict(report.timing)
     table = read_table(options.slices, scoring.names) if options.slices is not None else None
     columns = [] if table is None else cuts_of(options, table)
-    groups = cases_of(scoring)
-    group_name = None if groups is None else CASE
-    if table and options.group_by and (options.group_by != CASE or CASE in table.columns):
-        groups, group_name = table.column(options.group_by), options.group_by
+    groups, group_name = _groups(options, scoring.names, table, cases_of(scoring))
     changes: dict[str, Any] = {}
     warnings = list(report.warnings)
     settings = dict(report.settings)
@@ -104,6 +100,30 @@ def with_slices_and_intervals(report: Report, states: MergedStates, options: Cut
             )
     changes |= {"settings": settings, "warnings": warnings, "timing": timing}
     return dataclasses.replace(report, **changes)
+
+
+def _groups(
+    options: CutOptions,
+    names: Sequence[str],
+    table: ItemTable | None,
+    cases: Sequence[str] | None,
+) -> tuple[Sequence[str] | None, str | None]:
+    """Return the group of each item, and the name of the groups; None for single items.
+
+    Raises `StoreError` for items without a group: they are neither one group nor independent.
+    """
+    column = options.group_by
+    if table is None or column is None or (column == CASE and CASE not in table.columns and cases):
+        return cases, None if cases is None else CASE
+    groups = table.column(column)
+    without = [name for name, group in zip(names, groups, strict=True) if not group.strip()]
+    if without:
+        raise StoreError(
+            f"{cut(table.path)}: {len(without)} of {len(names)} items have no value in the column "
+            f"{quoted(column)} of --group-by: {listed(without, 3)}. Fill it in; an item without "
+            "relatives takes its own name."
+        )
+    return groups, column
 
 
 def with_debiased(

@@ -64,9 +64,9 @@ def swap_tests(
     """Return the test of every address that both runs have, over the same items of both.
 
     `positions` has the places of these items in each run. Scores whose tallies differ in shape, and
-    undefined ones, have none.
+    undefined ones, have none; nor have units with a `problem`, which are not independent.
     """
-    if resampling.units < 2:
+    if resampling.units < 2 or resampling.problem:
         return {}
     pair = _Pair.of(first, second, positions)
     addresses = [address for address in addresses if pair.has(address)]

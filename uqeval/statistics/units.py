@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from uqeval.arrays import Floats
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, listed, number_of, quoted
 from uqeval.statistics.draws import DRAWS, Resampling
 from uqeval.statistics.scoring import Scoring
 
@@ -96,15 +97,28 @@ def resampling_of_video(
     if len(set(sequences)) >= SEQUENCES:
         return Resampling(tuple(sequences), draws, seed, "sequence", lag1, effective)
     codes = batches(sequences, batch_count(len(sequences), tau))
-    shortest = min((codes.count(batch) for batch in set(codes)), default=0)
-    problem = None
-    if shortest <= tau:
-        problem = (
-            f"the video is too short: its shortest batch has {shortest} pairs, but neighbouring "
-            f"pairs are correlated over {tau:.0f}; about {int(np.ceil(LEAST * tau)) + 1} "
-            "pairs are needed"
-        )
+    problem = _too_short(sequences, codes, tau)
     return Resampling(codes, draws, seed, "batch", lag1, effective, problem)
+
+
+def _too_short(sequences: Sequence[str], codes: Sequence[str], tau: float) -> str | None:
+    """Return why batches are too short for an autocorrelation time; None if they are not."""
+    shortest = min(Counter(codes).values(), default=0)
+    if shortest > tau:
+        return None
+    pairs = Counter(sequences)
+    short = [f"{name} ({number_of(n, 'pair')})" for name, n in pairs.items() if n <= tau]
+    if 0 < len(short) < len(pairs):
+        return (
+            f"{number_of(len(short), 'sequence')} of the video {'is' if len(short) == 1 else 'are'}"
+            f" too short: {listed(short, 3)}; neighbouring pairs are correlated over {tau:.0f}. "
+            f"Evaluate the others alone, or at least {SEQUENCES} sequences"
+        )
+    return (
+        f"the video is too short: its shortest batch has {number_of(shortest, 'pair')}, but "
+        f"neighbouring pairs are correlated over {tau:.0f}; about "
+        f"{int(np.ceil(LEAST * tau)) + 1} pairs are needed"
+    )
 
 
 def _refuse_cut_sequences(groups: Sequence[str], sequences: Sequence[str] | None) -> None:
@@ -155,9 +169,10 @@ def batch_count(items: int, tau: float) -> int:
 
 
 def batches(sequences: Sequence[str], count: int) -> tuple[str, ...]:
-    """Return the batch of each item: about `count` of them, shared among sequences by length.
+    """Return the batch of each item: `count` of them, shared among sequences by length.
 
-    No batch crosses a sequence; each sequence has at least one.
+    No batch crosses a sequence; each sequence has at least one. So there are more than `count` for
+    more sequences.
     """
     names = list(dict.fromkeys(sequences))
     lengths = np.array([sum(sequence == name for sequence in sequences) for name in names])
@@ -165,6 +180,9 @@ def batches(sequences: Sequence[str], count: int) -> tuple[str, ...]:
     while shares.sum() < count and (shares < lengths).any():
         longest = np.where(shares < lengths, lengths / shares, -1)
         shares[int(np.argmax(longest))] += 1
+    while shares.sum() > count and (shares > 1).any():
+        shortest = np.where(shares > 1, lengths / shares, np.inf)
+        shares[int(np.argmin(shortest))] -= 1
     position = dict.fromkeys(names, 0)
     batch_names = []
     for sequence in sequences:

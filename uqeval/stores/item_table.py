@@ -44,8 +44,8 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
         absent_names = ", ".join(absent[:5]) + (" …" if len(absent) > 5 else "")
         raise StoreError(
             f"{cut(path)}: {len(absent)} of {len(names)} items have no row: {absent_names}. Its "
-            "column `name` holds the names of items as reports list them: add a row for each, "
-            "with empty cells for unknown values."
+            "column `name` holds the names of items as reports list them: add a row for each. "
+            "Unknown values may be empty, except in the column of --group-by."
         )
     return ItemTable(
         str(path), {c: tuple(rows[name][c] or "" for name in names) for c in columns if c != "name"}
