@@ -248,6 +248,16 @@ def test_progress_only_on_a_terminal(complete: Path) -> None:
     assert (quiet.status, quiet.stdout, quiet.stderr) == (0, "", "")
 
 
+def test_a_terminal_gets_no_control_characters_of_names(tmp_path: Path) -> None:
+    name = "a\x1b]0;title\x07"
+    store = save(tmp_path / "s.zarr", {"probs": probs(), "labels": labels()},
+                 {"names": [name, "b", "c"]})  # fmt: skip
+    command = ("failure", store, "--format", "csv", "--quiet")
+    assert name in run_well(*command).stdout
+    shown = on_a_terminal(*command, stdout=True).stderr
+    assert "a\\x1b]0;title\\x07," in shown and name not in shown
+
+
 def test_a_bar_is_gone_before_an_error(tmp_path: Path) -> None:
     values = probs()
     values[2, 0, 0, 0, 0] = -1

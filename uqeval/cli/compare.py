@@ -13,7 +13,7 @@ import typer
 
 from uqeval.cli import parsing
 from uqeval.cli.declared import FORMATS, Shared, with_options
-from uqeval.cli.streams import console, error_console, printing, warn
+from uqeval.cli.streams import console, error_console, print_text, printing, warn
 from uqeval.errors import UsageError, quoted
 from uqeval.settings import Settings, same_option, shared_option
 from uqeval.statistics.options import CutOptions
@@ -232,9 +232,9 @@ def _write(comparison: Comparison, settings: CompareOptions, reports: Mapping[st
 
 def _print(comparison: Comparison, settings: CompareOptions) -> None:
     if settings.output == "-":
-        sys.stdout.write(_text(comparison, "json"))
+        print_text(_text(comparison, "json"))
     elif settings.format != "table":
-        sys.stdout.write(_text(comparison, settings.format, settings.layout))
+        print_text(_text(comparison, settings.format, settings.layout))
     elif not settings.quiet:
         _show(comparison, settings.layout)
 

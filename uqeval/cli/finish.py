@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.cli.streams import console, error_console, printing, tell
+from uqeval.cli.streams import console, error_console, print_text, printing, tell
 from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
 from uqeval.disk.outputs import check_writable, refuse_other_kind, refuse_overlap, write
@@ -158,7 +157,7 @@ def deliver(report: Report, shared: Shared) -> None:
     printed = "csv" if csv == "-" else "json" if output == "-" else shared.format
     with printing():
         if printed != "table":
-            sys.stdout.write(_text_of(report, printed))
+            print_text(_text_of(report, printed))
         elif not shared.quiet:
             terminal.show(report, console(), output)
 

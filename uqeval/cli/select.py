@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uqeval.cli.declared import with_options
-from uqeval.cli.streams import console, printing
+from uqeval.cli.streams import console, print_text, printing
 from uqeval.disk.files import json_text
 from uqeval.errors import UsageError
 from uqeval.settings import Settings, shared_option
@@ -85,7 +84,7 @@ def select(
         if form == "table":
             _show(selection)
         else:
-            sys.stdout.write({"csv": _csv, "json": _json, "markdown": _markdown}[form](selection))
+            print_text({"csv": _csv, "json": _json, "markdown": _markdown}[form](selection))
 
 
 def _csv(selection: Selection) -> str:

@@ -165,6 +165,15 @@ def printing() -> Iterator[None]:
             raise
 
 
+def print_text(text: str) -> None:
+    """Write a text to stdout. For a terminal, escape the control characters of names in it, which
+    the terminal would obey.
+    """
+    if sys.stdout.isatty():
+        text = "\n".join(map(printable, text.split("\n")))
+    sys.stdout.write(text)
+
+
 def console(width: int = 200) -> Console:
     """Return a console on stdout, as wide as the terminal, or `width` for pipes."""
     from rich.console import Console

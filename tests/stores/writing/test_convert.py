@@ -207,6 +207,17 @@ def test_what_is_not_as_declared_is_refused(
     assert [p.name for p in tmp_path.iterdir()] == ["s.npy"]
 
 
+def test_class_scores_of_images_with_labels(tmp_path: Path) -> None:
+    scores = np.random.default_rng(0).dirichlet(np.ones(4), 6).astype("f4")
+    np.save(tmp_path / "s.npy", scores)
+    np.save(tmp_path / "labels.npy", np.arange(6) % 4)
+    with pytest.raises(UsageError, match="may hold any of several kinds"):
+        convert(tmp_path / "s.npy", tmp_path / "out")
+    convert(tmp_path / "s.npy", tmp_path / "out", labels=tmp_path / "labels.npy")
+    store = open_store(tmp_path / "out", role="predictions")
+    assert set(store.arrays) == {"probs", "labels"} and len(store.arrays["probs"]) == 6
+
+
 def test_destinations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, out = npy(tmp_path), tmp_path / "out"
     convert(source, out)

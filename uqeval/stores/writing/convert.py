@@ -64,9 +64,9 @@ def convert(
     `source`: an `.npy` or `.npz` file, a folder of such files (one per item, [T, C, H, W] or [C, H,
     W], named by their stems), a folder of label PNGs, or a Zarr store, which gets new chunks.
     `axes`: order of the axes of an array without names, in letters of NTCHW; `kind`: its content
-    (`probs` if it has classes); `key`: the array to take from an `.npz` file or Zarr group.
-    `labels`: a store or folder with labels for the items. With `fill_missing`, missing chunks of a
-    Zarr store are written as the fill value.
+    (`probs` if it has classes, or if it has two axes and there are labels); `key`: the array to
+    take from an `.npz` file or Zarr group. `labels`: a store or folder with labels for the items.
+    With `fill_missing`, missing chunks of a Zarr store are written as the fill value.
 
     `recoding`: store probabilities as uint16; afterwards it has the loss. `progress` is called with
     the number of finished items and of all items, over all kinds. Nothing is guessed from values,
@@ -76,7 +76,9 @@ def convert(
     """
     target = checked_target(destination, [source, labels], overwrite)
     _refuse_without_effect(os.fspath(source), kind, axes, key, fill_missing, labels)
-    pieces = find_pieces(os.fspath(source), kind, names, axes, key, fill_missing)
+    pieces = find_pieces(
+        os.fspath(source), kind, names, axes, key, fill_missing, has_labels=labels is not None
+    )
     if labels is not None:
         store = open_store(
             os.fspath(labels), role="labels", names=pieces.names, fill_missing=fill_missing

@@ -52,8 +52,10 @@ def find_pieces(
     axes: str | None,
     key: str | None,
     fill_missing: bool = False,
+    has_labels: bool = False,
 ) -> Pieces:
-    """Return the pieces at `source`; `convert` describes the parameters.
+    """Return the pieces at `source`; `convert` describes the parameters. `has_labels`: it has
+    labels for the items.
 
     Raises `StoreError` for an unreadable source, `UsageError` if an option is needed.
     """
@@ -81,6 +83,8 @@ def find_pieces(
             if kind is None and ALIASES.get(name, name) == "logits":
                 kind = "logits"
         if array is not None:
+            if kind is axes is None and has_labels and _are_scores(array):
+                kind = "probs"
             return _bare(array, kind, names, axes)
         _needs_key(kind, axes)
     store = open_store(contents, role="predictions", names=names, fill_missing=fill_missing)
@@ -130,6 +134,13 @@ def _member(source: str, members: dict[str, Any], key: str | None) -> tuple[str,
             f"{cut(source)}: holds {listed(sorted(members))}; {problem}. Give key=NAME."
         )
     return key, members[key]
+
+
+def _are_scores(array: StoredArray) -> bool:
+    """Return whether an array of items with labels must have class probabilities [item, class]: ids
+    are integers, and maps have height and width as well.
+    """
+    return len(array.shape) == 2 and array.dtype.kind == "f" and not array.dimension_names
 
 
 def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[StoredArray, str]:
