@@ -467,6 +467,8 @@ def test_the_order_of_items_does_not_matter(folder: Path, tmp_path: Path) -> Non
     other = compare(load_models(paths), Choice(CHEAP))
     a, b = row(one, "segmentation.miou"), row(other, "segmentation.miou")
     assert difference(a.cells[1]) == pytest.approx(difference(b.cells[1]), abs=1e-12)
+    assert any("the same labels is unknown" in w for w in other.warnings)
+    assert not any("other labels" in w for w in other.warnings)
 
 
 def test_other_settings_of_a_metric_leave_it_out(folder: Path, tmp_path: Path) -> None:

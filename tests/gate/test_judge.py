@@ -384,6 +384,18 @@ def test_confidence_in_a_change_is_paired(tmp_path: Path, limits: str, status: s
     assert known.asked == [(Path("city.json"), Path("main.json"), "pavpu.pavpu", 0.9, relative)]
 
 
+def test_items_in_another_order_are_paired(tmp_path: Path) -> None:
+    first = named(items=items(a=0.5, b=0.6))
+    before = named(value=0.81, items=items(b=0.6, a=0.5))
+    known = Known(Interval(0.9, 0, 1), change=Interval(0.9, -0.04, 0.02))
+    limits = rules(tmp_path, "pavpu.pavpu: {max_drop: 0.05, confidence: 0.9}")
+    judged = judge([first], limits, [before], resampler=known)
+    assert judged.passed and known.asked and not judged.warnings
+    before.report.inputs["labels"] = {"fingerprint": "of another order"}
+    judged = judge([first], limits, [before], resampler=known)
+    assert judged.passed and "Whether it has the same labels is unknown" in judged.warnings[0]
+
+
 def test_other_items_are_compared_with_a_warning_but_never_paired(tmp_path: Path) -> None:
     before = [named(value=0.81, items=items(z=0.5))]
     judged = judge([named()], rules(tmp_path, "pavpu.pavpu: {max_drop: 0.1}"), before)

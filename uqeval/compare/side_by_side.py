@@ -258,10 +258,16 @@ class _OneStore:
         truths = {truth_of(named.report): named for named in reversed(self._all)}
         if len(truths) > 1:
             first, second, *_ = reversed(truths.values())
-            self._warn(
-                f"{first.path} and {second.path} were evaluated against other labels (their "
-                "fingerprints differ)"
-            )
+            both = f"{first.path} and {second.path}"
+            if _names(first) == _names(second):
+                self._warn(
+                    f"{both} were evaluated against other labels (their fingerprints differ)"
+                )
+            else:
+                self._warn(
+                    f"{both} have other items, or another order of items. Whether they have the "
+                    "same labels is unknown, because fingerprints of labels depend on the items"
+                )
         for named in self._all:
             if named.report.partial:
                 self._warn(f"{named.path}: partial, not all items were evaluated")

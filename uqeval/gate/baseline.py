@@ -22,10 +22,14 @@ _MODEL_NAME = "model"
 
 @dataclass(frozen=True)
 class Pair:
-    """The baseline of a report, and how the items of the two differ (empty: they are equal)."""
+    """The baseline of a report, and how the items or labels of the two differ (empty: they do not).
+
+    `unknown`: why the labels cannot be compared; empty if they can.
+    """
 
     baseline: Named
     difference: str
+    unknown: str
 
 
 def compares(rule: Rule) -> bool:
@@ -62,22 +66,30 @@ def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, P
                 f"{cut(', '.join(baselines))}. Give a folder of baselines with the same file names."
             )
     now = {named.name: named.report for named in reports}
-    return {name: Pair(base, _difference(now[name], base.report)) for name, base in matched.items()}
+    return {name: _pair(now[name], base) for name, base in matched.items()}
 
 
-def _difference(report: Report, baseline: Report) -> str:
-    """Return how the items or their ground truth differ; empty if they are the same."""
+def _pair(report: Report, base: Named) -> Pair:
+    """Return the baseline of a report with what differs in the items and their ground truth."""
     names = [str(item.get("name")) for item in report.items]
-    baseline_names = [str(item.get("name")) for item in baseline.items]
-    if names != baseline_names:
+    baseline_names = [str(item.get("name")) for item in base.report.items]
+    if sorted(names) != sorted(baseline_names):
         common = len(set(names) & set(baseline_names))
-        return (
-            f"the baseline has other items, or another order of items: {len(baseline_names)} "
-            f"items, {len(names)} in this report, {common} in both."
+        difference = (
+            f"the baseline has other items: {len(baseline_names)} items, {len(names)} in this "
+            f"report, {common} in both."
         )
-    if truth_of(report) != truth_of(baseline):
-        return "the baseline was evaluated against other labels (their fingerprints differ)."
-    return ""
+        return Pair(base, difference, "")
+    if truth_of(report) == truth_of(base.report):
+        return Pair(base, "", "")
+    if names == baseline_names:
+        difference = "the baseline was evaluated against other labels (their fingerprints differ)."
+        return Pair(base, difference, "")
+    unknown = (
+        "the baseline has its items in another order. Whether it has the same labels is unknown, "
+        "because fingerprints of labels depend on the order."
+    )
+    return Pair(base, "", unknown)
 
 
 def truth_of(report: Report) -> Any:

@@ -89,8 +89,9 @@ class _Judging:
 
     def _judge(self, rule: Rule, named: Named, score: Score) -> None:
         pair = self.pairs.get(named.name)
-        if pair is not None and pair.difference and compares(rule):
-            self.warnings.append(f"{named.name}: {pair.difference}")
+        if pair is not None and compares(rule):
+            texts = filter(None, (pair.difference, pair.unknown))
+            self.warnings.extend(f"{named.name}: {text}" for text in texts)
         for kind, limit in rule.limits.kinds_and_values():
             case = Case(rule, named, score, kind, limit, pair, self.resampler, self.baseline_given,
                         self.today)  # fmt: skip
