@@ -27,7 +27,7 @@ def write_all(root: Path) -> None:
     (root / "half.txt").write_text("\n".join(NAMES[:2]))
     for table, names in (("items", NAMES), ("sets", [*NAMES, *"xyz"]), ("pairs", FRAMES)):
         rows = [
-            f"{n},{'ab'[i % 2]},{'cd'[i % 3 > 0]},{n[:-2].replace('d', 'c')},{i}"
+            f"{n},{'ab'[i % 2]},{'cd'[i % 3 > 0]},{n[:-2].replace('d', 'c') or n},{i}"
             for i, n in enumerate(names)
         ]
         text = "\n".join(["name,city,weather,drive,number", *rows])

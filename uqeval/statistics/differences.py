@@ -73,11 +73,6 @@ def difference(
         return NoBounds(f"{having(metric, resampling.unit, defined)} in both; 2 are needed")
     pair = _Pair(samples, text, metric, level, relative, runs)
     a, b = (float(score[0]) for score in pair.scores("whole"))
-    is_undefined = relative and b == 0
-    if a == b and not is_undefined and _is_same_model(tuple(samples.runs[run] for run in both)):
-        return Bounds(0.0, 0.0, "identical")
-    if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
-        return _unless_infinite(_exact_difference(a, b, defined, level, relative))
     least = resampling.least(samples.defined(text, both))
     if reason := too_few_in_a_set(resampling, metric, least):
         return NoBounds(reason)
@@ -85,6 +80,11 @@ def difference(
         return NoBounds(reason)
     if reason := too_few_events(samples, text, metric, both):
         return NoBounds(reason)
+    is_undefined = relative and b == 0
+    if a == b and not is_undefined and _is_same_model(tuple(samples.runs[run] for run in both)):
+        return Bounds(0.0, 0.0, "identical")
+    if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
+        return _unless_infinite(_exact_difference(a, b, defined, level, relative))
     if metric.interval in DRAWN and resampling.unit != "batch":
         if defined < methods.LEAST_DRAWN:
             return NoBounds(f"intervals from draws need {methods.LEAST_DRAWN} units")
