@@ -507,7 +507,7 @@ def test_ids_without_a_number_of_classes(tmp_path: Path) -> None:
     document = json.loads((store / "zarr.json").read_text())
     document["attributes"] = {}
     (store / "zarr.json").write_text(json.dumps(document))
-    pavpu_refused(tmp_path, store, "--uncertainty", "energy", says=["LABELS --classes N"])
+    pavpu_refused(tmp_path, store, "--uncertainty", "energy", says=["Give --classes N, or store"])
 
 
 def test_samples_that_are_not_there(tmp_path: Path) -> None:
