@@ -22,7 +22,7 @@ import faulthandler, os, signal, sys, threading
 from uqeval.threads import Threads, in_order
 
 def in_pieces():
-    for _, total in in_order(range(4), lambda job, check: (check(), sum(range(job)))[1], 2):
+    for _, total in in_order(lambda job, check: (check(), sum(range(job)))[1], range(4), 2):
         pass
 
 def mapped():
@@ -95,7 +95,7 @@ def test_results_come_in_order(workers: int) -> None:
         time.sleep(0.004 if job % 4 else 0)
         return job * 10
 
-    found = list(in_order(JOBS, work, workers))
+    found = list(in_order(work, JOBS, workers))
     assert found == [(job, job * 10) for job in JOBS]
 
 
@@ -105,7 +105,7 @@ def test_few_results_wait() -> None:
     def work(job: int, check: Callable[[], None]) -> None:
         begun.append(job)
 
-    done = in_order(JOBS, work, 2)
+    done = in_order(work, JOBS, 2)
     next(done)
     time.sleep(0.05)
     assert len(begun) <= 3 + 1
@@ -131,6 +131,6 @@ def test_an_early_end_stops_the_work() -> None:
 
     before = threading.active_count()
     with pytest.raises(DataError, match="item 0 is bad"):
-        list(in_order(JOBS, work, 3))
+        list(in_order(work, JOBS, 3))
     assert stopped and set(stopped) == {"Stopped"}
     assert threading.active_count() == before

@@ -1,9 +1,9 @@
 """Threads that an interrupt always ends.
 
-`threading.Condition`, and with it `Event` and `concurrent.futures`, are written in Python. Python
-may raise an interrupt right after they have taken their lock; then nobody releases the lock, and
-threads that need it wait forever. So signals wait while the main thread uses them, and results
-arrive in a `SimpleQueue`, which is written in C.
+`Condition`, `Event` and `concurrent.futures` of Python are written in Python. An interrupt can come
+just after one of them has taken its lock. Then the lock is never released, and all threads that
+need it wait forever. To prevent this, signals are deferred while the main thread uses these
+classes, and results are passed in a `SimpleQueue`, which is written in C.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
@@ -22,8 +22,8 @@ T = TypeVar("T")
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-#: Signals whose handlers may raise an exception.
-_SIGNALS: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Signals that end a command.
+SIGNALS: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):
@@ -31,7 +31,7 @@ class Stopped(Exception):
 
 
 class _Deferred:
-    """Handler that notes signals while it `waits`, and then passes them on to the `handlers`."""
+    """Handler that notes signals as long as it `waits`; later ones go to the former `handlers`."""
 
     def __init__(self) -> None:
         self.waits = True
@@ -47,16 +47,16 @@ class _Deferred:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Handle signals that arrive in the block at its end. The block must be short.
+    """Defer signals to the end of the block, which must be short.
 
-    Only the main thread handles signals, so in other threads this does nothing.
+    Does nothing in other threads than the main one, since Python handles no signals there.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     deferred = _Deferred()
     try:
-        for number in _SIGNALS:
+        for number in SIGNALS:
             handler = signal.getsignal(number)
             while isinstance(handler, _Deferred) and not handler.waits:  # was not restored
                 handler = handler.handlers[number]
@@ -65,12 +65,31 @@ def uninterrupted() -> Iterator[None]:
                 signal.signal(number, deferred)
         yield
     finally:
-        # A handler may raise here before all are restored: `deferred` passes later signals on.
+        # If a handler raises before all are restored, `deferred` passes later signals on.
         deferred.waits = False
         for number, handler in deferred.handlers.items():
             signal.signal(number, handler)
         for number in deferred.noted:
             signal.raise_signal(number)
+
+
+class Event:
+    """An event, as `threading.Event`; an interrupt can end `wait`. Only one thread waits."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[None] = SimpleQueue()
+
+    def set(self) -> None:
+        """Let the event happen."""
+        self._queue.put(None)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the event. Return whether it has happened."""
+        try:
+            self._queue.get(timeout=seconds)
+        except Empty:
+            return False
+        return True
 
 
 class Answer(Generic[T]):
@@ -82,7 +101,7 @@ class Answer(Generic[T]):
         self._is_dropped = False
 
     def compute(self) -> None:
-        """Compute the result in a thread, unless nobody needs it any more."""
+        """Compute the result, unless it was dropped. The thread calls this."""
         if self._is_dropped:
             return
         try:
@@ -91,7 +110,7 @@ class Answer(Generic[T]):
             self._queue.put((None, error))
 
     def drop(self) -> None:
-        """Do not compute the result if no thread has begun with it."""
+        """Do not compute the result, unless a thread has begun with it."""
         self._is_dropped = True
 
     def result(self) -> T:
@@ -106,9 +125,9 @@ class Answer(Generic[T]):
 
 
 class Threads:
-    """A number of threads; as a context manager, waits at the end until they have ended.
+    """Several threads. The end of a `with` block waits for their jobs.
 
-    `begin` is called at the start of each thread.
+    Each thread calls `begin` when it starts.
     """
 
     def __init__(
@@ -124,7 +143,7 @@ class Threads:
         self._pool.shutdown()
 
     def start(self, work: Callable[[], T]) -> Answer[T]:
-        """Let a thread call `work`."""
+        """Compute `work()` in a thread."""
         answer = Answer(work)
         with uninterrupted():
             self._pool.submit(answer.compute)
@@ -135,8 +154,8 @@ class Threads:
     ) -> Generator[tuple[Job, Result], None, None]:
         """Yield each job with its result, in the order of jobs.
 
-        At most one result more than there are threads waits. `work` receives the job, and a
-        function that it must call regularly; it raises `Stopped` if the iteration has ended early.
+        `work` gets the job, and a function to call regularly: it raises `Stopped` if the iteration
+        has ended early. At most one result more than there are threads waits to be taken.
         """
         has_ended = False
 
@@ -169,8 +188,8 @@ class Threads:
 
 
 def in_order(
-    jobs: Iterable[Job], work: Callable[[Job, Callable[[], None]], Result], workers: int
+    work: Callable[[Job, Callable[[], None]], Result], jobs: Iterable[Job], workers: int
 ) -> Generator[tuple[Job, Result], None, None]:
-    """Yield each job with its result, as `Threads.in_order`, computed by threads of their own."""
+    """Yield each job with its result, as `Threads.in_order` does with as many new threads."""
     with Threads(workers) as threads, closing(threads.in_order(work, jobs)) as results:
         yield from results

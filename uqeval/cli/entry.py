@@ -29,7 +29,7 @@ from uqeval.cli.parsing import Command, check_quickly, replace_command, show_typ
 from uqeval.cli.streams import BROKEN_PIPE, guard_streams, lost_output, silence, tell
 from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, did_you_mean, quoted
-from uqeval.threads import uninterrupted
+from uqeval.threads import SIGNALS, uninterrupted
 from uqeval.version import VERSION
 
 #: Commands in the order of help, with the first line of their help, so that `uqeval --help` imports
@@ -224,7 +224,7 @@ def _exit_now(ended: Sequence[int]) -> None:
 def _raising() -> list[int]:
     """Return the signals that raise an exception; not SIGINT where a shell lets it be ignored."""
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    return [*(() if is_ignored else (signal.SIGINT,)), signal.SIGTERM, signal.SIGHUP]
+    return [number for number in SIGNALS if number != signal.SIGINT or not is_ignored]
 
 
 def _run() -> None:

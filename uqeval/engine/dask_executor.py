@@ -16,7 +16,6 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice, takewhile
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from uqeval.engine.passes import Items, Turn
@@ -33,6 +32,7 @@ from uqeval.engine.remote import (
 )
 from uqeval.errors import ClusterError, UqevalError, cut
 from uqeval.inputs import Inputs
+from uqeval.threads import Event
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
@@ -258,10 +258,10 @@ class DaskExecutor:
         a dead worker. Then the job is sent again.
         """
         while True:
-            ended: SimpleQueue[None] = SimpleQueue()
-            future.add_done_callback(lambda _, ended=ended: ended.put(None))
+            ended = Event()
+            future.add_done_callback(lambda _, ended=ended: ended.set())
             had_workers = time.monotonic()
-            while not _arrives(ended):
+            while not ended.wait(_PATIENCE_FOR_HOME):
                 if self._workers.count:
                     had_workers = time.monotonic()
                 elif time.monotonic() - had_workers > _ALONE:
@@ -343,17 +343,6 @@ def _on_worker(job: Job) -> tuple[Done | Failed, str]:
 
     worker = get_worker()
     return run_job(job, worker.state.nthreads), worker.address
-
-
-def _arrives(ended: SimpleQueue[None]) -> bool:
-    """Return whether a job ends within a while. An interrupt can end a queue's wait, see
-    `uqeval.threads`.
-    """
-    try:
-        ended.get(timeout=_PATIENCE_FOR_HOME)
-    except Empty:
-        return False
-    return True
 
 
 def _gone(reason: str) -> ClusterError:

@@ -1,7 +1,7 @@
 """Run passes over all items: read maps, count tallies, merge states in the order of items.
 
-This module hands out batches and merges their states in the order of items,
-not of arrival. So the result has the same bits for any number of workers.
+States are merged in the order of items, not of arrival. So the result has the same bits for any
+number of workers.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def count_in_threads(turn: Turn) -> Generator[Items, None, None]:
         waiting.count()
         return results
 
-    with closing(in_order(_jobs(turn.batches, blocks), work, turn.workers)) as results:
+    with closing(in_order(work, _jobs(turn.batches, blocks), turn.workers)) as results:
         yield from chain.from_iterable(result for _, result in results)
 
 

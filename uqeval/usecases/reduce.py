@@ -163,7 +163,7 @@ class _Writing:
             Path(self.root), source.items, source.names, self.dense, in_chunk=self.in_chunk
         )
         workers = workers_within(source, own, batches=batches)
-        for batch, reduced in in_order(batches, work, workers):
+        for batch, reduced in in_order(work, batches, workers):
             for item, values in zip(batch, reduced, strict=True):
                 for name in self.maps:
                     attributes = self.origin if name == "mean_probs" else None
