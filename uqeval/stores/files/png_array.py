@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Array
-from uqeval.disk.files import open_file
 from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.stores.array import Region
 from uqeval.stores.files.file_array import FileArray, bytes_of, check_pixels, head_of
@@ -108,8 +109,10 @@ class PngArray(FileArray):
         from PIL import Image
 
         try:
-            with open_file(self._path) as file, Image.open(file, formats=["PNG"]) as image:
+            with Image.open(io.BytesIO(image_bytes(self._path)), formats=["PNG"]) as image:
                 values = np.asarray(image)
+        except StoreError:
+            raise
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
             raise StoreError(
                 f"{cut(self._path)}: is too large to be a label image ({cut(error)})."
@@ -133,6 +136,32 @@ class PngArray(FileArray):
                 f"the first is {int(wrong[0])}. Are these labelIds? Train ids need no label map."
             )
         return np.asarray(mapped, np.uint8)
+
+
+def image_bytes(path: Path) -> bytes:
+    """Return the content of an image file. Raises `StoreError` if it is unreadable, and for a PNG
+    with a wrong checksum: Pillow and OpenCV do not compare those of the pixels.
+    """
+    data = bytes_of(path)
+    if data.startswith(_SIGNATURE) and not _is_whole(data):
+        raise StoreError(
+            f"{cut(path)}: is damaged or cut short: a checksum in it does not match. Copy it again."
+        )
+    return data
+
+
+def _is_whole(data: bytes) -> bool:
+    """Return whether a PNG has all chunks, with their checksums."""
+    at, name = len(_SIGNATURE), b""
+    while name != b"IEND":
+        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
+        if end > len(data):
+            return False
+        name, stored = data[at + 4 : at + 8], int.from_bytes(data[end - 4 : end], "big")
+        if zlib.crc32(data[at + 4 : end - 4]) != stored:
+            return False
+        at = end
+    return True
 
 
 def png_header(path: Path) -> PngHeader:

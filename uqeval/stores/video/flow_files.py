@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,10 +12,10 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import ItemArray, Region, StoredArray
 from uqeval.stores.contents import Contents
-from uqeval.stores.files.file_array import FileArray, bytes_of, head_of
+from uqeval.stores.files.file_array import FileArray, head_of
 from uqeval.stores.files.numpy_array import open_npy
 from uqeval.stores.files.pfm_array import PfmFlow
-from uqeval.stores.files.png_array import png_header
+from uqeval.stores.files.png_array import image_bytes, png_header
 from uqeval.stores.names import files_below, match_files, natural
 from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.store import open_store
@@ -238,10 +237,8 @@ class KittiFlow(FileArray):
         """Return the flow in `region`. Raises `StoreError` if the file is damaged."""
         import cv2  # Pillow reads 8 of the 16 bits
 
-        data = bytes_of(self._path)
-        image = None
-        if _is_whole(data):
-            image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+        data = np.frombuffer(image_bytes(self._path), np.uint8)
+        image = cv2.imdecode(data, cv2.IMREAD_UNCHANGED)
         if image is None:
             raise StoreError(f"{cut(self._path)}: is damaged or cut short. Copy it again.")
         if image.shape != (*self.shape[:2], 3) or image.dtype != np.uint16:
@@ -249,17 +246,3 @@ class KittiFlow(FileArray):
         flow = (image[..., :0:-1].astype(np.float32) - np.float32(2**15)) / np.float32(64)
         flow[image[..., 0] == 0] = np.nan
         return np.ascontiguousarray(flow[region])
-
-
-def _is_whole(data: bytes) -> bool:
-    """Return whether a PNG has all chunks with their checksums, which OpenCV may not check."""
-    at, name = 8, b""
-    while name != b"IEND":
-        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
-        if end > len(data):
-            return False
-        name, stored = data[at + 4 : at + 8], int.from_bytes(data[end - 4 : end], "big")
-        if zlib.crc32(data[at + 4 : end - 4]) != stored:
-            return False
-        at = end
-    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray, file_digest
 from uqeval.stores.files.file_array import check_pixels
+from uqeval.stores.files.png_array import image_bytes
 from uqeval.stores.names import files_below, natural
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
@@ -89,7 +90,8 @@ class ImageFolder:
         from PIL import Image
 
         try:
-            with open_file(self._files[i]) as file, Image.open(file, formats=FORMATS) as image:
+            data = io.BytesIO(image_bytes(self._files[i]))
+            with Image.open(data, formats=FORMATS) as image:
                 yield image
         except StoreError:
             raise

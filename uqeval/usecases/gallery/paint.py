@@ -10,9 +10,9 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
-from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.report.page.gallery import Meanings, Picture
+from uqeval.stores.files.png_array import image_bytes
 from uqeval.stores.names import files_below, without_suffix
 from uqeval.stores.video.image_folder import FORMATS, IMAGES
 
@@ -103,10 +103,12 @@ def photo(images: dict[str, Path], name: str) -> list[Picture]:
         return []
     path = images[name]
     try:
-        with open_file(path) as file, Image.open(file, formats=FORMATS) as stored:
+        with Image.open(io.BytesIO(image_bytes(path)), formats=FORMATS) as stored:
             shape = stored.size
             stored.draft("RGB", (_WIDEST, 4 * _WIDEST))  # a JPEG is decoded at a smaller size
             image = _eight_bits(stored).convert("RGB")
+    except StoreError:
+        raise
     except UnidentifiedImageError:
         raise StoreError(
             f"{cut(path)}: is damaged, or not an image of the formats {', '.join(FORMATS)}. Copy "
