@@ -19,7 +19,7 @@ from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.incoming import as_array
 from uqeval.stores.names import read_names_file
-from uqeval.stores.store import contents_of, is_in_memory, open_store
+from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.watch import PartsByItem, Watch, Watched, WatchedText
 
 
@@ -213,7 +213,7 @@ def _warn_of_positions(store: Store, predictions: Store, named: bool) -> Store:
     `named`: whether the predictions, or other members of their ensemble, have names.
     """
     with_names, without = (predictions, store) if named else (store, predictions)
-    if (store.names is not None) == named or is_in_memory(without):
+    if (store.names is not None) == named or without.in_memory:
         return store
     fix = "store an array `names` in it" if named else "give --names FILE, one name per line"
     text = (

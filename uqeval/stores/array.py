@@ -83,6 +83,8 @@ class StoredArray(ABC):
     #: Set by a reader that accepts unaligned numbers: members of an .npz may be unaligned, and then
     #: need no copy.
     anywhere: bool = False
+    #: Whether there is no file: the caller has the array.
+    in_memory: bool = False
 
     @abstractmethod
     def read(self, region: Region) -> Array:
@@ -246,6 +248,11 @@ class Store:
         """Return the names of all arrays in the store, for a message."""
         return ", ".join(sorted(self.held or self.arrays)) or "nothing"
 
+    @property
+    def in_memory(self) -> bool:
+        """Return whether all arrays are in memory."""
+        return all(own.in_memory for parts in self.arrays.values() for own in arrays_of(parts))
+
 
 #: The axes of image classification, by kind of array.
 _FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -271,7 +278,7 @@ class OnePixel(StoredArray):
         self.chunks = (*array.chunks, 1, 1)
         self.dimension_names = (*axes, "y", "x")
         self.attributes = array.attributes
-        self.anywhere = array.anywhere
+        self.anywhere, self.in_memory = array.anywhere, array.in_memory
         self.format_name, self.write_all_chunks = array.format_name, array.write_all_chunks
 
     def read(self, region: Region) -> Array:

@@ -128,11 +128,6 @@ _ATTRIBUTES = frozenset({"names", "class_names", "ignore_index", "sample_kind"})
 _WHERE = "arrays in memory"
 
 
-def is_in_memory(store: Store) -> bool:
-    """Return whether a store is an array in memory, or several."""
-    return store.path in (_WHERE, in_memory(np.zeros(0)).where)
-
-
 def _open_mapping(given: Mapping[str, Any], opening: Opening) -> Store:
     """Return arrays in memory by name, with `names`, `class_names`, `ignore_index` and
     `sample_kind`.

@@ -134,6 +134,7 @@ class NumpyArray(StoredArray):
         self._header = header or repr((shape, dtype.str)).encode()
         self._load = load
         self._file = file
+        self.in_memory = file is None
         self._checksum = checksum
         self._values: FileValues | Array | None = None
         self._lock = threading.Lock()
