@@ -234,6 +234,9 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("slices: 3", ":1: slices: 3; expected a path, or {table: PATH, by: [COLUMN, ...]}."),
         ("slices: [m.csv]", ":1: slices: expected a path, or {table: PATH, by: [COLUMN, ...]}."),
         ("slices: 'C:\\m.csv'", "is a Windows path"),
+        ("stores: {a: {predictions: x, region: }}", ":1: stores.a.region: null; the key has no"),
+        ("ci:", ":1: ci: null; the key has no value"),
+        ("slices:", "slices: null; the key has no"),
         ("", "is empty"),
         ("- a", "holds a list"),
         ("3", "holds a int"),
@@ -257,6 +260,7 @@ def test_mistakes(tmp_path: Path, text: str, says: str) -> None:
         ("{pavpu: {window: []}}", "an empty list"),
         ("{calibration: {edge: middle}}", "--edge 'middle'; expected one of"),
         ("{pavpu: 3}", "evaluate.a.pavpu: "), ("[pavpu]", "evaluate.a: "),
+        ("{calibration: {fit_on: }}", ":2: evaluate.a.calibration.fit_on: null; the key has no"),
     ],
 )  # fmt: skip
 def test_mistakes_in_options(tmp_path: Path, options: str, says: str) -> None:
@@ -294,8 +298,8 @@ def test_mistakes_in_rules(tmp_path: Path, text: str, says: str) -> None:
     assert says in str(caught.value)
 
 
-def test_the_schema_of_rules_has_no_null() -> None:
-    for name in ("Limits", "Waiver"):
+def test_the_schema_has_no_null_for_keys() -> None:
+    for name in ("Limits", "Waiver", "Store", "Slices"):
         own = json_schema()["$defs"][name]
         assert "null" not in repr(own) and not [
             None for p in own["properties"].values() if None in p.values()
@@ -335,8 +339,8 @@ def test_the_schema_knows_what_the_file_may_hold() -> None:
     border = of_a_store["properties"]["pavpu"]["anyOf"][0]["properties"]["border"]
     assert {"enum": ["drop", "partial", "pad"]} in border["anyOf"]
     assert schema["additionalProperties"] is False
-    path, table, nothing = schema["properties"]["slices"]["anyOf"]
-    assert path["type"] == "string" and nothing == {"type": "null"}
+    path, table = schema["properties"]["slices"]["anyOf"]
+    assert path["type"] == "string"
     assert table == {"$ref": "#/$defs/Slices"}
     slices = schema["$defs"]["Slices"]
     assert slices["required"] == ["table"]

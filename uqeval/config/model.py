@@ -15,7 +15,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     StringConstraints,
@@ -27,13 +26,13 @@ from uqeval.config.options import commands, declared_options
 from uqeval.engine.options import MachineOptions
 from uqeval.errors import UqevalError
 from uqeval.gate import Limits
+from uqeval.gate.given_keys import GivenKeys
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import Option, Settings, default_of, options_of, types_of
 from uqeval.statistics.options import CutOptions
 
 #: The file that commands look for in the working folder.
 FILE = "uqeval.yaml"
-_STRICT = ConfigDict(extra="forbid", strict=True)
 #: A name of files: without separators, and not of dots and spaces only.
 Name = Annotated[
     str,
@@ -43,10 +42,8 @@ Name = Annotated[
 FilePath = Annotated[str, StringConstraints(min_length=1)]
 
 
-class _Data(BaseModel):
+class _Data(GivenKeys):
     """Paths of one store."""
-
-    model_config = _STRICT
 
     predictions: FilePath | Annotated[list[FilePath], Field(min_length=1)] | None = Field(
         None, description="A store, or several: the members of one ensemble."
@@ -158,7 +155,7 @@ def options_model(command: str) -> type[BaseModel]:
             kind = Annotated[kind, WithJsonSchema(constraints)]
         field = Field(None, description=option.help if option else None)
         fields[name] = (kind | list[kind] | None, field)
-    return create_model(command.capitalize(), __config__=_STRICT, **fields)
+    return create_model(command.capitalize(), __base__=GivenKeys, **fields)
 
 
 def _schema_of_values(option: Option, kind: Any) -> dict[str, Any]:
@@ -187,10 +184,8 @@ def _tabled(value: Any) -> Any:
     return value
 
 
-class Slices(BaseModel):
+class Slices(GivenKeys):
     """Subsets of the items that are scored separately."""
-
-    model_config = _STRICT
 
     table: FilePath = Field(description="CSV with a column `name` and one for each property.")
     by: Annotated[
@@ -204,10 +199,8 @@ class Slices(BaseModel):
     )
 
 
-class _Parts(BaseModel):
+class _Parts(GivenKeys):
     """Sections of `uqeval.yaml`."""
-
-    model_config = _STRICT
 
     stores: dict[Name, Store] = Field({}, description="Name and content of each store.")
     evaluate: dict[Name, dict[str, dict[str, Any] | None] | None] = Field(
@@ -302,7 +295,7 @@ def json_schema() -> dict[str, Any]:
         schema["properties"]["slices"],
         schema["$defs"]["Slices"]["properties"]["by"],
     )
-    slices["anyOf"] = [{"type": "string", "minLength": 1}, *slices["anyOf"]]
+    slices["anyOf"] = [{"type": "string", "minLength": 1}, {"$ref": slices.pop("$ref")}]
     short, listed = (
         by_options["items"]["anyOf"][0],
         {k: by_options.pop(k) for k in ("type", "items", "minItems")},

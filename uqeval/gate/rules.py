@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from uqeval.errors import UsageError, cut
-from uqeval.gate.waivers import KINDS, Kind, RuleKeys, Waiver, check_bounds, parse_day
+from uqeval.gate.given_keys import GivenKeys
+from uqeval.gate.waivers import KINDS, Kind, Waiver, check_bounds, parse_day
 from uqeval.records.addresses import Address
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class Limits(RuleKeys):
+class Limits(GivenKeys):
     """The limits of one value, and the verdict if it is undefined or inconclusive."""
+
+    model_config = ConfigDict(frozen=True)
 
     min: Number | None = Field(None, description="Smallest value that passes.")
     max: Number | None = Field(None, description="Largest value that passes.")

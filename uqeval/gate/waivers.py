@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    field_validator,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
+
+from uqeval.gate.given_keys import GivenKeys
 
 Kind = Literal["min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative"]
 KINDS: tuple[Kind, ...] = (
@@ -45,32 +40,10 @@ Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
-def _without_null(schema: dict[str, Any]) -> None:
-    """Remove null from the types and defaults of a JSON Schema's properties."""
-    for own in schema["properties"].values():
-        types = [entry for entry in own.pop("anyOf", ()) if entry != {"type": "null"}]
-        own |= types[0] if len(types) == 1 else {"anyOf": types} if types else {}
-        if own.get("default", ...) is None:
-            del own["default"]
-
-
-class RuleKeys(BaseModel):
-    """Keys of a rule. A key without a value is an error: it would drop a limit silently."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, json_schema_extra=_without_null
-    )
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _has_value(cls, value: Any) -> Any:
-        if value is None:
-            raise ValueError("the key has no value; give one, or remove the key")
-        return value
-
-
-class Waiver(RuleKeys):
+class Waiver(GivenKeys):
     """The last day of a waiver, the person responsible, the reason, and the waived values."""
+
+    model_config = ConfigDict(frozen=True)
 
     until: Day = Field(description="Last day of the waiver, in UTC: YYYY-MM-DD.")
     by: Text = Field(description="The person responsible, shown in every output.")
