@@ -7,9 +7,10 @@ because noise shifts the errors of two models by different amounts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +34,8 @@ from uqeval.statistics.no_interval import (
 from uqeval.statistics.samples import Samples, Sets
 from uqeval.statistics.scoring import Scoring
 
-#: Scores whose correlation differs from 1 by less, and differences that vary by less, count as the
-#: same.
+#: Scores whose correlation differs from 1 by less count as the same.
 _ROUNDING = 1e-12
-_SAME = "stays the same"
 #: The runs of a model, and those of the other: several are trainings, whose scores are averaged.
 TwoModels = tuple[Sequence[int], Sequence[int]]
 
@@ -92,9 +91,9 @@ def difference(
     scores = methods.LeftOut(
         pair.value, pair.changes("without"), resampling.members, defined, least
     )
-    if np.ptp(scores.without) <= _ROUNDING * max(1.0, abs(pair.value)):
+    if scores.is_constant(pair.scale):
         if metric.interval not in ("share", "logit") or resampling.unit == "batch":
-            return NoBounds(f"the difference {_SAME} when any unit is left out")
+            return NoBounds("the difference stays the same when any unit is left out")
         return _of_no_other_unit(a - b, b, least, level, relative)
     if resampling.unit == "batch":
         return methods.batch_means(scores, level)
@@ -129,6 +128,11 @@ class _Pair:
     def value(self) -> float:
         return float(self.changes("whole")[0])
 
+    @property
+    def scale(self) -> float:
+        """Return the size of the numbers that are subtracted: the scores, or a fraction and 1."""
+        return 1.0 if self.relative else float(np.abs(self.scores("whole")).max())
+
     def of_draws(self) -> Bounds | NoBounds:
         """Return the interval of a score whose intervals need draws."""
         draws = self.changes("drawn")
@@ -142,8 +146,8 @@ class _Pair:
             bounds = self._of_gaps(is_finite, least)
             if isinstance(finite := _unless_infinite(bounds), NoBounds):
                 return finite
-        elif np.ptp(draws[is_finite]) <= _ROUNDING * max(1.0, abs(self.value)):
-            return NoBounds(f"the difference {_SAME} in all draws")
+        elif methods.are_equal(draws[is_finite], self.scale):
+            return NoBounds("the difference is the same in all draws")
         else:
             bounds = methods.expanded(draws[is_finite], least, self.level)
             if self.metric.interval in BIASED:
@@ -212,22 +216,30 @@ def _is_same_model(runs: tuple[Scoring, ...]) -> bool:
     all items are equal.
 
     Fingerprints alone do not show it, since an uncompressed store may have no checksums; nor do
-    equal ids of classes, which different models may predict.
+    equal classes of items of one pixel, which different models may predict.
     """
     first, *others = (run.index for run in runs)
     given = first["inputs"].get("predictions") or ()
-    fingerprints = [record.get("fingerprint") for record in given]
-    return (
-        bool(fingerprints)
-        and None not in fingerprints
-        and any(record.get("arrays", {}).keys() - {"predictions"} for record in given)
-        and all(
-            [record.get("fingerprint") for record in own["inputs"].get("predictions") or ()]
-            == fingerprints
-            and all(own[name] == first[name] for name in ("items", "records", "results"))
-            for own in others
-        )
+    fingerprints = _fingerprints(first)
+    has_values = any(record.get("arrays", {}).keys() - {"predictions"} for record in given)
+    if not all(fingerprints) or not (has_values or _has_neighbours(first)):
+        return False
+    return all(
+        _fingerprints(own) == fingerprints
+        and all(own[name] == first[name] for name in ("items", "records", "results"))
+        for own in others
     )
+
+
+def _fingerprints(index: Mapping[str, Any]) -> list[str | None]:
+    """Return the fingerprints of the predictions of a run; [None] if they are unknown."""
+    given: Sequence[Mapping[str, Any]] = index["inputs"].get("predictions") or [{}]
+    return [record.get("fingerprint") for record in given]
+
+
+def _has_neighbours(index: Mapping[str, Any]) -> bool:
+    """Return whether the items of a run have several pixels."""
+    return any(tuple(size) != (1, 1) for size in index["facts"]["sizes"])
 
 
 def _of_no_other_unit(

@@ -284,8 +284,8 @@ def shared_units(
     divided = [i for i, own in enumerate(own_units) if own.strata is not None]
     strata = [own_units[i].stratum_of[own_units[i].codes] for i in divided]
     _refuse_different(runs, divided, strata, "divide", "sets")
-    for i in (*grouped, *divided):
-        return own_units[i]
+    if first := [*grouped, *divided][:1]:
+        return own_units[first[0]]
     return min(own_units, key=lambda own: own.effective or 0.0)
 
 

@@ -243,8 +243,7 @@ class _Case:
     @property
     def _is_constant(self) -> bool:
         """Return whether the score stays the same when any unit is left out."""
-        scores = self._left_out()
-        return all(methods.are_equal(scores.without[own]) for own in scores.members)
+        return self._left_out().is_constant()
 
     def _defined_units(self) -> float:
         """Return the number of patches, pixels or items of which the score is a share."""

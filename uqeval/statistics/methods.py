@@ -19,7 +19,7 @@ from uqeval.special import special
 FEW_EVENTS = 5
 #: No interval from draws with fewer units than this.
 LEAST_DRAWN = 6
-#: Values that differ by at most this share of the largest are equal up to rounding.
+#: Values that differ by at most this share of their size are equal up to rounding.
 _ROUNDING = 1e-12
 #: Why a score has no jackknife.
 LEFT_OUT = "the score is undefined when one of the units is left out"
@@ -42,10 +42,13 @@ class NoBounds:
     reason: str
 
 
-def are_equal(values: Floats) -> bool:
-    """Return whether values are equal up to rounding; False for undefined ones."""
+def are_equal(values: Floats, scale: float = 0.0) -> bool:
+    """Return whether values are equal up to rounding; False for undefined ones.
+
+    `scale`: for differences, the size of the numbers that were subtracted.
+    """
     is_defined = np.isfinite(values).all()
-    return bool(is_defined and np.ptp(values) <= _ROUNDING * np.abs(values).max())
+    return bool(is_defined and np.ptp(values) <= _ROUNDING * max(np.abs(values).max(), scale))
 
 
 def student(probability: float, degrees: float) -> float:
@@ -187,6 +190,10 @@ class LeftOut:
     def spread(self) -> Spread:
         """Return the spread of the score."""
         return Spread.of(self.value, self.without, self.members, self.defined)
+
+    def is_constant(self, scale: float = 0.0) -> bool:
+        """Return whether it does not matter which unit of a stratum is left out (`are_equal`)."""
+        return all(are_equal(self.without[own], scale) for own in self.members)
 
 
 def batch_means(scores: LeftOut, level: float) -> Bounds | NoBounds:
