@@ -5,20 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, common_stores, report_of
+from uqeval.compare.same_data import differences_of_runs, refuse_other_sets
 from uqeval.compare.selection import addresses_to_compare, cell_of, description
 from uqeval.errors import UsageError, cut, listed, number_of, quoted
-from uqeval.gate.baseline import (
-    other_input_option,
-    other_setting,
-    other_threshold,
-    truth_of,
-)
+from uqeval.gate.baseline import other_setting
 from uqeval.records.addresses import Address
 from uqeval.records.folder import states_beside
 from uqeval.records.lookup import NoScore, Score, find, suggestion
@@ -86,10 +81,11 @@ class _OneStore:
         self.reports = [[report_of(t, store) for t in model.trainings] for model in models]
         self.warnings: list[str] = []
         self.answered: set[str] = set()
-        self._check_truth()
-        self._check_options()
-        self._check_copies()
-        self.item_names = [[_names(named) for named in training] for training in self.reports]
+        for text in differences_of_runs(self.reports):
+            self._warn(text)
+        self.item_names = [
+            [named.report.item_names for named in training] for training in self.reports
+        ]
         item_lists = [names for training in self.item_names for names in training]
         shared = set.intersection(*map(set, item_lists))
         self.same_items = all(len(names) == len(shared) for names in item_lists)
@@ -254,52 +250,6 @@ class _OneStore:
                     inside &= set(named.report.slices[key].get("names", ()))
         return tuple(name for name in self.names if name in inside)
 
-    def _check_truth(self) -> None:
-        truths = {truth_of(named.report): named for named in reversed(self._all)}
-        if len(truths) > 1:
-            first, second, *_ = reversed(truths.values())
-            both = f"{first.path} and {second.path}"
-            if _names(first) == _names(second):
-                self._warn(
-                    f"{both} were evaluated against other labels (their fingerprints differ)"
-                )
-            else:
-                self._warn(
-                    f"{both} have other items, or another order of items. Whether they have the "
-                    "same labels is unknown, because fingerprints of labels depend on the items"
-                )
-        for named in self._all:
-            if named.report.partial:
-                self._warn(f"{named.path}: partial, not all items were evaluated")
-
-    def _check_options(self) -> None:
-        first, *others = self._all
-        for other in others:
-            if (differs := other_input_option(first.report, other.report)) is not None:
-                name, first_value, value = differs
-                self._warn(
-                    f"{name} is {quoted(first_value)} in {first.path} and {quoted(value)} in "
-                    f"{other.path}; their scores are of other numbers. Evaluate both with the same "
-                    "options"
-                )
-            for key in sorted(first.report.results.keys() & other.report.results.keys()):
-                if (values := other_threshold(first.report, other.report, key)) is not None:
-                    self._warn(
-                        f"{key}: the threshold is {values[0]} in {first.path} and {values[1]} in "
-                        f"{other.path} (--threshold-from)"
-                    )
-
-    def _check_copies(self) -> None:
-        for of_model in self.reports:
-            for first, second in combinations(of_model, 2):
-                if first.report.results == second.report.results:
-                    self._warn(
-                        f"{first.path} and {second.path} have equal scores, as copies of one "
-                        "training; these make the interval over trainings too narrow. Give "
-                        "--replicates one report of each training"
-                    )
-                    break
-
     def _check_items(self) -> None:
         reason = next((state_reason for state_reason in self.stateless if state_reason), "")
         if self.same_items and reason:
@@ -326,28 +276,11 @@ class _OneStore:
                     f"{reason or 'replicates must have the same items'}. Evaluate again on the "
                     "same items."
                 )
-            self._check_sets()
+            refuse_other_sets(self._all, self.names, self._place)
             self._warn(
                 f"compared over the {number_of(len(self.names), 'item')} that all models have, "
                 f"of {counts}"
             )
-
-    def _check_sets(self) -> None:
-        """Raise `UsageError` if the models share no item of any OUT set."""
-        lost: list[str] = []
-        shared = set(self.names)
-        for named in self._all:
-            report = named.report
-            names = [str(own.get("name")) for own in report.inputs.get("sets") or ()][1:]
-            out = {str(item["name"]) for item in report.items if _set_of(item) in names}
-            if not out or out & shared:
-                return
-            lost += names
-        raise UsageError(
-            f"{self._place}the models have no common item out of distribution; their OUT sets are "
-            f"{listed(list(dict.fromkeys(lost)))}. Items of a store without names are called after "
-            "its file: give the stores names of items, or OUT files of the same name."
-        )
 
     @property
     def _place(self) -> str:
@@ -355,15 +288,6 @@ class _OneStore:
 
     def _warn(self, text: str) -> None:
         self.warnings.append(self._place + text)
-
-
-def _set_of(item: Mapping[str, Any]) -> str | None:
-    """Return the set of an item, as a record of out-of-distribution detection names it."""
-    return next((r["set"] for r in item.values() if isinstance(r, Mapping) and "set" in r), None)
-
-
-def _names(named: Named) -> tuple[str, ...]:
-    return tuple(str(item.get("name")) for item in named.report.items)
 
 
 def _stateless(reports: Sequence[Named]) -> str:

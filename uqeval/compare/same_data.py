@@ -1,0 +1,93 @@
+"""Whether reports are of the same data: the same labels, options, thresholds and sets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from uqeval.errors import UsageError, listed, quoted
+from uqeval.gate.baseline import other_input_option, other_threshold, truth_of
+from uqeval.records.folder import Named
+
+
+def differences_of_runs(models: Sequence[Sequence[Named]]) -> Iterator[str]:
+    """Yield a warning for each difference between the runs of models that scores do not show.
+
+    `models`: the reports of the trainings of each.
+    """
+    reports = [named for of_model in models for named in of_model]
+    yield from _of_labels(reports)
+    for named in reports:
+        if named.report.partial:
+            yield f"{named.path}: partial, not all items were evaluated"
+    for other in reports[1:]:
+        yield from _of_options(reports[0], other)
+    for of_model in models:
+        yield from _of_copies(of_model)
+
+
+def _of_labels(reports: Sequence[Named]) -> Iterator[str]:
+    truths = {truth_of(named.report): named for named in reversed(reports)}
+    if len(truths) < 2:
+        return
+    first, second, *_ = reversed(truths.values())
+    both = f"{first.path} and {second.path}"
+    if first.report.item_names == second.report.item_names:
+        yield f"{both} were evaluated against other labels (their fingerprints differ)"
+    else:
+        yield (
+            f"{both} have other items, or another order of items. Whether they have the same "
+            "labels is unknown, because fingerprints of labels depend on the items"
+        )
+
+
+def _of_options(first: Named, other: Named) -> Iterator[str]:
+    if (differs := other_input_option(first.report, other.report)) is not None:
+        name, value, other_value = differs
+        yield (
+            f"{name} is {quoted(value)} in {first.path} and {quoted(other_value)} in {other.path}. "
+            "Scores may differ for this reason alone"
+        )
+    for key in sorted(first.report.results.keys() & other.report.results.keys()):
+        if (values := other_threshold(first.report, other.report, key)) is not None:
+            yield (
+                f"{key}: the threshold is {values[0]} in {first.path} and {values[1]} in "
+                f"{other.path} (--threshold-from)"
+            )
+
+
+def _of_copies(of_model: Sequence[Named]) -> Iterator[str]:
+    """Yield a warning if two trainings of a model have equal results."""
+    for first, second in combinations(of_model, 2):
+        if first.report.results == second.report.results:
+            yield (
+                f"{first.path} and {second.path} have equal scores, as copies of one training. "
+                "These make the interval over trainings too narrow: give --replicates one report "
+                "of each training"
+            )
+            return
+
+
+def refuse_other_sets(reports: Sequence[Named], shared: Collection[str], place: str) -> None:
+    """Raise `UsageError` if no item out of distribution is among the `shared` items.
+
+    `place`: the beginning of the message.
+    """
+    lost: dict[str, None] = {}
+    for named in reports:
+        sets = [str(own.get("name")) for own in named.report.inputs.get("sets") or ()][1:]
+        out = {str(item["name"]) for item in named.report.items if _set_of(item) in sets}
+        if not out or not out.isdisjoint(shared):
+            return
+        lost |= dict.fromkeys(sets)
+    raise UsageError(
+        f"{place}the models have no common item out of distribution; their OUT sets are "
+        f"{listed(list(lost))}. Items of a store without names are called after its file: give "
+        "the stores names of items, or OUT files of the same name."
+    )
+
+
+def _set_of(item: Mapping[str, Any]) -> str | None:
+    """Return the set of an item, as a record of out-of-distribution detection names it."""
+    return next((r["set"] for r in item.values() if isinstance(r, Mapping) and "set" in r), None)
