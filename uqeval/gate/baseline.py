@@ -71,8 +71,8 @@ def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, P
 
 def _pair(report: Report, base: Named) -> Pair:
     """Return the baseline of a report with what differs in the items and their ground truth."""
-    names = [str(item.get("name")) for item in report.items]
-    baseline_names = [str(item.get("name")) for item in base.report.items]
+    names = report.item_names
+    baseline_names = base.report.item_names
     if sorted(names) != sorted(baseline_names):
         common = len(set(names) & set(baseline_names))
         difference = (

@@ -60,6 +60,11 @@ class Report:
     warnings: list[str] = field(default_factory=list)
     timing: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        """Return the names of the items, in their order."""
+        return tuple(str(item.get("name")) for item in self.items)
+
     def __repr__(self) -> str:
         """Return a summary in one line; `to_json` has everything."""
         partial = ", partial" if self.partial else ""

@@ -111,7 +111,7 @@ def _over_time(canvas: Canvas, lines: Sequence[Line]) -> None:
             _hover(axes, line)
     over = {
         (
-            tuple(str(item.get("name")) for item in line.report.items),
+            line.report.item_names,
             tuple(str(score.get("sequence") or "") for score in _scores(line)),
         )
         for line in lines

@@ -194,7 +194,7 @@ def _warnings(reports: Mapping[str, Report]) -> list[str]:
         partial = ["partial, not all items were evaluated."] if report.partial else []
         for text in [*partial, *report.warnings]:
             names.setdefault(text, []).append(name)
-    items = {tuple(str(item["name"]) for item in r.items) for r in reports.values()}
+    items = {r.item_names for r in reports.values()}
     different = ["The reports are of different items, so their scores cannot be compared."]
     warnings = [f"{', '.join(models)}: {text}" for text, models in names.items()]
     return (different if len(items) > 1 else []) + warnings

@@ -78,7 +78,7 @@ def gallery_of(
     from uqeval.usecases.gallery.paint import images_of
     from uqeval.usecases.gallery.video import Pairs
 
-    item_names = [str(item["name"]) for item in report.items]
+    item_names = list(report.item_names)
     if list(inputs.source.names) != item_names:
         raise UsageError(
             f"{inputs.source.where} holds {number_of(len(inputs.source.names), 'item')}, the "

@@ -26,7 +26,8 @@ class Outcome:
 
     A store of which only the sweep failed is in both; its report has no sweep. `ungated`: why the
     gate could not judge, else None. `files`: all written files. `leftovers`: files in the folder
-    that an earlier run wrote for stores that this run does not have.
+    that an earlier run wrote for stores that this run does not have. `announced`: how many rules
+    that are not evaluated, the first in the judgement, were printed before the run.
     """
 
     folder: Path

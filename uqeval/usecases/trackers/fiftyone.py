@@ -85,7 +85,7 @@ def images_by_item(report: Report, folder: str | None) -> dict[str, Path]:
 
     if folder is None:
         raise UsageError("--fiftyone shows images; give --images DIR, with files named as items.")
-    names = [str(item["name"]) for item in report.items]
+    names = report.item_names
     by_item = images_of(folder, names)
     if lost := [name for name in names if name not in by_item]:
         raise UsageError(

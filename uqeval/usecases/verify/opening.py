@@ -143,7 +143,7 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     options = InputOptions(**input_settings)
     if "frames" not in path_of_role and open_predictions(predictions, options).names is None:
         # The run had them from --names, or numbered its items.
-        names = [str(item["name"]) for item in report.items]
+        names = list(report.item_names)
         number = "in/{}" if out else "{}"
         if out:
             names = names[: int(report.inputs["sets"][0]["items"])]
@@ -220,7 +220,7 @@ def refuse_other_items(report: Report, inputs: Inputs, name: str) -> None:
             f"{name}: was made from {kind} data, but {inputs.source.where} holds "
             f"{inputs.source.kind} data. Give the stores that the report was made of."
         )
-    report_names = [str(item["name"]) for item in report.items]
+    report_names = list(report.item_names)
     store_names = list(inputs.source.names)
     if report_names == store_names:
         return

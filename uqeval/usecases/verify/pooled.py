@@ -48,7 +48,7 @@ def compare_intervals(
     settings = report.settings.get("intervals") or {}
     if settings.get("unit") not in _COUNTED:
         return
-    names = [str(item["name"]) for item in report.items]
+    names = list(report.item_names)
     resampled = Resampled.from_settings(names, settings, _sets_of(report))
     for key in keys:
         if key in comparison.why_not or comparison.settings[key].get("scope") == "item":
@@ -200,7 +200,7 @@ def _compare_slice_intervals(
     intervals = report.slices[name].get("intervals") or {}
     if settings.get("unit") not in _COUNTED:
         return
-    names = [str(item["name"]) for item in report.items]
+    names = report.item_names
     unit_of = list(settings.get("groups") or names)
     own = {"groups": [unit_of[i] for i in items]}
     resampled = Resampled.from_settings([names[i] for i in items], settings | own)
@@ -245,7 +245,7 @@ def _expected(
     is_counted, unit_of = settings.get("unit") in _COUNTED, dict[str, str]()
     if is_counted:
         groups = settings.get("groups")
-        names = [str(item["name"]) for item in report.items]
+        names = report.item_names
         sets = _sets_of(report)
         if groups and sets:  # a group is drawn within its set
             groups = [f"{own}/{group}" for own, group in zip(sets, groups, strict=True)]

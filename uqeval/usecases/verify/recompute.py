@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,7 +161,7 @@ class Recomputation(Comparison):
             names = set(read_names_file(path))
         except StoreError as error:
             return f"the items of --fit-on are unknown: {error}"
-        all_names = [str(item["name"]) for item in self.report.items]
+        all_names = self.report.item_names
         items = [i for i, name in enumerate(all_names) if name in names]
         fitted = "\n".join(sorted(all_names[i] for i in items)).encode()
         record = self.report.results[key].get("temperature")
@@ -213,11 +212,7 @@ class Recomputation(Comparison):
         for item in items:
             maps, classes, sets = item_of_sets(self.opened.source, item)
             for region, settings in self._by_region().items():
-                view = maps
-                if region is not None:
-                    inside = of_place(region, self.opened.source, item, maps.void.shape)
-                    assert inside is not None
-                    view = replace(maps, void=maps.void | ~inside, void_of_image=maps.void)
+                view = in_region(maps, region, (), self.opened.source, item)
                 for key in self._keys_by_item(settings):
                     self.hold(key, item, self._item_scores[key].add(view, classes, sets))
         if pooled:

@@ -87,9 +87,9 @@ def in_region(
     """Return maps in which the pixels outside of a region are void; None is the whole image."""
     if region is None:
         return maps
-    assert maps.label is not None
     inside = of_place(region, source, item, maps.void.shape)
     if inside is None:
+        assert maps.label is not None
         inside = of_labels(region, maps.label, maps.void, class_names)
     return replace(maps, void=maps.void | ~inside, void_of_image=maps.void)
 

@@ -25,7 +25,7 @@ _NAMED = 4
 def compare_division(report: Report, tally: Tally) -> None:
     """Add a difference where the slices of the same columns leave items out, or have some twice;
     and for columns of the settings that have no slices."""
-    names = [str(item["name"]) for item in report.items]
+    names = list(report.item_names)
     of_columns: dict[str, Counter[str]] = {}
     for key, record in report.slices.items():
         counts = of_columns.setdefault(_columns(key), Counter())
