@@ -115,3 +115,17 @@ def test_items_without_a_group_are_refused_before_anything_is_read(
     says = f"2 of 8 items have no value in the column 'drive' of .*: {NAMES[1]}, {NAMES[3]}"
     with pytest.raises(StoreError, match=says):
         run(tmp_path / "run", 8, slices=file, group_by="drive", ci=0.9)
+
+
+def test_two_spellings_of_a_group_are_named(tmp_path: Path) -> None:
+    drives = ["Ulm", "Ulm", "Bonn", "ulm ", "Bonn", "Bonn", "Jena", "Jena"]
+    columns = {"drive": drives, "weather": list("abABabab"), "city": list("ABabABab")}
+    file = table_file(tmp_path / "t.csv", {"name": NAMES, **columns})
+    report, _ = run(
+        tmp_path / "run", 8, slices=file, group_by="drive", slice_by=["weather"], ci=0.9, draws=100
+    )
+    spelled = [text for text in report.warnings if "spell them alike" in text]
+    assert [text.split(": the ")[1] for text in spelled] == [
+        f"column {column}, which count as different values. If they are the same, spell them alike."
+        for column in ("'drive' has 'Ulm' and 'ulm '", "'weather' has 'a' and 'A'")
+    ]

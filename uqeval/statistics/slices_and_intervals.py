@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,6 +73,9 @@ def with_slices_and_intervals(report: Report, states: MergedStates, options: Cut
     groups, group_name = _groups(options, scoring.names, table, cases_of(scoring))
     changes: dict[str, Any] = {}
     warnings = list(report.warnings)
+    if table is not None:
+        used = {*chain(*columns), *(c for c in table.columns if c == group_name)}
+        warnings += table.look_alikes(sorted(used))
     settings = dict(report.settings)
     if options.ci is not None:
         resampling = resampling_for(scoring, options.draws, options.seed, groups)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,23 @@ class ItemTable:
                 f"{cut(', '.join(self.columns))}."
             )
         return self.columns[name]
+
+    def look_alikes(self, names: Iterable[str]) -> list[str]:
+        """Return a warning for each column whose values differ only in case or in spaces: two
+        spellings of one group would count as two, and make intervals too narrow."""
+        warnings = []
+        for name in names:
+            spelled: dict[str, str] = {}
+            for value in self.column(name):
+                alike = spelled.setdefault(" ".join(value.casefold().split()), value)
+                if alike != value:
+                    warnings.append(
+                        f"{cut(self.path)}: the column {quoted(name)} has {quoted(alike)} and "
+                        f"{quoted(value)}, which count as different values. If they are the same, "
+                        "spell them alike."
+                    )
+                    break
+        return warnings
 
 
 def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
