@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scenes
+from PIL import Image
 
 import uqeval
 from uqeval.errors import UqevalError, UsageError
@@ -221,3 +222,29 @@ def test_a_warning_of_items_that_are_matched_by_position(tmp_path: Path) -> None
     ):  # fmt: skip
         assert not warned(*given)
     assert not warned(unnamed, labels_named, names=["a", "b"])
+
+
+def test_a_warning_of_frames_that_are_matched_by_position(tmp_path: Path) -> None:
+    frames = tmp_path / "frames"
+    frames.mkdir()
+    for name in ("a1", "a2", "a3"):
+        Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(frames / f"{name}.png")
+    ids, names = np.zeros((3, 8, 8), np.uint8), np.array(["a1", "a2", "a3"])
+    unnamed, named, flow = (str(tmp_path / f"{stem}.npz") for stem in ("unnamed", "named", "flow"))
+    np.savez(unnamed, predictions=ids, labels=ids)
+    np.savez(named, predictions=ids, labels=ids, names=names)
+    np.savez(flow, flow=np.zeros((2, 8, 8, 2), np.float32))
+
+    def warned(predictions: Any, labels: Any, **options: Any) -> list[str]:
+        options |= {"classes": 2, "video": str(frames), "flow_path": flow}
+        report = uqeval.evaluate(predictions, labels, {"tc": {"flow": "file"}}, **options)
+        return [text for text in report.warnings if "by position" in text]
+
+    assert warned(named, unnamed) == warned(unnamed, named) == warned(unnamed, unnamed)
+    assert warned(named, unnamed) == [
+        f"{unnamed} has no names of items, so its items are matched with those of {frames} by "
+        "position. If the orders may differ, store an array `names` in it."
+    ]
+    assert not warned(named, named)
+    assert not warned(ids, ids)
+    assert not warned(unnamed, unnamed, names=["a1", "a2", "a3"])

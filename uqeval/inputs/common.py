@@ -72,7 +72,7 @@ def open_predictions(
     names_of_items = _item_names(stores)
     if names_of_items is not None and options.names is None:
         named = next(store for store in stores if store.names is not None)
-        stores = [_warn_of_positions(store, named, named=True) for store in stores]
+        stores = [warn_of_positions(store, named, named=True) for store in stores]
     return PredictionStores(stores_or_paths, stores, names_of_items)
 
 
@@ -203,22 +203,27 @@ def open_truth(
     )
     if predictions is None or options.names is not None:
         return store
-    return _warn_of_positions(store, predictions, named=names is not None)
+    return warn_of_positions(store, predictions, named=names is not None)
 
 
-def _warn_of_positions(store: Store, predictions: Store, named: bool) -> Store:
-    """Return a store with a warning if it or the `predictions` name their items, and the other does
-    not. No warning for arrays in memory.
+def warn_of_positions(store: Store, other: Store | str, named: bool) -> Store:
+    """Return a store with a warning if it or the `other` names its items, and the other of the two
+    does not. No warning for arrays in memory.
 
-    `named`: whether the predictions, or other members of their ensemble, have names.
+    `other`: predictions, or the path of frames. `named`: whether they, or other members of their
+    ensemble, have names.
     """
-    with_names, without = (predictions, store) if named else (store, predictions)
-    if (store.names is not None) == named or without.in_memory:
+    if (store.names is not None) == named:
         return store
+    without = store if named else other
+    if not isinstance(without, str) and without.in_memory:
+        return store
+    path = other if isinstance(other, str) else other.path
+    without_path, with_path = (store.path, path) if named else (path, store.path)
     fix = "store an array `names` in it" if named else "give --names FILE, one name per line"
     text = (
-        f"{without.path} has no names of items, so its items are matched with those of "
-        f"{with_names.path} by position. If the orders may differ, {fix}."
+        f"{without_path} has no names of items, so its items are matched with those of {with_path} "
+        f"by position. If the orders may differ, {fix}."
     )
     return replace(store, warnings=(*store.warnings, text))
 

@@ -16,6 +16,7 @@ from uqeval.inputs.common import (
     open_once,
     open_predictions,
     record_of,
+    warn_of_positions,
 )
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
@@ -67,6 +68,10 @@ class Ids:
             return [self.store.arrays[kind][self.places[frame]] for kind in self.kinds]
         item_array = self.parts[frame]
         return [] if item_array is None else [item_array]
+
+    def beside(self, frames: str, named: bool) -> Ids:
+        """Return these ids with a warning if only they or only the `frames` have names."""
+        return replace(self, store=warn_of_positions(self.store, frames, named))
 
     def record(self) -> dict[str, Any]:
         """Return the record of these ids in a report."""

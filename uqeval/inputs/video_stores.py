@@ -93,6 +93,10 @@ def open_video_inputs(
     sequences = sequences_of(item_names, count, frames.where)
     models = _models(predictions, video, store, item_names, count, options)
     truth, truth_record = _truth(labels, video, models, item_names, count, options)
+    if names is None:
+        named = item_names is not None
+        models = [own.beside(frames.where, named) for own in models]
+        truth = truth and truth.beside(frames.where, named)
     return VideoInputs(
         video, frames, item_names or tuple(str(i) for i in range(count)), sequences, models, truth,
         truth_record, _flows(store, sequences, item_names, count, options),
