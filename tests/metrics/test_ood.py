@@ -14,7 +14,7 @@ from scenes import softmax
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import uqeval
-from uqeval.errors import UqevalError
+from uqeval.errors import UqevalError, UsageError
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.units import resampling_for
 from uqeval.stores.states.saved import SavedStates
@@ -138,6 +138,31 @@ def test_a_mask_inside_the_images(tmp_path: Path) -> None:
     assert by_mask.numerics["ood"]["void"] == np.count_nonzero(~counted)
 
 
+@pytest.mark.parametrize("with_labels", [True, False])
+def test_the_void_id_of_a_mask_is_its_own(tmp_path: Path, with_labels: bool) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, (7, *SIZE)).astype("u1")
+    labels[:, :2] = 19 if with_labels else 0
+    mask = (rng.random(labels.shape) < 0.2).astype("u1") * 7
+    mask[:, -1] = 200
+    given = {"labels": mask, "ignore_index": 200}
+    options: dict[str, Any] = {"ignore_index": 19} if with_labels else {}
+    for ood_mask, more in (
+        (given, {}), (np.where(mask == 200, 255, mask).astype("u1"), {}),
+        (mask, {"ignore_index": 200}),
+    ):  # fmt: skip
+        if more and with_labels:
+            continue
+        own = uqeval.evaluate(
+            INSIDE, labels if with_labels else None, ["ood"], ood_mask=ood_mask, **options | more
+        ).results["ood"]
+        counted = (mask != 200) & (labels != 19)
+        assert own["pixels_out"] == np.count_nonzero(counted & (mask == 7))
+        assert own["pixels_in"] == np.count_nonzero(counted & (mask == 0))
+    with pytest.raises(UsageError, match="its void id is 0, which is the id of IN pixels"):
+        uqeval.evaluate(INSIDE, None, ["ood"], ood_mask=mask, ignore_index=0)
+
+
 def test_merged_runs_and_draws_keep_the_sets(tmp_path: Path) -> None:
     first, *others = save(tmp_path)
     whole = uqeval.evaluate(
@@ -216,7 +241,7 @@ def test_same_images_without_names_are_a_warning(tmp_path: Path) -> None:
         ({"out": [FOG], "region": "boundary:2"}, ["no regions of classes", "box:"]),
         ({"out": [FOG], "region": "class:out"}, ["no regions of classes"]),
         ({"out": [FOG], "region": "depth:0-9"}, ["depth_map=FOLDER"]),
-        ({"out": [FOG], "region": "map:areas"}, ["no array and no path areas", "folder of PNGs"]),
+        ({"out": [FOG], "region": "map:areas"}, ["no path areas", "folder of PNGs"]),
         ({"out": [FOG], "depth_map": "d.npy"}, ["depth_map d.npy has no effect"]),
         ({}, ["ood evaluates ood only"]),
     ],

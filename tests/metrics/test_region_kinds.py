@@ -376,7 +376,7 @@ def test_refused(
 
 def test_refused_beside_other_options(data: dict[str, Any], tmp_path: Path) -> None:
     plain = {name: data[name] for name in ("probs", "labels")}
-    with pytest.raises(UsageError, match=r"no array `depth`\. Give depth_map"):
+    with pytest.raises(UsageError, match=r"no array `depth` of all items\. Give depth_map"):
         uqeval.evaluate(plain, None, "calibration", region="depth:0-1")
     with pytest.raises(UsageError, match="has no effect without region depth"):
         uqeval.evaluate(plain, None, "calibration", depth_map=tmp_path)

@@ -161,6 +161,10 @@ def _has_truth(inputs: Inputs) -> bool:
     return inputs.source.kind == "video" or inputs.record.get("labels") is not None
 
 
+def _has_void(inputs: Inputs) -> bool:
+    return _has_truth(inputs) or isinstance(inputs.record.get("ood_mask"), Mapping)
+
+
 def _has_label_files(inputs: Inputs) -> bool:
     from uqeval.inputs.common import is_folder_of_files
 
@@ -195,7 +199,7 @@ _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
     "axes": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "nan_samples": ("`samples` of a regression", _has_samples),
     "sum_tolerance": ("class probabilities, an array `probs`", lambda i: "probs" in _arrays(i)),
-    "ignore_index": ("labels", _has_truth),
+    "ignore_index": ("labels, or masks of ids", _has_void),
     "label_map": ("a folder of label PNGs", _has_label_files),
     "annotator_folders": ("a folder of label PNGs of images", lambda i: i.annotators > 0),
 }

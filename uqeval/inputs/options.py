@@ -151,8 +151,8 @@ class InputOptions(Settings):
         path=True, data="ood")
     ood_mask: Any = shared_option(
         None, "Out-of-distribution pixels inside the images: a folder of PNGs or a store of ids (0 "
-        "in, other ids out), or an id of the labels, such as 254.", metavar="MASK", panel=_IN,
-        path=True, data="ood")
+        "in, 255 void, other ids out), or an id of the labels, such as 254.", metavar="MASK",
+        panel=_IN, path=True, data="ood")
     #: Whether shards contain only whole sequences of a video.
     whole_sequences: bool = False
     video: str | Path | None = shared_option(

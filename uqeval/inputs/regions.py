@@ -184,11 +184,14 @@ def _unknown_map(text: str, name: str, store: Store | None) -> str:
         if set(parts[0].array.axes) - {"item"} == {"y", "x"} and parts[0].array.dtype.kind in "biu"
         and array not in ("predictions", "labels", "valid")
     )  # fmt: skip
-    absent = f"there is no array and no path {cut(name)}" if name else "it names no map"
     if store is None:  # a video, or several sets
+        absent = f"there is no path {cut(name)}" if name else "it names no map"
         return (
-            f"--region {cut(text)}: {absent}; expected a folder of PNGs of ids, or a store of them."
+            f"--region {cut(text)}: {absent}; expected a folder of PNGs of ids, or a store of "
+            "them, with the map of each item. Arrays in the stores of a video, or of IN OUT, are "
+            "not read."
         )
+    absent = f"there is no array and no path {cut(name)}" if name else "it names no map"
     of_store = f"{store.path} has {', '.join(arrays) or 'none'}"
     return (
         f"--region {cut(text)}: {absent}; expected the name of an "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import resolved
-from uqeval.errors import DataError, UsageError, listed
+from uqeval.errors import DataError, UsageError, cut, listed
 from uqeval.inputs.classes import kind_of, open_classes, stored_maps
 from uqeval.inputs.common import (
     PredictionStores,
@@ -169,8 +169,23 @@ def _mask(
     refuse_missing(arrays_of(parts), options.fill)
     chosen, _ = chosen_items(options, count)
     planes = Planes(parts[chosen.start : chosen.stop])
-    void = options.ignore_index if options.ignore_index is not None else 255
+    void = _void_of(store, source.labels is not None, options)
     return Mask(planes, void), {"ood_mask": record_of(store, ["labels"], given)}, store.warnings
+
+
+def _void_of(mask: Store, has_labels: bool, options: InputOptions) -> int:
+    """Return the void id of a mask: that of its store, else 255. Without labels, `ignore_index` of
+    the options is that of the mask. Raises `UsageError` for 0, the id of IN.
+    """
+    stored = mask.attributes.get("ignore_index")
+    given = [stored] if has_labels else [options.ignore_index, stored]
+    void = int(next((value for value in given if value is not None), 255))
+    if void == 0:
+        raise UsageError(
+            f"--ood-mask {cut(mask.path)}: its void id is 0, which is the id of IN pixels. Use "
+            "another id for void pixels, such as 255."
+        )
+    return void
 
 
 def _label_id(mask: Any) -> int | None:

@@ -102,8 +102,9 @@ class WithRegions:
         wants_depth = {DEPTH, before_of(DEPTH)} & self._wanted
         if wants_depth and self.depth is None and self.inner.kind != "regression":
             raise UsageError(
-                f"--region depth:LOW-HIGH: {self.inner.where} has no array `depth`. Give "
-                "--depth-map FOLDER, or store the depth of each pixel as `depth`."
+                f"--region depth:LOW-HIGH: {self.inner.where} has no array `depth` of all items. "
+                "Give --depth-map FOLDER; for a single store of predictions, the depth of each "
+                "pixel may also be its array `depth`."
             )
         self.inner.want(sorted(self._inner_names(names)))
 
