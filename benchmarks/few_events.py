@@ -3,8 +3,9 @@
     python benchmarks/few_events.py [--replications 400] [--only spread …] [--items 10 50]
 
 Populations of images with an uncertainty of each pixel. "spread": wrong pixels are scattered over
-all images; "clumped": few images have wrong pixels, 8 or more each; "class": few images have pixels
-of a class, 20 % of them wrong; "objects", "specks": the same of OUT pixels under a mask; "sets":
+all images; "clumped": few images have wrong pixels, 8 or more each; "alike": the pixels of a clump
+have nearly the same uncertainty; "class": few images have pixels of a class, 20 % of them wrong;
+"objects", "alike-out", "specks": the same of OUT pixels under a mask; "sets":
 few OUT images beside IN images; "images": few images have a high risk. The columns have the number
 of images and the expected number of such pixels or images of a set. The truth is the score of the
 population. Cells as in `every_interval.py`; the last number is the share of sets without an
@@ -35,7 +36,7 @@ SIDE, SIZE, DRAWS = 8, 3000, 400
 #: Events that a set is expected to have.
 PIXELS, IMAGES = (1, 2, 5, 10, 20), (1, 2, 3, 5)
 #: Scores that others resemble.
-LEFT_OUT = ("per_class", "e_aurc", "coverage.90", "coverage_at_risk", "undetected")
+LEFT_OUT = ("per_class", "e_aurc", "coverage.90", "undetected")
 #: The risk above which an image has failed.
 LIMIT = 0.2
 
@@ -64,6 +65,12 @@ def raised(rng: np.random.Generator, values: Array, chosen: Array) -> Array:
     return np.where(chosen, values + by, values)
 
 
+def alike(rng: np.random.Generator, values: Array, chosen: Array) -> Array:
+    """Uncertainties, higher where chosen; of the chosen pixels of an image nearly the same."""
+    own = 1.5 + rng.normal(size=(len(values), 1, 1)) + 0.3 * rng.normal(size=values.shape)
+    return np.where(chosen, own, values)
+
+
 def clumps(rng: np.random.Generator, items: int, rate: float) -> Array:
     """Pixels of a blob in a share of the images [item, y, x]."""
     place = rng.integers(0, SIDE - 4, (2, items, 1, 1))
@@ -80,15 +87,16 @@ def specks(rng: np.random.Generator, items: int, rate: float) -> Array:
 
 
 Chosen = Callable[[np.random.Generator, int, float], Array]
+Raised = Callable[[np.random.Generator, Array, Array], Array]
 
 
-def wrong(chosen: Chosen) -> Callable[[int, float], dict[str, Any]]:
+def wrong(chosen: Chosen, uncertain: Raised = raised) -> Callable[[int, float], dict[str, Any]]:
     """Return a population whose wrong pixels are the chosen ones."""
 
     def make(items: int, rate: float) -> dict[str, Any]:
         rng = np.random.default_rng(1)
         is_wrong = chosen(rng, items, rate)
-        energy = raised(rng, images(rng, items), is_wrong)
+        energy = uncertain(rng, images(rng, items), is_wrong)
         return _maps(energy, is_wrong) | {"labels": np.zeros(energy.shape, np.uint8)}
 
     return make
@@ -104,13 +112,13 @@ def of_class(items: int, rate: float) -> dict[str, Any]:
     return _maps(energy, np.where(is_wrong, 0, labels)) | {"labels": labels, "region": ["class:1"]}
 
 
-def masked(chosen: Chosen) -> Callable[[int, float], dict[str, Any]]:
+def masked(chosen: Chosen, uncertain: Raised = raised) -> Callable[[int, float], dict[str, Any]]:
     """Return a population whose OUT pixels are the chosen ones."""
 
     def make(items: int, rate: float) -> dict[str, Any]:
         rng = np.random.default_rng(1)
         is_out = chosen(rng, items, rate)
-        energy = raised(rng, images(rng, items), is_out)
+        energy = uncertain(rng, images(rng, items), is_out)
         return _maps(energy, np.zeros(energy.shape)) | {
             "labels": is_out.astype(np.uint8), "ood_mask": 1,
         }  # fmt: skip
@@ -152,9 +160,11 @@ OF_IMAGES = {"image_failure": {"risk": "accuracy", "uncertainty": "energy", "ris
 KINDS = {
     "spread": Kind(wrong(specks), FAILURE, PIXELS, "failure."),
     "clumped": Kind(wrong(clumps), FAILURE, IMAGES, "failure."),
+    "alike": Kind(wrong(clumps, alike), FAILURE, (10, 30, 60, 80), "failure."),
     "class": Kind(of_class, FAILURE, IMAGES, "failure@class:1."),
     "specks": Kind(masked(specks), OOD, PIXELS, "ood."),
     "objects": Kind(masked(clumps), OOD, IMAGES, "ood."),
+    "alike-out": Kind(masked(clumps, alike), OOD, (10, 30, 60, 80), "ood."),
     "sets": Kind(two_sets, OOD, (2, 3, 5, 10), "ood.", fixed=True),
     "images": Kind(risky, OF_IMAGES, (1, 2, 3), "image_failure."),
 }

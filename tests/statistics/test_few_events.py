@@ -14,13 +14,15 @@ from uqeval.records.report import Report
 from uqeval.records.resampling import NoInterval
 from uqeval.statistics.from_states import FromStates
 
-ITEMS, SIDE, CLASSES = 12, 16, 3
+ITEMS, SIDE, CLASSES = 12, 8, 3
+#: Images of which enough have accepted wrong pixels.
+MANY = 100
 
 
 def evaluated(folder: Path, name: str, errors: float) -> Report:
     """A report of items whose pixels are wrong with a probability of errors · (1 - confidence)²."""
     rng = np.random.default_rng(len(name))
-    probs = rng.dirichlet((6, 1, 1), (ITEMS, 1, SIDE, SIDE)).transpose(0, 1, 4, 2, 3)
+    probs = rng.dirichlet((6, 1, 1), (MANY, 1, SIDE, SIDE)).transpose(0, 1, 4, 2, 3)
     labels = probs[:, 0].argmax(1)
     wrong = rng.random(labels.shape) < errors * (1 - probs[:, 0].max(1)) ** 2
     labels = np.where(wrong, (labels + 1) % CLASSES, labels).astype(np.uint8)
@@ -37,11 +39,12 @@ def test_intervals(tmp_path: Path, errors: float) -> None:
     report = evaluated(tmp_path, "a", errors)
     results: Any = report.results["failure"]
     for risk in ("1", "5"):
-        wrong = results["coverage_at_risk"][risk] * ITEMS * SIDE**2 * int(risk) / 100
+        accepted = results["coverage_at_risk"][risk] * MANY * SIDE**2 * int(risk) / 100
         record = report.intervals[f"failure.coverage_at_risk.{risk}"]
-        if wrong < 5:
+        items = min(accepted / results["errors"], 1) * record["units"]["defined"]
+        if items < 5:
             assert record["low"] is None
-            assert f"rests on {wrong:.2g} wrong pixels" in record["reason"]
+            assert f"rests on accepted wrong pixels of about {items:.2g} items" in record["reason"]
         else:
             assert record["low"] is not None or "same in all draws" in record["reason"]
 
@@ -62,14 +65,14 @@ def test_differences(tmp_path: Path, errors: float, has_interval: bool) -> None:
         change = FromStates().change(*paths, address, 0.95, False)
         assert change.low < change.high
     else:
-        with pytest.raises(NoInterval, match=r"rests on .* wrong pixels; below 5"):
+        with pytest.raises(NoInterval, match=r"rests on accepted wrong pixels of .*; below 5"):
             FromStates().change(*paths, address, 0.95, False)
 
 
-def with_errors(folder: Path, items: int, wrong: int) -> Report:
-    """A report of `ITEMS` images of 64 pixels, of which the first ones have some wrong pixels."""
+def with_errors(folder: Path, items: int, wrong: int, of: int = ITEMS) -> Report:
+    """A report of images of 64 pixels, of which the first ones have some wrong pixels."""
     rng = np.random.default_rng(2)
-    confidence = rng.uniform(0.6, 1.0, (ITEMS, 8, 8))
+    confidence = rng.uniform(0.6, 1.0, (of, 8, 8))
     labels = np.zeros(confidence.shape, np.uint8)
     labels[:items, 0, :wrong] = 1
     confidence[labels == 1] -= 0.1 * rng.random(np.count_nonzero(labels))
@@ -101,17 +104,18 @@ def test_without_errors_all_items_count(tmp_path: Path) -> None:
     assert record["units"]["defined"] == ITEMS and record["low"] == 0 < record["high"] < 1
 
 
-@pytest.mark.parametrize(("wrong", "has_interval"), [(4, False), (5, True)])
-def test_a_quantile_of_the_errors_needs_some_on_each_side(
-    tmp_path: Path, wrong: int, has_interval: bool
+@pytest.mark.parametrize(("items", "has_interval"), [(58, False), (59, True)])
+def test_a_quantile_of_the_errors_needs_some_items_on_each_side(
+    tmp_path: Path, items: int, has_interval: bool
 ) -> None:
-    record = with_errors(tmp_path, ITEMS, wrong).intervals["failure.fpr95"]
+    """The wrong pixels of an item are alike: how many it has does not count."""
+    record = with_errors(tmp_path, items, 3, of=64).intervals["failure.fpr95"]
     address, resampler = Address.parse("failure.fpr95"), FromStates()
-    if has_interval:  # 0.95^59 < 5 %, so that one of 60 errors is likely below the 5 % quantile
+    if has_interval:  # 0.95^59 < 5 %, so that one of 59 items is likely below the 5 % quantile
         found = resampler.interval(tmp_path / "a.json", address, 0.9)
         assert (found.low, found.high) == (record["low"], record["high"])
         return
-    reason = "rests on 48 errors; an interval of their 5 % quantile needs 59"
+    reason = "58 items have the rarer of what this score compares; an interval of a 5 % quantile"
     assert record["low"] is None and reason in record["reason"]
     with pytest.raises(NoInterval, match=reason):
         resampler.interval(tmp_path / "a.json", address, 0.9)
@@ -134,8 +138,9 @@ def test_ood_pixels_of_few_images(items: int) -> None:
         assert intervals[f"ood.{name}"]["units"]["defined"] == items
     assert (intervals["ood.auroc"]["low"] is None) == (items == 1)
     if items > 1:
-        assert "rests on 3 pixels out" in intervals["ood.fpr95"]["reason"]
-        assert "rests on 3 OUT pixels; below 60" in intervals["ood.detection_error"]["reason"]
+        assert intervals["ood.fpr95"]["reason"].startswith("3 items have the rarer")
+        reason = "rests on OUT pixels of about 3 items; below 60"
+        assert reason in intervals["ood.detection_error"]["reason"]
 
 
 @pytest.mark.parametrize("items", [2, 3])
@@ -180,9 +185,24 @@ def test_risk_of_images_needs_a_failed_one(tmp_path: Path, limit: str) -> None:
         if limit == "median":
             assert record["low"] < record["high"]
         else:
-            reason = "the score rests on 0 items above the risk limit; below 1"
+            reason = "the score rests on risks above the limit of about 0 items; below 1"
             assert record["low"] is None and record["reason"].startswith(reason)
-            with pytest.raises(NoInterval, match="rests on 0 items above"):
+            with pytest.raises(NoInterval, match="limit of about 0 items"):
                 address = Address.parse(f"image_failure.{name}")
                 FromStates().interval(tmp_path / "a.json", address, 0.9)
     assert report.intervals["image_failure.aurc"]["low"] is not None
+
+
+def test_few_units_with_a_score_are_named() -> None:
+    """Of 40 images, 11 have OUT pixels: the interval of a score of these is one of 11 images."""
+    mask = np.zeros((40, 8, 8), np.uint8)
+    mask[:11, :2, :2] = 1
+    (text,) = (
+        own for own in uqeval.evaluate(outside(40, 1), mask, ["ood"], ood_mask=1, ci=0.9).warnings
+        if "intervals" in own
+    )  # fmt: skip
+    assert text.startswith("intervals of some scores come from few units, and may be too narrow: ")
+    assert "ood.auroc (11 of 40 items)" in text
+    mask[:30, :2, :2] = 1
+    report = uqeval.evaluate(outside(40, 1), mask, ["ood"], ood_mask=1, ci=0.9)
+    assert not [own for own in report.warnings if "intervals" in own]

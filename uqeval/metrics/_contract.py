@@ -49,15 +49,17 @@ class Chance:
 
 @dataclass(frozen=True)
 class Events:
-    """Rare events that a value rests on, of which an interval needs at least some.
+    """Rare events that a value rests on, such as wrong pixels. An interval needs those of at least
+    some units: the events of one unit are alike.
 
-    `count` returns their number from the value, the sum of the `counted` fields, and the last part
-    of the address. `name`: what they are, "wrong pixels".
+    `share` returns the share of the events of all units that the value rests on. It has the value,
+    the last part of its address, and the `fields` beside it. `name`: "accepted wrong pixels".
     """
 
-    count: Callable[[float, float, str], float]
+    share: Callable[..., float]
     name: str
     least: int
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,8 @@ class Metric:
     interval: IntervalKind = dataclasses.field(kw_only=True)
     counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
     #: At which quantile of the items' values it is: 0.9; 0 and 1 are the smallest and the largest,
-    #: which have no interval. With `counted`, it is cut at this quantile of what these count, such
-    #: as wrong pixels. None: at no quantile.
+    #: which have no interval. A score of pixels is cut at this quantile of the pixels of a kind,
+    #: such as the wrong ones. None: at no quantile.
     quantile: float | None = dataclasses.field(default=None, kw_only=True)
     #: The wrong pixels or other rare events that a value rests on. A score of few has no interval.
     events: Events | None = dataclasses.field(default=None, kw_only=True)

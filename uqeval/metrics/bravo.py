@@ -74,6 +74,7 @@ def _metric(field: str, label: str, meaning: str, better: Any = "higher") -> Met
         "Vu et al. 2024 (BRAVO challenge), §3", _NONE,
         harmonic_mean, label=label, meaning=meaning,
         advice="Look at the lowest of its component scores.", interval="draws",
+        quantile=0.05,  # that of FPR95
     )  # fmt: skip
 
 

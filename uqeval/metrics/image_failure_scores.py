@@ -17,7 +17,9 @@ _UNIT = (0.0, 1.0)
 BY_LIMIT = ("failed_items", "other_items")
 #: Of sets of 10 images with one expected above the limit, 32 % have none. The mean risk of these is
 #: too low by far (`benchmarks/few_events.py`).
-_FAILED = Events(lambda risk, failed, last: failed, "items above the risk limit", 1)
+_FAILED = Events(
+    lambda risk, last, failed: float(failed > 0), "risks above the limit", 1, BY_LIMIT[:1]
+)
 _FAILED_AND_OTHER = tuple((name,) for name in BY_LIMIT)
 
 
@@ -39,7 +41,7 @@ METRICS = (
            meaning="Sum of the accepted items' risks over the number of all items, averaged over "
                    "all coverages.",
            advice=_ADVICE, interval="positive", units_with=("mean_risk",),
-           counted=BY_LIMIT[:1], events=_FAILED),
+           events=_FAILED),
     Metric("image_failure", "auroc", "fraction", "higher", _UNIT, "Fawcett 2006, §7", _LIMIT,
            ranked_items.auroc,
            label="AUROC", headline=2,
@@ -64,7 +66,7 @@ METRICS = (
            label="mean risk",
            meaning="Mean risk of all items: the risk if none is rejected.",
            advice="Look at the items with the highest risk first.", interval="positive",
-           counted=BY_LIMIT[:1], events=_FAILED),
+           events=_FAILED),
 )  # fmt: skip
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
 

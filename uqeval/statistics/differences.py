@@ -75,9 +75,9 @@ def difference(
     least = resampling.least(samples.defined(text, both))
     if reason := too_few_in_a_set(resampling, metric, least):
         return NoBounds(reason)
-    if reason := too_few_for_quantile(samples, text, metric, least, level, both):
+    if reason := too_few_for_quantile(resampling.unit, metric, least, level):
         return NoBounds(reason)
-    if reason := too_few_events(samples, text, metric, both):
+    if reason := too_few_events(samples, text, metric, least, both):
         return NoBounds(reason)
     is_undefined = relative and b == 0
     if a == b and not is_undefined and _is_same_model(tuple(samples.runs[run] for run in both)):

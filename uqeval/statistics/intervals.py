@@ -161,11 +161,9 @@ class _Case:
             return NoBounds(f"{having(self.metric, resampling.unit, count)}; 2 are needed")
         if reason := too_few_in_a_set(resampling, self.metric, self.least):
             return NoBounds(reason)
-        if reason := too_few_for_quantile(
-            self.samples, self.text, self.metric, self.least, self.level
-        ):
+        if reason := too_few_for_quantile(resampling.unit, self.metric, self.least, self.level):
             return NoBounds(reason)
-        if reason := too_few_events(self.samples, self.text, self.metric):
+        if reason := too_few_events(self.samples, self.text, self.metric, self.least):
             return NoBounds(reason)
         kind = self.metric.interval
         if method == "percentile":

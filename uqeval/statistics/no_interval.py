@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from uqeval.errors import listed
 from uqeval.metrics import Metric
 from uqeval.records.addresses import Address
-from uqeval.records.intervals import plural
+from uqeval.records.intervals import plural, units_of
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE
 from uqeval.statistics.draws import Resampling
+from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import Bounds, NoBounds, units_for_quantile
 from uqeval.statistics.samples import Samples
 
@@ -54,19 +57,15 @@ def too_few_in_a_set(resampling: Resampling, metric: Metric, least: int) -> str 
     )
 
 
-def too_few_for_quantile(
-    samples: Samples, text: str, metric: Metric, units: int, level: float,
-    runs: Iterable[int] = (0,),
-) -> str | None:  # fmt: skip
-    """Return why a score at a quantile has no interval; None for one of enough units or pixels, and
-    for other scores.
+def too_few_for_quantile(unit: str, metric: Metric, units: int, level: float) -> str | None:
+    """Return why a score at a quantile has no interval; None for one of enough units, and for other
+    scores.
 
-    `units`: those with the score; `runs`: those of which it is.
+    `units`: how many have the score. Also for a quantile of pixels: those of one unit are alike, so
+    that all of them may lie on one side of the true quantile.
     """
     if metric.quantile is None:
         return None
-    if metric.counted:
-        units = int(min(trials(samples, text, metric, run) for run in runs))
     needed = units_for_quantile(metric.quantile, level)
     if math.isinf(needed):
         which, other = ("largest", "larger") if metric.quantile == 1 else ("smallest", "smaller")
@@ -76,34 +75,38 @@ def too_few_for_quantile(
         )
     if units >= needed:
         return None
-    having_units = having(metric, samples.resampling.unit, units)
-    if metric.counted:
-        having_units = f"the score rests on {units} {metric.counted[0].replace('_', ' ')}"
     return (
-        f"{having_units}; an interval of their {100 * metric.quantile:g} % quantile needs {needed}"
+        f"{having(metric, unit, units)}; an interval of a {100 * metric.quantile:g} % quantile "
+        f"needs {needed}"
     )
 
 
 def too_few_events(
-    samples: Samples, text: str, metric: Metric, runs: Iterable[int] = (0,)
+    samples: Samples, text: str, metric: Metric, units: int, runs: Iterable[int] = (0,)
 ) -> str | None:
-    """Return why a score that rests on few events in one of the runs has no interval.
+    """Return why a score that rests on the events of few units in one of the runs has no interval.
 
-    None for one that rests on enough, and for other scores.
+    None for one that rests on enough, and for other scores. `units`: how many have such events.
     """
     events = metric.events
     if events is None:
         return None
-    last = Address.parse(text).fields[-1]
-    count = min(
-        events.count(samples.value(text, run), trials(samples, text, metric, run), last)
+    address = Address.parse(text)
+    beside = [address.beside(field).within for field in events.fields]
+    count = units * min(
+        events.share(
+            samples.value(text, run),
+            address.fields[-1],
+            *(samples.value(field, run) for field in beside),
+        )
         for run in runs
     )
     if count >= events.least:
         return None
+    unit = samples.resampling.unit
     return (
-        f"the score rests on {count:.2g} {events.name}; below {events.least}, it is too good by "
-        "chance, and draws do not show how much"
+        f"the score rests on {events.name} of about {count:.2g} {plural(unit, 2)}; below "
+        f"{events.least}, it is too good by chance, and draws do not show how much"
     )
 
 
@@ -140,3 +143,24 @@ def few_units(resampling: Resampling) -> list[str]:
             "too narrow (docs/intervals.md has the rates). Evaluate more."
         ]
     return []
+
+
+def few_defined(intervals: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a warning about intervals of headline scores that fewer than 30 of the units have; of
+    fewer than 30 units, fewer than half of them.
+
+    `intervals`: their records, by address. Rows of classes show the number of their units.
+    """
+    few: list[str] = []
+    for text, record in intervals.items():
+        metric, units = metric_at(text), record["units"]
+        if metric is None or not metric.headline or "per_class" in text or record["low"] is None:
+            continue
+        if units["defined"] < (FEW if units["drawn"] >= FEW else units["drawn"] / 2):
+            few.append(f"{text} ({units_of(record)})")
+    if not few:
+        return []
+    return [
+        f"intervals of some scores come from few units, and may be too narrow: "
+        f"{listed(few, 3)}. Evaluate more items that have these scores."
+    ]
