@@ -647,3 +647,32 @@ def test_names(folder: Path) -> None:
     ):
         with pytest.raises(UsageError, match=says):
             names(*paths, **more)  # type: ignore[arg-type]
+
+
+def test_classes_without_names_are_matched_by_number(folder: Path, tmp_path: Path) -> None:
+    """Scores, intervals and tests are those of two models with names."""
+    named = save(tmp_path / "named.json", *GOOD, class_names=["sky", "road", "car"])
+    both = save(tmp_path / "both.json", *BAD, class_names=["sky", "road", "car"])
+    expected = compare(load_models([str(both), str(named)]), Choice(per_class=True))
+    classes = [own for own in expected.rows if own.address.fields[0] == "per_class"]
+    assert len(classes) > 6
+    for before, after in (("bad.json", named), (both, folder / "good.json")):
+        models = load_models([str(folder / before), str(after)], names=expected.names)
+        found = compare(models, Choice(per_class=True))
+        assert [(own.address, own.cells) for own in found.rows] == [
+            (own.address, own.cells) for own in expected.rows
+        ]
+        for text in ("calibration.per_class.road.ece", "calibration.per_class.1.ece"):
+            (own,) = compare(models, Choice(metrics=(text,))).rows
+            assert difference(own.cells[1]) == difference(
+                row(expected, "calibration.per_class.road.ece").cells[1]
+            )
+
+
+def test_a_class_of_one_model_only_has_no_difference(folder: Path, tmp_path: Path) -> None:
+    """Such a class has a row in one report alone; other names are no match."""
+    other = save(tmp_path / "other.json", *GOOD, class_names=["sky", "street", "car"])
+    named = save(tmp_path / "named.json", *BAD, class_names=["sky", "road", "car"])
+    found = compare(load_models([str(named), str(other)]), Choice(per_class=True))
+    classes = {own.address.fields[1] for own in found.rows if own.address.fields[0] == "per_class"}
+    assert classes == {"sky", "car", "mixed"}

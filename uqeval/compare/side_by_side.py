@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
-from uqeval.compare.models import Model, common_stores, report_of
+from uqeval.compare.models import Model, called_alike, common_stores, report_of
 from uqeval.compare.same_data import differences_of_runs, refuse_other_sets
 from uqeval.compare.selection import addresses_to_compare, cell_of, description
 from uqeval.errors import UsageError, cut, listed, number_of, quoted
@@ -38,6 +38,7 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
         )
     base = 0 if choice.baseline is None else names.index(choice.baseline)
     stores, warnings = common_stores(models)
+    models = called_alike(models, stores)
     rows: dict[tuple[object, ...], Row] = {}
     missed = list(choice.metrics)
     for store in stores:
