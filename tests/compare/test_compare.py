@@ -676,3 +676,29 @@ def test_a_class_of_one_model_only_has_no_difference(folder: Path, tmp_path: Pat
     found = compare(load_models([str(named), str(other)]), Choice(per_class=True))
     classes = {own.address.fields[1] for own in found.rows if own.address.fields[0] == "per_class"}
     assert classes == {"sky", "car", "mixed"}
+
+
+def test_models_on_other_pixels_have_no_word(tmp_path: Path) -> None:
+    """The second run masks the pixels with large errors."""
+    rng = np.random.default_rng(3)
+    target = rng.normal(size=(9, 4, 4))
+    mean = target + rng.normal(size=target.shape) * 0.5
+    valid = np.broadcast_to(np.abs(mean - target)[:] < 0.6, target.shape)
+    names = [f"item{i}" for i in range(9)]
+    for name, mask in (("a", np.ones_like(valid)), ("b", valid)):
+        report = uqeval.evaluate(
+            {"mean": mean, "std": np.ones_like(mean)}, {"target": target, "valid": mask},
+            "regression", names=names, states=tmp_path / f"{name}.states.zip",
+        )  # fmt: skip
+        report.save(tmp_path / f"{name}.json")
+    paths = [str(tmp_path / f"{name}.json") for name in "ab"]
+    found = compare(load_models(paths), Choice(metrics=("regression.rmse",)))
+    (own,) = found.rows
+    assert all(not cell.best and cell.rank is None for cell in own.cells)
+    change = own.cells[1].difference
+    assert change is not None and change.value == own.cells[1].value - own.cells[0].value  # type: ignore[operator]
+    assert (change.better, change.verdict, change.p, change.interval) == (None, None, None, None)
+    counts = f"144 in {paths[0]} and {valid.sum()} in {paths[1]}"
+    assert change.reason == f"scored on other pixels: {counts}"
+    assert any(counts in text for text in found.warnings)
+    assert "regression" in found.incomparable and found.tests == 0

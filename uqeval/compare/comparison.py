@@ -123,7 +123,8 @@ class Comparison:
 
     `baseline`: the index of the reference model. `tests`: the number of tests on scores of the
     whole set (scores times other models). `tests_of_parts`: the number of tests on classes and
-    slices. Holm's adjustment is separate for the two families.
+    slices. Holm's adjustment is separate for the two families. `incomparable`: the keys of results
+    that whole reports have of other items, pixels or settings.
     """
 
     models: tuple[Model, ...]
@@ -133,6 +134,7 @@ class Comparison:
     warnings: tuple[str, ...]
     tests: int = 0
     tests_of_parts: int = 0
+    incomparable: frozenset[str] = frozenset()
 
     @property
     def names(self) -> list[str]:

@@ -57,6 +57,50 @@ def _of_options(first: Named, other: Named) -> Iterator[str]:
             )
 
 
+def of_other_pixels(
+    models: Sequence[Sequence[Named]], base: int, key: str, names: Sequence[str]
+) -> list[str | None]:
+    """Return for each model why its scores of a result are of other pixels or labels of the items
+    `names` than those of model `base`, so that their difference says nothing about the models; None
+    if they are of the same."""
+
+    def having(of_model: Sequence[Named]) -> list[Named]:
+        return [named for named in of_model if key in named.report.results]
+
+    first = next(named for of_model in (models[base], *models) for named in having(of_model))
+    return [
+        next(filter(None, (
+            _other_pixels(first, other, key, names) for other in having([*models[base], *of_model])
+        )), None)
+        for of_model in models
+    ]  # fmt: skip
+
+
+def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) -> str | None:
+    pixels, further = (_pixels(named, key, names) for named in (first, other))
+    if pixels is not None and further is not None and pixels != further:
+        return (
+            f"scored on other pixels: {sum(pixels):,} in {first.path} and {sum(further):,} in "
+            f"{other.path}"
+        )
+    truths = truth_of(first.report), truth_of(other.report)
+    same_items = first.report.item_names == other.report.item_names
+    if same_items and None not in truths and truths[0] != truths[1]:
+        return f"scored against other labels in {first.path} and {other.path}"
+    return None
+
+
+def _pixels(named: Named, key: str, names: Sequence[str]) -> list[int] | None:
+    """Return the pixels that a result counts in each item; None if it does not say."""
+    records = {str(item.get("name")): item.get(key) for item in named.report.items}
+    counts = [
+        record.get("pixels") if isinstance(record := records[name], Mapping) else None
+        for name in names
+    ]
+    known = [count for count in counts if isinstance(count, int)]
+    return known if len(known) == len(counts) else None
+
+
 def _of_copies(of_model: Sequence[Named]) -> Iterator[str]:
     """Yield a warning if two trainings of a model have equal results."""
     for first, second in combinations(of_model, 2):

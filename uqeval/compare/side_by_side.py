@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, called_alike, common_stores, report_of
-from uqeval.compare.same_data import differences_of_runs, refuse_other_sets
+from uqeval.compare.same_data import differences_of_runs, of_other_pixels, refuse_other_sets
 from uqeval.compare.selection import addresses_to_compare, cell_of, description
 from uqeval.errors import UsageError, cut, listed, number_of, quoted
 from uqeval.gate.baseline import other_setting
@@ -40,13 +40,14 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     stores, warnings = common_stores(models)
     models = called_alike(models, stores)
     rows: dict[tuple[object, ...], Row] = {}
-    missed = list(choice.metrics)
+    missed, incomparable = list(choice.metrics), set[str]()
     for store in stores:
         comparison = _OneStore(store, models, base, choice)
         for row in comparison.rows():
             # Models of one store may have several reports with the same scores: keep one row.
             rows.setdefault((row.address.within, row.address.where, row.items, row.cells), row)
         warnings += comparison.warnings
+        incomparable |= comparison.incomparable
         missed = [text for text in missed if text not in comparison.answered]
     if missed:
         raise UsageError(_missed(missed[0], models, warnings))
@@ -55,7 +56,7 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     adjusted, tests, of_parts = adjust(list(rows.values()))
     return Comparison(
         tuple(models), base, choice, tuple(adjusted), tuple(dict.fromkeys(warnings)), tests,
-        of_parts,
+        of_parts, frozenset(incomparable),
     )  # fmt: skip
 
 
@@ -82,6 +83,7 @@ class _OneStore:
         self.reports = [[report_of(t, store) for t in model.trainings] for model in models]
         self.warnings: list[str] = []
         self.answered: set[str] = set()
+        self._other_pixels: dict[str, Sequence[str | None]] = {}
         for text in differences_of_runs(self.reports):
             self._warn(text)
         self.item_names = [
@@ -118,10 +120,9 @@ class _OneStore:
         if not self.choice.metrics:
             self._warn_of_others({text.key for text in addresses} - {a.key for a in lookups})
         draws = self._draws(list(lookups))
-        if refused := self._refused:
-            for reason in dict.fromkeys(refused.values()):
-                keys = ", ".join(key for key, by_model in refused.items() if by_model == reason)
-                self.warnings.append(f"{keys}: left out: {reason}")
+        for reason, keys in _by_value(self._refused).items():
+            self.warnings.append(f"{', '.join(keys)}: left out: {reason}")
+        self._warn_of_pixels({address.key: None for address in lookups})
         return [self._row(address, by_model, draws) for address, by_model in lookups.items()]
 
     def _warn_of_others(self, keys: Collection[str]) -> None:
@@ -157,6 +158,31 @@ class _OneStore:
                     break
         return reasons
 
+    def _warn_of_pixels(self, keys: Iterable[str]) -> None:
+        """Warn about results that models have of other pixels or labels."""
+        reasons = {key: reason for key in keys for reason in self._of_other_pixels(key) if reason}
+        for reason, of_reason in _by_value(reasons).items():
+            self._warn(
+                f"{listed(of_reason)}: {reason}. So there is no interval, no p-value and no best "
+                "model: give both models the same labels and masks"
+            )
+
+    def _of_other_pixels(self, key: str) -> Sequence[str | None]:
+        """Return for each model why its scores are of other pixels than those of the reference
+        model; None if they are of the same."""
+        if key not in self._other_pixels:
+            reasons = of_other_pixels(self.reports, self.base, key, self.names)
+            self._other_pixels[key] = reasons
+        return self._other_pixels[key]
+
+    @property
+    def incomparable(self) -> set[str]:
+        """Return the keys of results that the reports have of other items, pixels or settings."""
+        keys = {key for named in self._all for key in named.report.results}
+        if not self.same_items:
+            return keys
+        return {key for key in keys if key in self._refused or any(self._of_other_pixels(key))}
+
     @property
     def _all(self) -> list[Named]:
         return [named for of_model in self.reports for named in of_model]
@@ -183,6 +209,8 @@ class _OneStore:
         unit, better = str(record.get("unit") or ""), str(direction) if direction else None
         row = Row(address, unit, better, items, tuple(cells))
         row = self._with_differences(row, paired, drawn_models)
+        if any(self._of_other_pixels(address.key)):
+            return row
         complete = self.choice.level is not None and len(drawn_models) == len(self.models)
         return _with_ranks(row, paired if complete else None)
 
@@ -190,12 +218,17 @@ class _OneStore:
         self, row: Row, paired: PairedComparison | None, drawn_models: list[int]
     ) -> Row:
         reference = row.cells[self.base].value
+        of_other_pixels = self._of_other_pixels(row.address.key)
         cells = []
         for m, cell in enumerate(row.cells):
             if m == self.base or cell.value is None or reference is None:
                 cells.append(cell)
                 continue
             value = cell.value - reference
+            if (reason := of_other_pixels[m]) is not None:
+                difference = Difference(value, None, self.choice.level, reason=reason)
+                cells.append(dataclasses.replace(cell, difference=difference))
+                continue
             better = None
             if row.direction and value:
                 better = (value > 0) == (row.direction == "higher")
@@ -289,6 +322,14 @@ class _OneStore:
 
     def _warn(self, text: str) -> None:
         self.warnings.append(self._place + text)
+
+
+def _by_value(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the keys of each reason."""
+    keys: dict[str, list[str]] = {}
+    for key, reason in reasons.items():
+        keys.setdefault(reason, []).append(key)
+    return keys
 
 
 def _stateless(reports: Sequence[Named]) -> str:
