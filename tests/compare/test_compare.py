@@ -481,7 +481,7 @@ def test_other_settings_of_a_metric_leave_it_out(folder: Path, tmp_path: Path) -
     with pytest.raises(UsageError, match=r"--metric pavpu\.pavpu: pavpu: left out: stride is 4"):
         compare(load_models(paths), Choice(("pavpu.pavpu",), level=None))
     change(tmp_path / "b.json", inputs={"ignore_index": 3, "classes": C})
-    with pytest.raises(UsageError, match="left out: ignore_index is 255"):
+    with pytest.raises(UsageError, match=r"no score to compare: segmentation.*ignore_index is 255"):
         compare(load_models(paths), Choice(level=None))
 
 
@@ -702,3 +702,25 @@ def test_models_on_other_pixels_have_no_word(tmp_path: Path) -> None:
     assert change.reason == f"scored on other pixels: {counts}"
     assert any(counts in text for text in found.warnings)
     assert "regression" in found.incomparable and found.tests == 0
+
+
+def test_models_without_a_common_result_are_left_out(folder: Path, tmp_path: Path) -> None:
+    """Such a report has no influence on the items, the tests and the ranks of the others."""
+    names = ("bad", "good", "seed2")
+    expected = held(folder, *names, metrics=CHEAP)
+    items = slice(2, None)
+    only = save(tmp_path / "only.json", *GOOD, items, "failure", classes=C)
+    record = Report.load(only).results
+    change(only, results={"failure": record["failure"]})
+    paths = [str(only), *(str(folder / f"{name}.json") for name in names)]
+    found = compare(load_models(paths), Choice(metrics=CHEAP))
+    assert found.names == expected.names and found.tests == expected.tests
+    assert [own.cells for own in found.rows] == [own.cells for own in expected.rows]
+    assert found.warnings[0].startswith("only: left out: it has no result of the same settings")
+    with pytest.raises(UsageError, match=r"--against 'only' has no result .* bad, good, seed2"):
+        compare(load_models(paths), Choice(baseline="only"))
+    with pytest.raises(UsageError, match="no two models have a result") as error:
+        compare(load_models(paths[:2]), Choice())
+    assert error.value.__notes__ == [
+        "only has failure.", "bad has segmentation, pavpu, calibration.",
+    ]  # fmt: skip

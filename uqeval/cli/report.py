@@ -56,7 +56,9 @@ def report(
         try:
             differences = _differences(loaded, list(reports), quiet)
         except UqevalError as error:
-            no_differences = f"no differences: {error}"
+            no_differences = " ".join(
+                [f"no differences: {error}", *getattr(error, "__notes__", ())]
+            )
             warn([no_differences], quiet)
 
     from uqeval.report.page.files import folder_of, picture_files

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from uqeval.errors import UsageError, listed, quoted
-from uqeval.gate.baseline import other_input_option, other_threshold, truth_of
+from uqeval.errors import UsageError, cut, listed, quoted
+from uqeval.gate.baseline import other_input_option, other_setting, other_threshold, truth_of
 from uqeval.records.folder import Named
 
 
@@ -55,6 +55,18 @@ def _of_options(first: Named, other: Named) -> Iterator[str]:
                 f"{key}: the threshold is {values[0]} in {first.path} and {values[1]} in "
                 f"{other.path} (--threshold-from)"
             )
+
+
+def other_settings(first: Named, second: Named, key: str) -> str | None:
+    """Return why scores of a result in two reports cannot be compared: a setting that differs."""
+    if (differs := other_setting(first.report, second.report, key)) is None:
+        return None
+    name, *values = differs
+    first_value, second_value = ("not set" if value is None else quoted(value) for value in values)
+    return (
+        f"{cut(name)} is {first_value} in {first.path} and {second_value} in {second.path}; scores "
+        "of different settings cannot be compared; evaluate both with the same settings"
+    )
 
 
 def of_other_pixels(

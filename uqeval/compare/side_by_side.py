@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, called_alike, common_stores, report_of
-from uqeval.compare.same_data import differences_of_runs, of_other_pixels, refuse_other_sets
+from uqeval.compare.related import related
+from uqeval.compare.same_data import (
+    differences_of_runs,
+    of_other_pixels,
+    other_settings,
+    refuse_other_sets,
+)
 from uqeval.compare.selection import addresses_to_compare, cell_of, description
 from uqeval.errors import UsageError, cut, listed, number_of, quoted
-from uqeval.gate.baseline import other_setting
 from uqeval.records.addresses import Address
 from uqeval.records.folder import states_beside
 from uqeval.records.lookup import NoScore, Score, find, suggestion
@@ -36,9 +41,11 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
             f"--against {quoted(choice.baseline)} is not a model; the models are "
             f"{cut(', '.join(names))}."
         )
-    base = 0 if choice.baseline is None else names.index(choice.baseline)
     stores, warnings = common_stores(models)
-    models = called_alike(models, stores)
+    models, left_out = related(called_alike(models, stores), stores, choice.baseline)
+    warnings += left_out
+    names = [model.name for model in models]
+    base = 0 if choice.baseline is None else names.index(choice.baseline)
     rows: dict[tuple[object, ...], Row] = {}
     missed, incomparable = list(choice.metrics), set[str]()
     for store in stores:
@@ -148,13 +155,8 @@ class _OneStore:
         for key in dict.fromkeys(key for named in self._all for key in named.report.results):
             first, *further = [named for named in self._all if key in named.report.results]
             for second in further:
-                if (differs := other_setting(first.report, second.report, key)) is not None:
-                    name, first_value, second_value = differs
-                    reasons[key] = (
-                        f"{cut(name)} is {quoted(first_value)} in {first.path} and "
-                        f"{quoted(second_value)} in {second.path}; scores of different settings "
-                        "cannot be compared; evaluate both with the same settings"
-                    )
+                if (reason := other_settings(first, second, key)) is not None:
+                    reasons[key] = reason
                     break
         return reasons
 

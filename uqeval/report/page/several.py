@@ -27,7 +27,9 @@ class Several:
     def incomparable(self) -> Collection[str]:
         """Return the keys of results whose scores cannot be compared."""
         if self.comparison is not None:
-            return self.comparison.incomparable
+            compared = self._compared
+            others = (own for name, own in self.reports.items() if name not in compared)
+            return self.comparison.incomparable.union(*(report.results for report in others))
         if self.no_comparison or self._other_items:
             return {key for report in self.reports.values() for key in report.results}
         return ()
@@ -54,5 +56,12 @@ class Several:
         return [_OTHER_ITEMS] * self._other_items + [self.no_comparison] * bool(self.no_comparison)
 
     @property
+    def _compared(self) -> Mapping[str, Report]:
+        """Return the reports that are compared: all, or those that the comparison does not leave
+        out."""
+        names = self.reports if self.comparison is None else self.comparison.names
+        return {name: report for name, report in self.reports.items() if name in names}
+
+    @property
     def _other_items(self) -> bool:
-        return len({report.item_names for report in self.reports.values()}) > 1
+        return len({report.item_names for report in self._compared.values()}) > 1
