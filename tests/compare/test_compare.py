@@ -296,9 +296,9 @@ def test_swaps_without_the_score_do_not_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("choice", "says"),
     [
-        ({"level": 1.0}, "--ci 1; expected a level from 0.5 to below 1"),
-        ({"draws": 99}, "--draws 99; expected 100 to 100000"),
-        ({"seed": -1}, "--seed -1; expected a whole number, at least 0"),
+        ({"level": 1.0}, "level=1; expected a level from 0.5 to below 1"),
+        ({"draws": 99}, "draws=99; expected 100 to 100000"),
+        ({"seed": -1}, "seed=-1; expected a whole number, at least 0"),
     ],
 )
 def test_choices_out_of_range(choice: Any, says: str) -> None:
@@ -724,3 +724,17 @@ def test_models_without_a_common_result_are_left_out(folder: Path, tmp_path: Pat
     assert error.value.__notes__ == [
         "only has failure.", "bad has segmentation, pavpu, calibration.",
     ]  # fmt: skip
+
+
+def test_a_difference_by_rounding_is_none(folder: Path, tmp_path: Path) -> None:
+    record = json.loads((folder / "bad.json").read_text())["results"]
+    record["calibration"]["nll"] = math.nextafter(record["calibration"]["nll"], 9)
+    other = tmp_path / "other.json"
+    other.write_bytes((folder / "bad.json").read_bytes())
+    change(other, results=record, states=None, states_digest=None)
+    found = compare(load_models([str(folder / "bad.json"), str(other)]), Choice())
+    own = row(found, "calibration.nll").cells
+    assert own[1].difference is not None and own[0].value != own[1].value
+    assert (own[1].difference.value, own[1].difference.better) == (0.0, None)
+    assert [cell.best for cell in own] == [False, False]
+    assert [cell.rank.place for cell in own if cell.rank] == [1, 1]

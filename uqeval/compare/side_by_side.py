@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from uqeval.records.folder import Named
     from uqeval.statistics.paired_comparison import PairedComparison
 
+#: Relative difference of equal scores whose sums are in another order.
+_ROUNDING = 1e-12
+
 
 def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     """Compare the models, store by store.
@@ -226,7 +229,7 @@ class _OneStore:
             if m == self.base or cell.value is None or reference is None:
                 cells.append(cell)
                 continue
-            value = cell.value - reference
+            value = _minus(cell.value, reference)
             if (reason := of_other_pixels[m]) is not None:
                 difference = Difference(value, None, self.choice.level, reason=reason)
                 cells.append(dataclasses.replace(cell, difference=difference))
@@ -345,6 +348,12 @@ def _stateless(reports: Sequence[Named]) -> str:
     return ""
 
 
+def _minus(value: float, other: float) -> float:
+    """Return the difference of two scores; 0 if they differ by rounding only."""
+    is_rounding = abs(value - other) <= _ROUNDING * max(abs(value), abs(other))
+    return 0.0 if is_rounding else value - other
+
+
 def _with_ranks(row: Row, paired: PairedComparison | None) -> Row:
     """Return the row with its best cells marked, and with ranks and their stability."""
     values = [cell.value for cell in row.cells]
@@ -352,13 +361,15 @@ def _with_ranks(row: Row, paired: PairedComparison | None) -> Row:
     if row.direction is None or len(defined) < 2:
         return row
     sign = 1 if row.direction == "higher" else -1
-    places = [None if v is None else 1 + sum(sign * o > sign * v for o in defined) for v in values]
+    places = [
+        None if v is None else 1 + sum(sign * _minus(o, v) > 0 for o in defined) for v in values
+    ]
     shares: Sequence[tuple[float, float]] = []
     if paired is not None and len(defined) == len(values):
         shares = paired.ranks(row.address.within, row.direction, [p or 0 for p in places])
     cells = []
     for m, (cell, place) in enumerate(zip(row.cells, places, strict=True)):
         rank = None if place is None else Rank(place, *(shares[m] if shares else (None, None)))
-        best = place == 1 and len(set(defined)) > 1
+        best = place == 1 and any(other not in (None, 1) for other in places)
         cells.append(dataclasses.replace(cell, best=best, rank=rank))
     return dataclasses.replace(row, cells=tuple(cells))
