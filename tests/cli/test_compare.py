@@ -228,3 +228,36 @@ def test_a_page_of_reports_shows_the_differences(folder: Path, tmp_path: Path) -
     )
     assert len(re.findall(cell, page)) > 3
     assert "swapping the two models in single units" in page
+
+
+def test_every_output_has_the_warnings_and_marks_nothing_that_cannot_be_compared(
+    folder: Path, tmp_path: Path
+) -> None:
+    report = json.loads((folder / "ens.json").read_text("utf-8"))
+    report["settings"]["pavpu"]["stride"] = 8
+    report["states"] = report["states_digest"] = None
+    (tmp_path / "ens.json").write_text(json.dumps(report), "utf-8")
+    paths = (str(folder / "mc.json"), "ens.json")
+    text = f"pavpu: left out: stride is 4 in {paths[0]} and 8 in ens.json"
+    for ending in ("html", "csv", "json", "md", "tex"):
+        compare(tmp_path, *paths, "-o", f"both.{ending}", "-q")
+        assert text in (tmp_path / f"both.{ending}").read_text("utf-8")
+    run_well("report", *paths, "-o", "report.html", "-q", cwd=tmp_path)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert page == (tmp_path / "both.html").read_text("utf-8")
+    tables = dict(re.findall(r'<section id="(pavpu|segmentation)"(.*?)</section>', page, re.DOTALL))
+    assert "★" in tables["segmentation"] and "★" not in tables["pavpu"]
+    rows = csv.DictReader(io.StringIO((tmp_path / "both.csv").read_text("utf-8")))
+    assert all(text in row["warnings"] for row in rows)
+
+
+def test_a_page_says_why_reports_have_no_differences(folder: Path, tmp_path: Path) -> None:
+    for name in ("mc", "wide"):
+        report = json.loads((folder / f"{name}.json").read_text("utf-8"))
+        report["results"] = {"pavpu": report["results"]["pavpu"]}
+        report["states"] = report["states_digest"] = None
+        (tmp_path / f"{name}.json").write_text(json.dumps(report), "utf-8")
+    run_well("report", "mc.json", "wide.json", "-o", "page.html", "-q", cwd=tmp_path)
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "no differences: " in page and "stride is 4 in mc.json and 8 in wide.json" in page
+    assert page.count("★") == 1  # the legend

@@ -296,9 +296,9 @@ def test_swaps_without_the_score_do_not_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("choice", "says"),
     [
-        ({"level": 1.0}, "--ci 1; expected a level from 0.5 to below 1"),
-        ({"draws": 99}, "--draws 99; expected 100 to 100000"),
-        ({"seed": -1}, "--seed -1; expected a whole number, at least 0"),
+        ({"level": 1.0}, "level=1; expected a level from 0.5 to below 1"),
+        ({"draws": 99}, "draws=99; expected 100 to 100000"),
+        ({"seed": -1}, "seed=-1; expected a whole number, at least 0"),
     ],
 )
 def test_choices_out_of_range(choice: Any, says: str) -> None:
@@ -481,7 +481,7 @@ def test_other_settings_of_a_metric_leave_it_out(folder: Path, tmp_path: Path) -
     with pytest.raises(UsageError, match=r"--metric pavpu\.pavpu: pavpu: left out: stride is 4"):
         compare(load_models(paths), Choice(("pavpu.pavpu",), level=None))
     change(tmp_path / "b.json", inputs={"ignore_index": 3, "classes": C})
-    with pytest.raises(UsageError, match="left out: ignore_index is 255"):
+    with pytest.raises(UsageError, match=r"no score to compare: segmentation.*ignore_index is 255"):
         compare(load_models(paths), Choice(level=None))
 
 
@@ -647,3 +647,94 @@ def test_names(folder: Path) -> None:
     ):
         with pytest.raises(UsageError, match=says):
             names(*paths, **more)  # type: ignore[arg-type]
+
+
+def test_classes_without_names_are_matched_by_number(folder: Path, tmp_path: Path) -> None:
+    """Scores, intervals and tests are those of two models with names."""
+    named = save(tmp_path / "named.json", *GOOD, class_names=["sky", "road", "car"])
+    both = save(tmp_path / "both.json", *BAD, class_names=["sky", "road", "car"])
+    expected = compare(load_models([str(both), str(named)]), Choice(per_class=True))
+    classes = [own for own in expected.rows if own.address.fields[0] == "per_class"]
+    assert len(classes) > 6
+    for before, after in (("bad.json", named), (both, folder / "good.json")):
+        models = load_models([str(folder / before), str(after)], names=expected.names)
+        found = compare(models, Choice(per_class=True))
+        assert [(own.address, own.cells) for own in found.rows] == [
+            (own.address, own.cells) for own in expected.rows
+        ]
+        for text in ("calibration.per_class.road.ece", "calibration.per_class.1.ece"):
+            (own,) = compare(models, Choice(metrics=(text,))).rows
+            assert difference(own.cells[1]) == difference(
+                row(expected, "calibration.per_class.road.ece").cells[1]
+            )
+
+
+def test_a_class_of_one_model_only_has_no_difference(folder: Path, tmp_path: Path) -> None:
+    """Such a class has a row in one report alone; other names are no match."""
+    other = save(tmp_path / "other.json", *GOOD, class_names=["sky", "street", "car"])
+    named = save(tmp_path / "named.json", *BAD, class_names=["sky", "road", "car"])
+    found = compare(load_models([str(named), str(other)]), Choice(per_class=True))
+    classes = {own.address.fields[1] for own in found.rows if own.address.fields[0] == "per_class"}
+    assert classes == {"sky", "car", "mixed"}
+
+
+def test_models_on_other_pixels_have_no_word(tmp_path: Path) -> None:
+    """The second run masks the pixels with large errors."""
+    rng = np.random.default_rng(3)
+    target = rng.normal(size=(9, 4, 4))
+    mean = target + rng.normal(size=target.shape) * 0.5
+    valid = np.broadcast_to(np.abs(mean - target)[:] < 0.6, target.shape)
+    names = [f"item{i}" for i in range(9)]
+    for name, mask in (("a", np.ones_like(valid)), ("b", valid)):
+        report = uqeval.evaluate(
+            {"mean": mean, "std": np.ones_like(mean)}, {"target": target, "valid": mask},
+            "regression", names=names, states=tmp_path / f"{name}.states.zip",
+        )  # fmt: skip
+        report.save(tmp_path / f"{name}.json")
+    paths = [str(tmp_path / f"{name}.json") for name in "ab"]
+    found = compare(load_models(paths), Choice(metrics=("regression.rmse",)))
+    (own,) = found.rows
+    assert all(not cell.best and cell.rank is None for cell in own.cells)
+    change = own.cells[1].difference
+    assert change is not None and change.value == own.cells[1].value - own.cells[0].value  # type: ignore[operator]
+    assert (change.better, change.verdict, change.p, change.interval) == (None, None, None, None)
+    counts = f"144 in {paths[0]} and {valid.sum()} in {paths[1]}"
+    assert change.reason == f"scored on other pixels: {counts}"
+    assert any(counts in text for text in found.warnings)
+    assert "regression" in found.incomparable and found.tests == 0
+
+
+def test_models_without_a_common_result_are_left_out(folder: Path, tmp_path: Path) -> None:
+    """Such a report has no influence on the items, the tests and the ranks of the others."""
+    names = ("bad", "good", "seed2")
+    expected = held(folder, *names, metrics=CHEAP)
+    items = slice(2, None)
+    only = save(tmp_path / "only.json", *GOOD, items, "failure", classes=C)
+    record = Report.load(only).results
+    change(only, results={"failure": record["failure"]})
+    paths = [str(only), *(str(folder / f"{name}.json") for name in names)]
+    found = compare(load_models(paths), Choice(metrics=CHEAP))
+    assert found.names == expected.names and found.tests == expected.tests
+    assert [own.cells for own in found.rows] == [own.cells for own in expected.rows]
+    assert found.warnings[0].startswith("only: left out: it has no result of the same settings")
+    with pytest.raises(UsageError, match=r"--against 'only' has no result .* bad, good, seed2"):
+        compare(load_models(paths), Choice(baseline="only"))
+    with pytest.raises(UsageError, match="no two models have a result") as error:
+        compare(load_models(paths[:2]), Choice())
+    assert error.value.__notes__ == [
+        "only has failure.", "bad has segmentation, pavpu, calibration.",
+    ]  # fmt: skip
+
+
+def test_a_difference_by_rounding_is_none(folder: Path, tmp_path: Path) -> None:
+    record = json.loads((folder / "bad.json").read_text())["results"]
+    record["calibration"]["nll"] = math.nextafter(record["calibration"]["nll"], 9)
+    other = tmp_path / "other.json"
+    other.write_bytes((folder / "bad.json").read_bytes())
+    change(other, results=record, states=None, states_digest=None)
+    found = compare(load_models([str(folder / "bad.json"), str(other)]), Choice())
+    own = row(found, "calibration.nll").cells
+    assert own[1].difference is not None and own[0].value != own[1].value
+    assert (own[1].difference.value, own[1].difference.better) == (0.0, None)
+    assert [cell.best for cell in own] == [False, False]
+    assert [cell.rank.place for cell in own if cell.rank] == [1, 1]

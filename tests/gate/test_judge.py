@@ -13,6 +13,7 @@ from gate_reports import Known, items, named, report, rules
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
+from trained import save
 
 from uqeval.errors import StoreError, UsageError
 from uqeval.gate import Address, Interval, Limits, Rule, Units, Verdict, judge
@@ -20,6 +21,7 @@ from uqeval.gate.more_units import MoreUnits, more_units
 from uqeval.records.folder import Named
 from uqeval.records.resampling import NoInterval
 from uqeval.report.verdict_table import table
+from uqeval.statistics import resampler
 
 
 def verdicts(folder: Path, text: str, *reports: Named, **options: Any) -> tuple[Verdict, ...]:
@@ -566,3 +568,28 @@ def test_slices_of_other_items_are_no_pairs(tmp_path: Path) -> None:
             baseline=(base,),
             resampler=Known(Interval(0.9, 0, 0)),
         )
+
+
+@pytest.mark.parametrize("named_first", [True, False])
+def test_classes_of_a_baseline_without_names_are_matched_by_number(
+    tmp_path: Path, named_first: bool
+) -> None:
+    names = ["sky", "road", "car"]
+    paths = [
+        save(tmp_path / "a.json", 1, 1.6, class_names=names),
+        save(tmp_path / "b.json", 0, 1.0),
+        save(tmp_path / "c.json", 0, 1.0, class_names=names),
+    ]
+    now, before, same = (Named.load(path) for path in paths)
+    if not named_first:
+        now, before, same = before, now, Named.load(save(tmp_path / "d.json", 1, 1.6))
+    limit = "per_class.1.ece: {max_rise: 0.05, confidence: 0.9}"
+    texts = [f"calibration.{limit}", "segmentation.per_class.1.iou: {max_drop: 0.5}"]
+    demanded = rules(tmp_path, "\n".join(texts))
+    found, expected = (
+        judge([now], demanded, [base], resampler=resampler()).verdicts for base in (before, same)
+    )
+    assert [own.interval for own in found] == [own.interval for own in expected]
+    assert found[0].interval is not None
+    for own, other in zip(found, expected, strict=True):
+        assert (own.status, own.baseline) == (other.status, other.baseline)

@@ -162,6 +162,16 @@ def test_slices_go_before_classes_and_small_ones_do_not_count() -> None:
     assert "class is pole" in sentences(**own, slices=small)["Weakest part"]
 
 
+def test_a_class_without_a_name_is_called_by_its_number() -> None:
+    own = segmentation((0.05, 0.2))
+    rows = [row | {"name": str(row["class"])} for row in CLASSES]
+    own["results"]["segmentation"]["per_class"] = rows
+    number = next(row["class"] for row in CLASSES if row["name"] == "pole")
+    place = f"segmentation.per_class.{number}.iou"
+    own["intervals"][place] = own["intervals"].pop("segmentation.per_class.pole.iou")
+    assert sentences(**own)["Weakest part"].startswith(f"The weakest class is {number}: IoU is")
+
+
 def test_the_family_that_accompanies_all_others_goes_last() -> None:
     """Who asks for conformal sets wants the class with the lowest coverage, not with the lowest
     IoU."""

@@ -35,6 +35,11 @@ def test_batches_of_one_sequence() -> None:
     assert 30 < float(found.resampling.effective or 0) < 300 and not found.warnings
 
 
+def test_few_pairs_without_correlation_do_not_blame_it() -> None:
+    (text,) = series_mean(alike(12, -0.6), ["a"] * 12, 0.9).warnings
+    assert "independent pairs" in text and "correlat" not in text
+
+
 def test_few_independent_pairs_are_a_warning() -> None:
     values = alike(120, 0.95)
     values[3] = np.nan

@@ -240,16 +240,17 @@ def _run() -> None:
     except SystemExit as leaving:
         # Typer and rich turn these two errors into exits with other statuses.
         if _is_caused_by(leaving, KeyboardInterrupt):
-            tell(f"uqeval: interrupted before the end.{_notes(leaving)}")
+            tell(" ".join(["uqeval: interrupted before the end.", *_notes(leaving)]))
             sys.exit(130)
         if notes := _notes(leaving):
-            tell(f"uqeval: stopped before the end.{notes}")
+            tell(" ".join(["uqeval: stopped before the end.", *notes]))
         _end_without_output(leaving)
         raise
     except BrokenPipeError:
         sys.exit(BROKEN_PIPE)
     except UqevalError as error:
-        tell(f"uqeval: {error}{_notes(error)}")
+        for line in [f"uqeval: {error}", *_notes(error)]:
+            tell(line)
         sys.exit(2)
     except RecursionError:  # only inputs can be nested deeply
         tell("uqeval: an input file is nested too deeply; check whether it is damaged.")
@@ -269,7 +270,7 @@ def _run() -> None:
         if _raised or _is_caused_by(error, KeyboardInterrupt):
             number = _raised[-1] if _raised else signal.SIGINT
             how = "interrupted" if number == signal.SIGINT else "stopped"
-            tell(f"uqeval: {how} before the end.{_notes(error)}")
+            tell(" ".join([f"uqeval: {how} before the end.", *_notes(error)]))
             sys.exit(128 + number)
         # A bug: print its traceback.
         traceback.print_exc()
@@ -298,11 +299,11 @@ def _end_without_output(leaving: SystemExit) -> None:
         sys.exit(BROKEN_PIPE)
 
 
-def _notes(error: BaseException | None) -> str:
+def _notes(error: BaseException | None) -> list[str]:
     """Return the notes of an error, or of the error that caused it."""
     while error is not None and not getattr(error, "__notes__", ()):
         error = error.__cause__ or error.__context__
-    return "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+    return list(getattr(error, "__notes__", ()))
 
 
 def _resend(ignored: Any) -> None:

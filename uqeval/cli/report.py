@@ -51,7 +51,15 @@ def report(
     if pictures is not None and pictures.note:
         warn([f"gallery: {pictures.note}"], quiet)
     cell_items, classes = _from_states(loaded[0], quiet) if len(loaded) == 1 else (None, None)
-    differences = _differences(loaded, list(reports), quiet) if len(loaded) > 1 else None
+    differences, no_differences = None, ""
+    if len(loaded) > 1:
+        try:
+            differences = _differences(loaded, list(reports), quiet)
+        except UqevalError as error:
+            no_differences = " ".join(
+                [f"no differences: {error}", *getattr(error, "__notes__", ())]
+            )
+            warn([no_differences], quiet)
 
     from uqeval.report.page.files import folder_of, picture_files
     from uqeval.report.page.html import to_html
@@ -67,6 +75,7 @@ def report(
         differences,
         files=files,
         classes=classes,
+        no_comparison=no_differences,
     )
     logged = _log(reports, html, settings, trackers)
     if write_dataset is not None:
@@ -161,8 +170,8 @@ def _by_name(loaded: list[tuple[Path, Report]]) -> dict[str, Report]:
     return by_name
 
 
-def _differences(loaded: list[Named], names: list[str], quiet: bool) -> Comparison | None:
-    """Return the differences of the reports, if they can be compared."""
+def _differences(loaded: list[Named], names: list[str], quiet: bool) -> Comparison:
+    """Return the differences of the reports. Raises `UqevalError` if they cannot be compared."""
     from uqeval.compare import Choice, Model, compare
     from uqeval.compare.models import Training
 
@@ -170,11 +179,7 @@ def _differences(loaded: list[Named], names: list[str], quiet: bool) -> Comparis
         Model(name, (Training(model.path, {model.name: model}),))
         for name, model in zip(names, loaded, strict=True)
     ]
-    try:
-        comparison = compare(models, Choice())
-    except UqevalError as error:
-        warn([f"no differences: {error}"], quiet)
-        return None
+    comparison = compare(models, Choice())
     warn((f"{text}." for text in comparison.warnings), quiet)
     return comparison
 

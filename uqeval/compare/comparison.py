@@ -35,12 +35,12 @@ class Choice:
             raise UsageError("--metric names the scores, so --all has no effect; leave it out.")
         if self.level is not None and not 0.5 <= self.level < 1:
             raise UsageError(
-                f"--ci {self.level:g}; expected a level from 0.5 to below 1, such as 0.95."
+                f"level={self.level:g}; expected a level from 0.5 to below 1, such as 0.95."
             )
         if not 100 <= self.draws <= 100_000:
-            raise UsageError(f"--draws {self.draws}; expected 100 to 100000.")
+            raise UsageError(f"draws={self.draws}; expected 100 to 100000.")
         if self.seed < 0:
-            raise UsageError(f"--seed {self.seed}; expected a whole number, at least 0.")
+            raise UsageError(f"seed={self.seed}; expected a whole number, at least 0.")
         for text in self.metrics:
             Address.parse(text)
 
@@ -123,7 +123,8 @@ class Comparison:
 
     `baseline`: the index of the reference model. `tests`: the number of tests on scores of the
     whole set (scores times other models). `tests_of_parts`: the number of tests on classes and
-    slices. Holm's adjustment is separate for the two families.
+    slices. Holm's adjustment is separate for the two families. `incomparable`: the keys of results
+    that whole reports have of other items, pixels or settings.
     """
 
     models: tuple[Model, ...]
@@ -133,6 +134,7 @@ class Comparison:
     warnings: tuple[str, ...]
     tests: int = 0
     tests_of_parts: int = 0
+    incomparable: frozenset[str] = frozenset()
 
     @property
     def names(self) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from uqeval.errors import UsageError, cut, listed, number_of
+from uqeval.records.class_names import class_names, report_called
 from uqeval.records.folder import Named, load_reports
 
 
@@ -106,6 +107,26 @@ def common_stores(models: Sequence[Model]) -> tuple[list[str], list[str]]:
 def report_of(training: Training, store: str) -> Named:
     """Return the report of a training for a store; for "", its only report."""
     return training.reports[store] if store else next(iter(training.reports.values()))
+
+
+def called_alike(models: Sequence[Model], stores: Sequence[str]) -> list[Model]:
+    """Return the models with reports of the common stores, where classes of reports without names
+    have the names of the first report of the store that has some."""
+
+    def names_in(store: str) -> dict[int, str]:
+        reports = (report_of(t, store).report for model in models for t in model.trainings)
+        return next(filter(None, (class_names(report.results) for report in reports)), {})
+
+    names_of = {store: names_in(store) for store in stores}
+
+    def renamed(training: Training) -> Training:
+        reports = dict(training.reports)
+        for store, names in names_of.items():
+            named = report_of(training, store)
+            reports[named.name] = replace(named, report=report_called(named.report, names))
+        return Training(training.path, reports)
+
+    return [Model(model.name, tuple(map(renamed, model.trainings))) for model in models]
 
 
 def _trainings(paths: Sequence[str], single_model: bool) -> list[Training]:

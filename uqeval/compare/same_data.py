@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from uqeval.errors import UsageError, listed, quoted
-from uqeval.gate.baseline import other_input_option, other_threshold, truth_of
+from uqeval.errors import UsageError, cut, listed, quoted
+from uqeval.gate.baseline import other_input_option, other_setting, other_threshold, truth_of
 from uqeval.records.folder import Named
 
 
@@ -55,6 +55,62 @@ def _of_options(first: Named, other: Named) -> Iterator[str]:
                 f"{key}: the threshold is {values[0]} in {first.path} and {values[1]} in "
                 f"{other.path} (--threshold-from)"
             )
+
+
+def other_settings(first: Named, second: Named, key: str) -> str | None:
+    """Return why scores of a result in two reports cannot be compared: a setting that differs."""
+    if (differs := other_setting(first.report, second.report, key)) is None:
+        return None
+    name, *values = differs
+    first_value, second_value = ("not set" if value is None else quoted(value) for value in values)
+    return (
+        f"{cut(name)} is {first_value} in {first.path} and {second_value} in {second.path}; scores "
+        "of different settings cannot be compared; evaluate both with the same settings"
+    )
+
+
+def of_other_pixels(
+    models: Sequence[Sequence[Named]], base: int, key: str, names: Sequence[str]
+) -> list[str | None]:
+    """Return for each model why its scores of a result are of other pixels or labels of the items
+    `names` than those of model `base`, so that their difference says nothing about the models; None
+    if they are of the same."""
+
+    def having(of_model: Sequence[Named]) -> list[Named]:
+        return [named for named in of_model if key in named.report.results]
+
+    first = next(named for of_model in (models[base], *models) for named in having(of_model))
+    return [
+        next(filter(None, (
+            _other_pixels(first, other, key, names) for other in having([*models[base], *of_model])
+        )), None)
+        for of_model in models
+    ]  # fmt: skip
+
+
+def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) -> str | None:
+    pixels, further = (_pixels(named, key, names) for named in (first, other))
+    if pixels is not None and further is not None and pixels != further:
+        return (
+            f"scored on other pixels: {sum(pixels):,} in {first.path} and {sum(further):,} in "
+            f"{other.path}"
+        )
+    truths = truth_of(first.report), truth_of(other.report)
+    same_items = first.report.item_names == other.report.item_names
+    if same_items and None not in truths and truths[0] != truths[1]:
+        return f"scored against other labels in {first.path} and {other.path}"
+    return None
+
+
+def _pixels(named: Named, key: str, names: Sequence[str]) -> list[int] | None:
+    """Return the pixels that a result counts in each item; None if it does not say."""
+    records = {str(item.get("name")): item.get(key) for item in named.report.items}
+    counts = [
+        record.get("pixels") if isinstance(record := records[name], Mapping) else None
+        for name in names
+    ]
+    known = [count for count in counts if isinstance(count, int)]
+    return known if len(known) == len(counts) else None
 
 
 def _of_copies(of_model: Sequence[Named]) -> Iterator[str]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
-from uqeval.compare.models import Model, common_stores, report_of
-from uqeval.compare.same_data import differences_of_runs, refuse_other_sets
+from uqeval.compare.models import Model, called_alike, common_stores, report_of
+from uqeval.compare.related import related
+from uqeval.compare.same_data import (
+    differences_of_runs,
+    of_other_pixels,
+    other_settings,
+    refuse_other_sets,
+)
 from uqeval.compare.selection import addresses_to_compare, cell_of, description
 from uqeval.errors import UsageError, cut, listed, number_of, quoted
-from uqeval.gate.baseline import other_setting
 from uqeval.records.addresses import Address
 from uqeval.records.folder import states_beside
 from uqeval.records.lookup import NoScore, Score, find, suggestion
@@ -22,6 +27,9 @@ from uqeval.records.resampling import Interval
 if TYPE_CHECKING:
     from uqeval.records.folder import Named
     from uqeval.statistics.paired_comparison import PairedComparison
+
+#: Relative difference of equal scores whose sums are in another order.
+_ROUNDING = 1e-12
 
 
 def compare(models: Sequence[Model], choice: Choice) -> Comparison:
@@ -36,16 +44,20 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
             f"--against {quoted(choice.baseline)} is not a model; the models are "
             f"{cut(', '.join(names))}."
         )
-    base = 0 if choice.baseline is None else names.index(choice.baseline)
     stores, warnings = common_stores(models)
+    models, left_out = related(called_alike(models, stores), stores, choice.baseline)
+    warnings += left_out
+    names = [model.name for model in models]
+    base = 0 if choice.baseline is None else names.index(choice.baseline)
     rows: dict[tuple[object, ...], Row] = {}
-    missed = list(choice.metrics)
+    missed, incomparable = list(choice.metrics), set[str]()
     for store in stores:
         comparison = _OneStore(store, models, base, choice)
         for row in comparison.rows():
             # Models of one store may have several reports with the same scores: keep one row.
             rows.setdefault((row.address.within, row.address.where, row.items, row.cells), row)
         warnings += comparison.warnings
+        incomparable |= comparison.incomparable
         missed = [text for text in missed if text not in comparison.answered]
     if missed:
         raise UsageError(_missed(missed[0], models, warnings))
@@ -54,7 +66,7 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     adjusted, tests, of_parts = adjust(list(rows.values()))
     return Comparison(
         tuple(models), base, choice, tuple(adjusted), tuple(dict.fromkeys(warnings)), tests,
-        of_parts,
+        of_parts, frozenset(incomparable),
     )  # fmt: skip
 
 
@@ -81,6 +93,7 @@ class _OneStore:
         self.reports = [[report_of(t, store) for t in model.trainings] for model in models]
         self.warnings: list[str] = []
         self.answered: set[str] = set()
+        self._other_pixels: dict[str, Sequence[str | None]] = {}
         for text in differences_of_runs(self.reports):
             self._warn(text)
         self.item_names = [
@@ -117,10 +130,9 @@ class _OneStore:
         if not self.choice.metrics:
             self._warn_of_others({text.key for text in addresses} - {a.key for a in lookups})
         draws = self._draws(list(lookups))
-        if refused := self._refused:
-            for reason in dict.fromkeys(refused.values()):
-                keys = ", ".join(key for key, by_model in refused.items() if by_model == reason)
-                self.warnings.append(f"{keys}: left out: {reason}")
+        for reason, keys in _by_value(self._refused).items():
+            self.warnings.append(f"{', '.join(keys)}: left out: {reason}")
+        self._warn_of_pixels({address.key: None for address in lookups})
         return [self._row(address, by_model, draws) for address, by_model in lookups.items()]
 
     def _warn_of_others(self, keys: Collection[str]) -> None:
@@ -146,15 +158,35 @@ class _OneStore:
         for key in dict.fromkeys(key for named in self._all for key in named.report.results):
             first, *further = [named for named in self._all if key in named.report.results]
             for second in further:
-                if (differs := other_setting(first.report, second.report, key)) is not None:
-                    name, first_value, second_value = differs
-                    reasons[key] = (
-                        f"{cut(name)} is {quoted(first_value)} in {first.path} and "
-                        f"{quoted(second_value)} in {second.path}; scores of different settings "
-                        "cannot be compared; evaluate both with the same settings"
-                    )
+                if (reason := other_settings(first, second, key)) is not None:
+                    reasons[key] = reason
                     break
         return reasons
+
+    def _warn_of_pixels(self, keys: Iterable[str]) -> None:
+        """Warn about results that models have of other pixels or labels."""
+        reasons = {key: reason for key in keys for reason in self._of_other_pixels(key) if reason}
+        for reason, of_reason in _by_value(reasons).items():
+            self._warn(
+                f"{listed(of_reason)}: {reason}. So there is no interval, no p-value and no best "
+                "model: give both models the same labels and masks"
+            )
+
+    def _of_other_pixels(self, key: str) -> Sequence[str | None]:
+        """Return for each model why its scores are of other pixels than those of the reference
+        model; None if they are of the same."""
+        if key not in self._other_pixels:
+            reasons = of_other_pixels(self.reports, self.base, key, self.names)
+            self._other_pixels[key] = reasons
+        return self._other_pixels[key]
+
+    @property
+    def incomparable(self) -> set[str]:
+        """Return the keys of results that the reports have of other items, pixels or settings."""
+        keys = {key for named in self._all for key in named.report.results}
+        if not self.same_items:
+            return keys
+        return {key for key in keys if key in self._refused or any(self._of_other_pixels(key))}
 
     @property
     def _all(self) -> list[Named]:
@@ -182,6 +214,8 @@ class _OneStore:
         unit, better = str(record.get("unit") or ""), str(direction) if direction else None
         row = Row(address, unit, better, items, tuple(cells))
         row = self._with_differences(row, paired, drawn_models)
+        if any(self._of_other_pixels(address.key)):
+            return row
         complete = self.choice.level is not None and len(drawn_models) == len(self.models)
         return _with_ranks(row, paired if complete else None)
 
@@ -189,12 +223,17 @@ class _OneStore:
         self, row: Row, paired: PairedComparison | None, drawn_models: list[int]
     ) -> Row:
         reference = row.cells[self.base].value
+        of_other_pixels = self._of_other_pixels(row.address.key)
         cells = []
         for m, cell in enumerate(row.cells):
             if m == self.base or cell.value is None or reference is None:
                 cells.append(cell)
                 continue
-            value = cell.value - reference
+            value = _minus(cell.value, reference)
+            if (reason := of_other_pixels[m]) is not None:
+                difference = Difference(value, None, self.choice.level, reason=reason)
+                cells.append(dataclasses.replace(cell, difference=difference))
+                continue
             better = None
             if row.direction and value:
                 better = (value > 0) == (row.direction == "higher")
@@ -290,6 +329,14 @@ class _OneStore:
         self.warnings.append(self._place + text)
 
 
+def _by_value(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the keys of each reason."""
+    keys: dict[str, list[str]] = {}
+    for key, reason in reasons.items():
+        keys.setdefault(reason, []).append(key)
+    return keys
+
+
 def _stateless(reports: Sequence[Named]) -> str:
     """Return why a model has no states; empty if it has."""
     for named in reports:
@@ -301,6 +348,12 @@ def _stateless(reports: Sequence[Named]) -> str:
     return ""
 
 
+def _minus(value: float, other: float) -> float:
+    """Return the difference of two scores; 0 if they differ by rounding only."""
+    is_rounding = abs(value - other) <= _ROUNDING * max(abs(value), abs(other))
+    return 0.0 if is_rounding else value - other
+
+
 def _with_ranks(row: Row, paired: PairedComparison | None) -> Row:
     """Return the row with its best cells marked, and with ranks and their stability."""
     values = [cell.value for cell in row.cells]
@@ -308,13 +361,15 @@ def _with_ranks(row: Row, paired: PairedComparison | None) -> Row:
     if row.direction is None or len(defined) < 2:
         return row
     sign = 1 if row.direction == "higher" else -1
-    places = [None if v is None else 1 + sum(sign * o > sign * v for o in defined) for v in values]
+    places = [
+        None if v is None else 1 + sum(sign * _minus(o, v) > 0 for o in defined) for v in values
+    ]
     shares: Sequence[tuple[float, float]] = []
     if paired is not None and len(defined) == len(values):
         shares = paired.ranks(row.address.within, row.direction, [p or 0 for p in places])
     cells = []
     for m, (cell, place) in enumerate(zip(row.cells, places, strict=True)):
         rank = None if place is None else Rank(place, *(shares[m] if shares else (None, None)))
-        best = place == 1 and len(set(defined)) > 1
+        best = place == 1 and any(other not in (None, 1) for other in places)
         cells.append(dataclasses.replace(cell, best=best, rank=rank))
     return dataclasses.replace(row, cells=tuple(cells))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from uqeval.errors import UsageError, cut, option_name, quoted
 from uqeval.gate.rules import Rule
 from uqeval.glossary import default_setting
 from uqeval.keys import family_of
+from uqeval.records.class_names import class_names, report_called
 from uqeval.records.folder import Named
 from uqeval.records.input_options import value_options
 from uqeval.records.report import Report
@@ -70,7 +71,9 @@ def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, P
 
 
 def _pair(report: Report, base: Named) -> Pair:
-    """Return the baseline of a report with what differs in the items and their ground truth."""
+    """Return the baseline of a report, with its names of classes and what differs in the items and
+    their ground truth."""
+    base = replace(base, report=report_called(base.report, class_names(report.results)))
     names = report.item_names
     baseline_names = base.report.item_names
     if sorted(names) != sorted(baseline_names):

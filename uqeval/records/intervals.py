@@ -53,6 +53,8 @@ def in_words(settings: Mapping[str, Any] | None) -> str:
     by = f" by {settings['group_by']}" if settings.get("group_by") else ""
     fixed = f" Held fixed: {settings['held_fixed']}." if settings.get("held_fixed") else ""
     few = " Below 30 they may be too narrow." if _few(units, effective) else ""
+    if few and effective is not None:
+        few = " Below 30 independent pairs they may be too narrow, below 10 they are unreliable."
     return (
         f"Intervals at level {100 * settings.get('level', 0):g} % from {drawn}{by}.{few} Draws, "
         f"where a method needs them: {settings.get('draws', 0):,} (seed {settings.get('seed')})."

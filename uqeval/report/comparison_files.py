@@ -57,30 +57,39 @@ def to_json(comparison: Comparison) -> str:
 
 
 def to_csv(comparison: Comparison, layout: str = "scores") -> str:
-    """Return CSV with one row per score and model; undefined values are empty.
+    """Return CSV with one row per score and model; undefined values are empty. The last column has
+    the warnings of the comparison, the same in each row.
 
     `layout`: "models" or "classes" give one row per model or class, and one column per score.
     Scores are not rounded.
     """
     if layout != "scores":
-        return csv_of(_pivoted(pivot(comparison, layout).table))
+        return csv_of(_pivoted(comparison, pivot(comparison, layout).table))
     return csv_of(table_of(_COLUMNS, _rows(comparison)))
 
 
-def _pivoted(table: Table) -> Table:
+def _pivoted(comparison: Comparison, table: Table) -> Table:
     rows = [
-        dict(zip(table.columns, [row.name, *(cell.number for cell in row.cells)], strict=True))
+        {
+            **dict(zip(table.columns, [row.name, *(c.number for c in row.cells)], strict=True)),
+            _WARNINGS: _warnings(comparison),
+        }
         for row in table.rows
     ]
-    return table_of(table.columns, rows)
+    return table_of([*table.columns, _WARNINGS], rows)
 
 
+def _warnings(comparison: Comparison) -> str:
+    return " ".join(f"{text}." for text in comparison.warnings)
+
+
+_WARNINGS = "warnings"
 _COLUMNS = (
     "score", "model", "value", "std", "trainings", "best", "difference", "low", "high",
     "approximate", "p", "p_adjusted", "p_least",
     "verdict", "place", "best_share", "kept_share", "items", "unit", "direction",
     "reason", "method", "units", "units_drawn", "units_defined", "effective",
-    "mean_low", "mean_high",
+    "mean_low", "mean_high", _WARNINGS,
 )  # fmt: skip
 
 
@@ -94,6 +103,7 @@ def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
                 "items": row.items, "unit": row.unit, "direction": row.direction,
                 "value": cell.value, "reason": cell.reason, "std": cell.std, "best": cell.best,
                 **_flat(_difference(cell)), **_rank(cell), **_mean(cell),
+                _WARNINGS: _warnings(comparison),
             }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from uqeval.arrays import Floats, Ints
 from uqeval.errors import StoreError, UsageError, cut, number_of
 from uqeval.records.addresses import Address
+from uqeval.records.class_names import called, class_names
 from uqeval.records.folder import foreign_states
 from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, Mover, NoInterval, Units
@@ -129,7 +130,7 @@ class FromStates:
         items: Sequence[int] = items_of(report, loaded_report, scoring, address)
         runs, positions = [scoring], [items]
         if baseline is not None:
-            _, baseline_scoring = self._open(baseline)
+            baseline_scoring = self._open(baseline)[1].called(scoring.class_names)
             place = {name: i for i, name in enumerate(baseline_scoring.names)}
             items = [i for i in items if scoring.names[i] in place]
             runs, positions = (
@@ -181,6 +182,7 @@ class FromStates:
             runs = []
             for path in (report, baseline):
                 loaded_report, scoring = self._open(path)
+                scoring = scoring.called(self._open(report)[1].class_names)
                 runs.append((path, scoring, resampling_of(path, loaded_report, scoring)))
             self._samples[key] = common_items(runs[0], runs[1], items, self._named)
         return self._samples[key]
@@ -317,8 +319,9 @@ def items_of(
 
 
 def scoring_of(report: Path, loaded_report: Report) -> Scoring:
-    """Return the scoring of the states of a report. Raises `StoreError` as `states_of` does."""
-    return Scoring(states_of(report, loaded_report))
+    """Return the scoring of the states of a report, with its names of classes. Raises `StoreError`
+    as `states_of` does."""
+    return Scoring(states_of(report, loaded_report)).called(class_names(loaded_report.results))
 
 
 def states_of(report: Path, loaded_report: Report) -> SavedStates:
@@ -347,7 +350,8 @@ def states_of(report: Path, loaded_report: Report) -> SavedStates:
 def _is_of(saved: SavedStates, loaded_report: Report) -> bool:
     """Return whether states belong to a report: same items, stores, settings and results."""
     index = saved.index
-    settings, results = index["settings"].items(), index["results"].items()
+    settings = index["settings"].items()
+    results = called(index["results"], class_names(loaded_report.results)).items()
     return (
         [item.get("name") for item in loaded_report.items] == list(index["items"])
         and all(

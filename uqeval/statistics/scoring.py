@@ -16,6 +16,7 @@ from uqeval.keys import Key
 from uqeval.metrics._evaluation import Evaluation, put_part
 from uqeval.metrics._score_kinds import Gaps, OfFields
 from uqeval.records.addresses import Address, addresses_of, number_at
+from uqeval.records.class_names import called, class_names
 from uqeval.statistics.blocks import in_blocks
 from uqeval.statistics.checked_states import StatesSource, checked_states
 from uqeval.statistics.item_scores import set_score
@@ -72,6 +73,20 @@ class Scoring:
         self._gaps: dict[str, Mapping[tuple[Any, ...], Gaps]] = {}
         self._given: dict[str, bool] = {}
         self._addresses: dict[str, dict[str, tuple[Any, ...]]] = {}
+
+    def called(self, names: Mapping[int, str]) -> Scoring:
+        """Return the same scores at addresses with these class names (`records.class_names`)."""
+        results = called(self.index["results"], names)
+        if results is self.index["results"]:
+            return self
+        renamed = Scoring(self._source, self.stacked)
+        renamed.index = {**self.index, "results": results}
+        return renamed
+
+    @property
+    def class_names(self) -> dict[int, str]:
+        """Return the names of the classes by id; empty if the run has none."""
+        return class_names(self.index["results"])
 
     @property
     def items(self) -> int:
@@ -209,10 +224,11 @@ class Scoring:
 
     def gaps(self, address: str) -> tuple[str, Gaps] | None:
         """Return the key of a score that is a sum of absolute gaps, and its gaps; None for other
-        scores.
+        scores, and for those that the run does not have.
         """
         place = self.path_in_results(address)
-        assert place is not None
+        if place is None:
+            return None
         key, below = self._evaluation_at(place)
         if key not in self._gaps:
             self._gaps[key] = self.evaluations[key].gaps()

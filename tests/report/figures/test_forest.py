@@ -77,3 +77,12 @@ def test_figures_show_their_values_under_the_pointer(name: str) -> None:
     own = of_classes(family="failure")
     drawn = {f.name: f for group in figures_of({"a": own, "b": own}).values() for f in group}
     assert re.search(r"<title>[^<]*\d", inline_svg(drawn[name]))
+
+
+def test_a_product_is_no_unit_of_an_axis() -> None:
+    found = comparison()
+    surplus = replace(
+        found.rows[0], address=Address.parse("pavpu.surplus"), unit="correlation × std"
+    )
+    drawn = forest.figure(replace(found, rows=(surplus,)))
+    assert drawn is not None and "improvement of the Surplus" in inline_svg(drawn)

@@ -63,14 +63,14 @@ def test_classes() -> None:
     ]
     assert lines[7] == r"mixed & 0.8470 & $-$0.0040 & \textbf{0.8550} & -- \\"
     assert "| 11 | 0.8070 ★ | 0.4180 ★ |" in to_markdown(found, table)
-    assert to_csv(found, "classes").splitlines()[2] == "mixed,0.847,-0.004,0.855,"
+    assert to_csv(found, "classes").splitlines()[2] == "mixed,0.847,-0.004,0.855,,"
 
 
 def test_models() -> None:
     found = comparison(*OF_CLASSES[:2], OF_CLASSES[-1])
     table = pivot(found, "models").table
     assert table.columns == ["model", "PAvPU ↑", "Surplus ↑", "mIoU ↑"]
-    assert to_csv(found, "models").splitlines()[1] == "apcnet,0.678,0.282,0.742"
+    assert to_csv(found, "models").splitlines()[1] == "apcnet,0.678,0.282,0.742,"
     lines = [line for line in to_latex(found, "models").splitlines() if line[0] != "%"]
     assert lines[2] == r" & PAvPU $\uparrow$ & Surplus $\uparrow$ & mIoU $\uparrow$ \\"
     assert lines[5] == r"deep\_lab & \textbf{0.6860} & 0.2640 & \textbf{0.7660} \\"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from uqeval.glossary import label_of
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure
 from uqeval.report.figures.curves import format_number
@@ -86,7 +87,6 @@ def _draw(
     heights = [len(rows) + 1 for rows in rows_of_panels]
     panels = canvas.subplots(len(rows_of_panels), 1, squeeze=False, height_ratios=heights)
     for axes, rows in zip(panels.flat, rows_of_panels, strict=True):
-        unit = rows[0].unit
         for y, row in enumerate(rows):
             for n, model in enumerate(models):
                 if _known(row, model):
@@ -97,10 +97,19 @@ def _draw(
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="y", visible=False)
-        axes.set_xlabel(f"improvement ({unit})" if unit not in ("", "1") else "improvement")
+        axes.set_xlabel(_improvement(rows))
         axes.margins(x=0.1)
     if len(models) > 1:
         style.legend(canvas, panels.flat[0])
+
+
+def _improvement(rows: Sequence[Row]) -> str:
+    """Return the label of the axis of scores of one unit."""
+    unit = rows[0].unit
+    names = {label_of(row.address.key, ".".join(row.address.fields[-1:])) for row in rows}
+    if "×" in unit:  # a product is no unit of its own
+        return f"improvement of the {names.pop()}" if len(names) == 1 else "improvement"
+    return f"improvement ({unit})" if unit not in ("", "1") else "improvement"
 
 
 def _draw_difference(axes: Axes, row: Row, model: int, y: float, n: int, name: str) -> None:

@@ -82,8 +82,14 @@ def _number_of(kind: str, count: int) -> str:
     return f"{count} {plural}"
 
 
+def _name(kind: str, score: Score) -> str:
+    """Return the name of a part after its kind: of "class 6" the number."""
+    number = score.part.removeprefix(f"{kind} ")
+    return number if number.isdigit() else printable(score.part)
+
+
 def _weak_text(kind: str, weak: Score, whole: Score, count: int) -> str:
-    name, of_all = printable(weak.part), f"{whole.label} of the whole set is {whole.text}"
+    name, of_all = _name(kind, weak), f"{whole.label} of the whole set is {whole.text}"
     if count == 1:
         return f"The {kind} {name} is weaker than the whole set: {described(weak)}; {of_all}."
     rank = f"{_extreme(weak)} of {_number_of(kind, count)}"
@@ -95,6 +101,7 @@ def _not_weaker_text(kind: str, weak: Score, whole: Score, count: int) -> str:
     extreme = f"the {_extreme(weak)} {weak.label} is {weak.text} ({name})"
     among, none = f"Of {_number_of(kind, count)}, {extreme}", f"No {kind} is clearly weaker"
     if count == 1:
+        name = _name(kind, weak)
         extreme = f"{weak.label} is {weak.text}"
         among, none = f"In the {kind} {name}, {extreme}", f"The {kind} {name} is not clearly weaker"
     if weak.interval is None or whole.interval is None:

@@ -28,6 +28,7 @@ from uqeval.report.page.first_screen import first_screen, key_numbers, replaced
 from uqeval.report.page.gallery import Gallery
 from uqeval.report.page.item_table import table_of_items
 from uqeval.report.page.items_behind_cell import CellItems, cell_items
+from uqeval.report.page.several import Several
 from uqeval.report.page.side_by_side import SideBySide
 from uqeval.report.tables.comparison import differences
 from uqeval.report.tables.records import tables
@@ -55,6 +56,7 @@ def to_html(
     index: str = "",
     files: PictureFiles | None = None,
     classes: ItemClasses | None = None,
+    no_comparison: str = "",
 ) -> str:
     """Return a page of one report, or of a comparison of several, by name.
 
@@ -62,12 +64,13 @@ def to_html(
     several reports (`SideBySide`), of the items on which they differ most. For a single report:
     `behind` lists the items behind its cells and bins, `classes` the classes of each item.
     `judgement`: the verdicts of a gate on the reports. `comparison`: the comparison of several
-    reports. `index`: the page of the run that this page links to. `files` receives pictures that
-    are too many for one file.
+    reports, or `no_comparison`: why there is none. `index`: the page of the run that this page
+    links to. `files` receives pictures that are too many for one file.
     """
     environment = _environment()
     if len(reports) > 1:
-        return _of_several(environment, reports, gallery, exhibits, judgement, comparison, files)
+        several = Several(dict(reports), comparison, no_comparison)
+        return _of_several(environment, several, gallery, exhibits, judgement, files)
     (report,) = reports.values()
     behind_cells = cell_items(report, behind or {})
     targets = {cell.anchor for cell_list in behind_cells.values() for cell in cell_list}
@@ -112,24 +115,23 @@ def to_html(
 
 def _of_several(
     environment: Environment,
-    reports: Mapping[str, Report],
+    several: Several,
     gallery: Gallery | None,
     exhibits: int,
     judgement: Judgement | None,
-    comparison: Comparison | None,
     files: PictureFiles | None,
 ) -> str:
     """Return the page of a comparison; the arguments are those of `to_html`."""
-    pictured = Pictured()
+    reports, comparison, pictured = several.reports, several.comparison, Pictured()
     if isinstance(gallery, SideBySide) and exhibits:
         first, *_ = reports.values()
         pictured = compared_exhibits(first, gallery, exhibits, files)
     plotted = forest.figure(comparison) if comparison else None
     return environment.get_template("compare.html").render(
-        **_common(environment, reports, {}, set(), judgement),
+        **_common(environment, reports, {}, set(), judgement, several.incomparable),
         forest=(plotted, _svg(plotted, set(), {})) if plotted else None,
         findings=findings_of_comparison(comparison) if comparison else [],
-        warnings=_warnings(reports),
+        warnings=several.warnings,
         differences=differences(comparison) if comparison else None,
         differences_note=differences(comparison).note if comparison else "",
         finished_of=finish_time,
@@ -155,8 +157,11 @@ def _common(
     behind_cells: Mapping[str, list[CellItems]],
     targets: Collection[str],
     judgement: Judgement | None,
+    incomparable: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the template values of all pages; figures link to anchors in `targets`."""
+    """Return the template values of all pages; figures link to anchors in `targets`. The tables
+    mark no best value of `incomparable` results.
+    """
     script = _source(environment, "page.js")
     figures = figures_of(reports)
     titles = {
@@ -174,7 +179,7 @@ def _common(
         "judgement": judgement,
         "verdicts": verdicts,
         "verdict_table": verdict_table,
-        "scores": {family: scores(reports, family) for family in families(reports)},
+        "scores": {own: scores(reports, own, incomparable) for own in families(reports)},
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "most_rows": MOST_ROWS,
         "most_exhibits": MOST_IN_HTML,
@@ -185,19 +190,6 @@ def _common(
 def _rounded(timing: Mapping[str, Any]) -> dict[str, Any]:
     """Return the timing, rounded to milliseconds."""
     return {k: round(v, 3) if isinstance(v, float) else v for k, v in timing.items()}
-
-
-def _warnings(reports: Mapping[str, Report]) -> list[str]:
-    """Return the warnings of all reports; a text that several share appears once, with names."""
-    names: dict[str, list[str]] = {}
-    for name, report in reports.items():
-        partial = ["partial, not all items were evaluated."] if report.partial else []
-        for text in [*partial, *report.warnings]:
-            names.setdefault(text, []).append(name)
-    items = {r.item_names for r in reports.values()}
-    different = ["The reports are of different items, so their scores cannot be compared."]
-    warnings = [f"{', '.join(models)}: {text}" for text, models in names.items()]
-    return (different if len(items) > 1 else []) + warnings
 
 
 def _with_options(text: str) -> Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,12 +24,15 @@ def families(reports: Mapping[str, Report]) -> dict[str, str]:
     return {family: family_label(family) for family in keys}
 
 
-def scores(reports: Mapping[str, Report], family: str) -> Table:
-    """Return all single values of a family: one row per value, one column per variant."""
+def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[str] = ()) -> Table:
+    """Return all single values of a family: one row per value, one column per variant.
+
+    The best value of a row is marked, except of keys that are `incomparable`.
+    """
     columns = [
         (name, key) for name, r in reports.items() for key in r.results if family_of(key) == family
     ]
-    regions = [Key.parse(key).region for _, key in columns]
+    regions = [None if key in incomparable else Key.parse(key).region or "" for _, key in columns]
     scalars = [dict(_scalars(reports[name].results[key])) for name, key in columns]
     rows = []
     for address in dict.fromkeys(a for of_column in scalars for a in of_column):
@@ -85,16 +88,17 @@ def _scalars(
 
 
 def _marked(cells: list[Cell], regions: list[str | None], direction: str) -> list[Cell]:
-    """Return the cells, with the best cell of each region marked."""
+    """Return the cells, with the best cell of each region marked; region None: not comparable."""
     values: dict[str | None, set[float]] = {}
     for score_cell, region in zip(cells, regions, strict=True):
-        if score_cell.number is not None and direction:
+        if score_cell.number is not None and direction and region is not None:
             values.setdefault(region, set()).add(score_cell.number)
     choose = max if direction == "higher" else min
     best = {region: choose(numbers) for region, numbers in values.items() if len(numbers) > 1}
     return [
         replace(
-            score_cell, best=score_cell.number is not None and score_cell.number == best.get(region)
+            score_cell,
+            best=None not in (score_cell.number, region) and score_cell.number == best.get(region),
         )
         for score_cell, region in zip(cells, regions, strict=True)
     ]

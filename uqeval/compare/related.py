@@ -1,0 +1,89 @@
+"""The models that have results in common: others, such as videos beside images, are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from uqeval.compare.models import Model, report_of
+from uqeval.compare.same_data import other_settings
+from uqeval.errors import UsageError, listed, quoted
+from uqeval.records.folder import Named
+
+
+def related(
+    models: Sequence[Model], stores: Sequence[str], baseline: str | None
+) -> tuple[list[Model], list[str]]:
+    """Return the models that have results of the same settings, and a warning for each other model.
+
+    They are compared directly or through further models with the `baseline` (None: the first one
+    that has a result in common). Raises `UsageError` if it has none, with a note for each cause.
+    """
+    if len(models) < 2:
+        return list(models), []
+    pairs = {
+        frozenset((first.name, second.name))
+        for first, second in combinations(models, 2)
+        if any(_has_common(first, second, store) for store in stores)
+    }
+    if not pairs:
+        raise _nothing_in_common(models, stores)
+    reference = baseline or next(m.name for m in models if any(m.name in pair for pair in pairs))
+    group = {reference}
+    while more := {name for pair in pairs if pair & group for name in pair} - group:
+        group |= more
+    if len(group) == 1:
+        raise UsageError(
+            f"--against {quoted(reference)} has no result of the same settings as another model. "
+            f"Leave it out, or name one of {listed(sorted(set().union(*pairs)))}."
+        )
+    return [model for model in models if model.name in group], [
+        f"{model.name}: left out: it has no result of the same settings as the other models "
+        f"({listed(list(_results(model)))})"
+        for model in models
+        if model.name not in group
+    ]
+
+
+def _has_common(first: Model, second: Model, store: str) -> bool:
+    reports = [report_of(t, store) for model in (first, second) for t in model.trainings]
+    one, other = (report_of(model.trainings[0], store) for model in (first, second))
+    return any(
+        all(key in named.report.results for named in reports)
+        and other_settings(one, other, key) is None
+        for key in one.report.results
+    )
+
+
+def _nothing_in_common(models: Sequence[Model], stores: Sequence[str]) -> UsageError:
+    """Return the error, with the only difference of settings or with a note for each cause."""
+    reports = [
+        [report_of(t, store) for model in models for t in model.trainings] for store in stores
+    ]
+    settings = list(dict.fromkeys(text for own in reports for text in _settings(own)))
+    if len(settings) == 1 and len(models) == 2:
+        return UsageError(f"there is no score to compare: {settings[0]}.")
+    error = UsageError(
+        "there is no score to compare: no two models have a result of the same settings."
+    )
+    for model in models:
+        error.add_note(f"{model.name} has {listed(list(_results(model)), 12)}.")
+    for text in settings:
+        error.add_note(f"{text}.")
+    return error
+
+
+def _results(model: Model) -> dict[str, None]:
+    reports = (named.report for t in model.trainings for named in t.reports.values())
+    return {key: None for report in reports for key in report.results}
+
+
+def _settings(reports: Sequence[Named]) -> Iterator[str]:
+    """Yield the settings that differ, with the results that need them."""
+    keys: dict[str, list[str]] = {}
+    for one, other in combinations(reports, 2):
+        for key in one.report.results:
+            if key in other.report.results and (text := other_settings(one, other, key)):
+                keys.setdefault(text, []).append(key)
+    for text, of_text in keys.items():
+        yield f"{', '.join(of_text)}: {text}"
