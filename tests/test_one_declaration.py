@@ -60,7 +60,7 @@ for kind, keys, place in (
     assert option.opts == ["--new-" + kind] and option.default == 7
     assert option.help == f"Help of {kind} (default: 7)."
     assert name in keys
-    assert place["properties"][name]["anyOf"][0] == {"minimum": 3, "type": "integer"}
+    assert {"minimum": 3, "type": "integer"}.items() <= place["properties"][name].items()
     assert inspect.signature(uqeval.evaluate).parameters[name].default == 7
     assert f"`{name}`: Help of {kind}" in uqeval.evaluate.__doc__
     assert f"| `--new-{kind}` | whole number of at least 3 | 7 | Help of {kind}. |" in page
