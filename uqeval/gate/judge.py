@@ -11,6 +11,7 @@ from uqeval.gate.baseline import Pair, compares, pairs_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
 from uqeval.gate.rules import Rule
+from uqeval.gate.senseless import flaw_of
 from uqeval.gate.verdict import (
     FailedStore,
     Judgement,
@@ -23,6 +24,7 @@ from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, find, suggestion
 from uqeval.records.resampling import Resampler
+from uqeval.records.scalars import described
 
 
 def judge(
@@ -88,6 +90,11 @@ class _Judging:
                 self._judge(rule, named, lookup)
 
     def _judge(self, rule: Rule, named: Named, score: Score) -> None:
+        metric = described(named.report.metrics, rule.address.metric, score.address.fields)
+        if (flaw := flaw_of(rule.limits, metric, score.address)) is not None:
+            address = score.address.with_store(named.name)
+            self._give_up(rule, address, UsageError(f"{rule.place}: {flaw}"))
+            return
         pair = self.pairs.get(named.name)
         if pair is not None and compares(rule):
             texts = filter(None, (pair.difference, pair.unknown))

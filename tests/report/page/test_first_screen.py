@@ -34,7 +34,7 @@ def judged(report: Report, folder: Path, rules: str) -> Judgement:
 
 def test_the_verdict_and_its_reasons_come_first(tmp_path: Path) -> None:
     own = of_classes(family="pavpu")
-    rules = "pavpu.pavpu: {min: 0.9999, id: PER-1}\npavpu.p_accurate: {min: 0}\n"
+    rules = "pavpu.pavpu: {min: 0.9999, id: PER-1}\npavpu.p_accurate: {min: 0.001}\n"
     verdicts = judged(own, tmp_path, rules)
     html = to_html({"city": own}, judgement=verdicts)
     order = [html.index(text) for text in ("Gate failed: 1 passed, 1 failed", "PER-1 city/pavpu",
