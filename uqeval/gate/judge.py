@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from uqeval.errors import StoreError, UqevalError, UsageError, cut, quoted
+from uqeval.errors import StoreError, UqevalError, UsageError, cut, joined, quoted
 from uqeval.gate.baseline import Pair, compares, pairs_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
@@ -114,9 +114,9 @@ class _Judging:
         self.errors.append(error)
 
     def judgement(self) -> Judgement:
-        """Return all verdicts. Raises the first error if there is no verdict."""
+        """Return all verdicts. Raises one error with all messages if there is no verdict."""
         if self.errors and not self.verdicts:
-            raise self.errors[0]
+            raise type(self.errors[0])(joined(self.errors))
         if (note := chance_of_all(list(_margins(self.verdicts)))) is not None:
             self.warnings.append(note)
         verdicts = sorted(self.verdicts, key=lambda verdict: verdict.status != "waived")

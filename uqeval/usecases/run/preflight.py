@@ -9,7 +9,7 @@ from typing import Any
 
 from uqeval.config import RulesFile
 from uqeval.disk.files import resolved
-from uqeval.errors import UsageError, cut, did_you_mean, quoted
+from uqeval.errors import UsageError, cut, did_you_mean, joined, quoted
 from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.gate.senseless import declared_flaw
@@ -130,8 +130,7 @@ class RunRules:
                 self._set_aside(rule, reason)
         self.judged = judged
         if self.unjudged and not judged:
-            first = self.unjudged[0]
-            raise UsageError(f"{first.rule.place}: {first.why}")
+            raise UsageError(joined(f"{lost.rule.place}: {lost.why}" for lost in self.unjudged))
         for unjudged in self.unjudged[self._told :]:
             self._tell(f"{unjudged.rule.place}: not evaluated: {unjudged.why}")
         self._told = len(self.unjudged)
