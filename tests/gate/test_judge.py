@@ -51,6 +51,7 @@ def test_the_value_at_an_address(tmp_path: Path, address: str, value: float) -> 
     ("address", "says", "near"),
     [
         ("pavpu.pavpuu", "no field of pavpu 'pavpuu'; the nearest is 'pavpu'", "pavpu.pavpu"),
+        ("city.pavpu.pavpu", "no metric 'city'", "city/pavpu.pavpu"),
         ("pavp.pavpu", "no metric 'pavp'; the nearest is 'pavpu'", "pavpu.pavpu"),
         ("pavpu[window=8].pavpu", "no metric 'pavpu[window=8]'", "pavpu[window=7].pavpu"),
         ("pavpu.per_class.raod.pavpu", "no class 'raod'", "pavpu.per_class.road.pavpu"),

@@ -22,7 +22,7 @@ from uqeval.gate.verdict import (
 )
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
-from uqeval.records.lookup import NoScore, Score, find, suggestion
+from uqeval.records.lookup import NoScore, Score, find, suggestion, with_slash
 from uqeval.records.resampling import Resampler
 from uqeval.records.scalars import described
 
@@ -185,6 +185,9 @@ def _names_nothing(
         (lookup for lookup in lookups if isinstance(lookup, NoScore)),
         key=lambda lookup: lookup.depth,
     )
-    suggested = suggestion((named.report for named in candidates), rule.address, nearest)
+    names = [named.name for named in candidates]
+    suggested = with_slash(rule.address, names) or suggestion(
+        (named.report for named in candidates), rule.address, nearest
+    )
     hint = f" Did you mean {suggested}?" if suggested else ""
     return UsageError(f"{rule.place}: matches nothing in the reports: {nearest.why}.{hint}")

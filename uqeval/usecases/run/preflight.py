@@ -15,7 +15,7 @@ from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.gate.senseless import declared_flaw
 from uqeval.inputs import Inputs
 from uqeval.records.folder import Named
-from uqeval.records.lookup import no_such_value
+from uqeval.records.lookup import no_such_value, with_slash
 from uqeval.records.report import Report
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import with_companions
@@ -164,7 +164,9 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
     known_keys = dict.fromkeys(key for name in store_names for key in sorted(keys[name]))
     if not store_names or address.key in known_keys:
         return None
-    hint = did_you_mean(address.key, known_keys, f"there are {cut(', '.join(known_keys))}.")
+    meant = with_slash(address, store_names)
+    others = f"there are {cut(', '.join(known_keys))}."
+    hint = f"did you mean {meant}?" if meant else did_you_mean(address.key, known_keys, others)
     store_list = ", ".join(store_names)
     problem = f"no metric {quoted(address.key)} is evaluated for {store_list}"
     return f"matches nothing in this file: {problem}; {hint}"
