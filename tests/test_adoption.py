@@ -19,6 +19,7 @@ import yaml
 from command import run_uqeval
 
 from uqeval.config import check_file
+from uqeval.errors import UsageError
 from uqeval.version import VERSION
 
 ROOT = Path(__file__).parents[1]
@@ -156,6 +157,10 @@ def test_the_hook_checks_settings_files(tmp_path: Path) -> None:
     bad.write_text("stores: {a: {predictions: p.zarr}}\nevaluate: {a: {pavpu: {windw: 4}}}\n")
     rules.write_text("pavpu.pavpu: {mni: 0.5}\n")
     check_file(good)
+    endless = tmp_path / "endless.yaml"  # no value can break this limit
+    endless.write_text("calibration.temperature.ece: {max: 20}\n")
+    with pytest.raises(UsageError, match="For 20 %, write max"):
+        check_file(endless)
     ended = run_uqeval(*command, str(good), str(bad), str(rules), str(tmp_path / "none.yaml"))
     assert ended.status == 2 and ended.stdout == ""
     lines = ended.stderr.splitlines()

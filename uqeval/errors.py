@@ -165,6 +165,14 @@ def listed(names: Iterable[object], most: int = 5) -> str:
     return cut(", ".join(texts[:most])) + (" …" if len(texts) > most else "")
 
 
+def joined(messages: Iterable[object], most: int = 20) -> str:
+    """Return the different messages of several errors as one text, and the number of the others
+    beyond the first `most`."""
+    texts = list(dict.fromkeys(map(str, messages)))
+    more = f" There are {len(texts) - most} more." if len(texts) > most else ""
+    return " ".join(texts[:most]) + more
+
+
 def number_of(count: int, noun: str) -> str:
     """Return a count with its noun: `1 item`, `12 items`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -32,8 +32,8 @@ def test_tables_gate_page_and_verify(folder: Path) -> None:
     for text in ("GED of one", "Several annotators by class", "NCC", "are from 3 annotators"):
         assert text in outcome.stdout + outcome.stderr
     (folder / "rules.yaml").write_text(
-        "annotators.ged: {max: 2}\nannotators.per_class.0.ged: {max: 2}\n"
-        "annotators.ncc: {min: -1}\n"
+        "annotators.ged: {max: 1.99}\nannotators.per_class.0.ged: {max: 1.99}\n"
+        "annotators.ncc: {min: -0.99}\n"
     )
     run_well("gate", "r.json", "rules.yaml", cwd=folder)
     run_well("report", "r.json", "-o", "page.html", cwd=folder)

@@ -164,10 +164,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for i in range(2):
             rgb = np.repeat(ids[i, :, :, None], 3, 2) * 80
             Image.fromarray(rgb if name == "v/frames" else ids[i]).save(root / name / f"{i}.png")
-    (root / "rules.yaml").write_text("calibration.ece: {max: 1}\n")
+    (root / "rules.yaml").write_text("calibration.ece: {max: 0.99}\n")
     (root / "gated.yaml").write_text(
         "stores: {a: {predictions: p.npz}}\nevaluate: {a: {calibration: {}}}\n"
-        "gate: {calibration.ece: {max: 1}}\n"
+        "gate: {calibration.ece: {max: 0.99}}\n"
     )
     (root / "draws.yaml").write_text("stores: {a: {predictions: p.npz}}\ndraws: 100\n")
     for name in ("c", "d"):

@@ -189,7 +189,7 @@ def judged(complete: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run_well("pavpu", complete, "-o", "r.json", "-q", cwd=folder)
     (folder / "s.json").write_bytes((folder / "r.json").read_bytes())
     (folder / "rules.yaml").write_text("pavpu.pavpu: {min: 0.999}\n")
-    (folder / "good.yaml").write_text("pavpu.pavpu: {min: 0}\n")
+    (folder / "good.yaml").write_text("pavpu.pavpu: {min: 0.001}\n")
     return folder
 
 

@@ -64,7 +64,7 @@ def value(folder: Path) -> float:
 
 def test_notes_on_biased_and_optimistic_scores(folder: Path) -> None:
     uqeval.evaluate(probs(8), labels(8), ("calibration",), ci=0.9).save(folder / "c.json")
-    rules = "calibration.ece: {max: 1}\ncalibration.temperature.ece: {max: 1}\n"
+    rules = "calibration.ece: {max: 0.99}\ncalibration.temperature.ece: {max: 0.99}\n"
     done = gate(folder, rules, report="c.json")
     assert done.status == 0
     output = " ".join(done.stdout.split())
@@ -110,19 +110,19 @@ def test_files_say_all_and_exactly(folder: Path) -> None:
 
 
 def test_formats(folder: Path) -> None:
-    done = gate(folder, "pavpu.pavpu: {min: 0}", "--format", "json")
+    done = gate(folder, "pavpu.pavpu: {min: 0.001}", "--format", "json")
     assert json.loads(done.stdout)["passed"] is True
-    assert json.loads(gate(folder, "pavpu.pavpu: {min: 0}", "-o", "-").stdout)["passed"] is True
-    done = gate(folder, "pavpu.pavpu: {min: 0}", "--format", "markdown")
+    assert json.loads(gate(folder, "pavpu.pavpu: {min: 0.001}", "-o", "-").stdout)["passed"] is True
+    done = gate(folder, "pavpu.pavpu: {min: 0.001}", "--format", "markdown")
     assert done.stdout.startswith("## uqeval gate passed: 1 passed, 0 failed\n")
-    ElementTree.fromstring(gate(folder, "pavpu.pavpu: {min: 0}", "--junit", "-").stdout)
+    ElementTree.fromstring(gate(folder, "pavpu.pavpu: {min: 0.001}", "--junit", "-").stdout)
 
 
 def test_a_folder_of_reports_and_the_file_of_the_working_folder(folder: Path) -> None:
     (folder / "out" / "verdicts.json").write_text('{"schema": "uqeval.verdicts/1"}')
     (folder / "uqeval.yaml").write_text(
         "stores: {city: {predictions: x.zarr}}\n"
-        "gate:\n  city/pavpu.pavpu: {min: 0}\n  pavpu.surplus: {min: -1, max_drop: 0}\n"
+        "gate:\n  city/pavpu.pavpu: {min: 0.001}\n  pavpu.surplus: {min: -0.99, max_drop: 0}\n"
     )
     done = gate(folder, None, "--baseline", "out", "--format", "json", report="out")
     assert done.status == 0, done.stderr
@@ -133,7 +133,7 @@ def test_a_folder_of_reports_and_the_file_of_the_working_folder(folder: Path) ->
 def test_reports_of_no_store_of_the_file_are_named(folder: Path) -> None:
     """Reports that an earlier run has left are judged, but not without a word."""
     (folder / "uqeval.yaml").write_text(
-        "stores: {city: {predictions: p.zarr}}\ngate: {pavpu.pavpu: {min: 0}}\n"
+        "stores: {city: {predictions: p.zarr}}\ngate: {pavpu.pavpu: {min: 0.001}}\n"
     )
     done = gate(folder, None, "--format", "markdown", report="out")
     text = (
@@ -154,21 +154,21 @@ def test_reports_of_no_store_of_the_file_are_named(folder: Path) -> None:
 def test_reports_that_no_rule_judges_are_not_named(folder: Path) -> None:
     """Nor those that were chosen on purpose, or judged by a file that lists no stores."""
     (folder / "uqeval.yaml").write_text(
-        "stores: {city: {predictions: p.zarr}}\ngate: {city/pavpu.pavpu: {min: 0}}\n"
+        "stores: {city: {predictions: p.zarr}}\ngate: {city/pavpu.pavpu: {min: 0.001}}\n"
     )
     assert gate(folder, None, report="out").stderr == ""
     (folder / "uqeval.yaml").write_text(
-        "stores: {city: {predictions: p.zarr}}\ngate: {pavpu.pavpu: {min: 0}}\n"
+        "stores: {city: {predictions: p.zarr}}\ngate: {pavpu.pavpu: {min: 0.001}}\n"
     )
     assert gate(folder, None, report="out/night.json").stderr == ""
-    assert gate(folder, "pavpu.pavpu: {min: 0}", report="out").stderr == ""
+    assert gate(folder, "pavpu.pavpu: {min: 0.001}", report="out").stderr == ""
 
 
 def test_annotations_and_the_job_summary(folder: Path) -> None:
     (folder / "summary.md").write_text("before\n")
     rules = "pavpu.pavpu:\n  {min: 0.999}\n" + "".join(
-        f"pavpu.per_class.{i}.pavpu: {{min: 2, undefined: fail}}\n" for i in range(5)
-    ) + "".join(f"segmentation.per_class.{i}.iou: {{min: 2}}\n" for i in range(5))  # fmt: skip
+        f"pavpu.per_class.{i}.pavpu: {{min: 1, undefined: fail}}\n" for i in range(5)
+    ) + "".join(f"segmentation.per_class.{i}.iou: {{min: 1}}\n" for i in range(5))  # fmt: skip
     done = gate(folder, rules, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY="summary.md")
     assert done.status == 1
     lines = done.stderr.splitlines()
@@ -187,7 +187,7 @@ def test_names_are_shown_as_text(folder: Path) -> None:
     for item in record["items"]:
         item["name"] = NASTY + item["name"]
     (folder / "report.json").write_text(json.dumps(record))
-    rules = json.dumps({"pavpu.pavpu": {"min": 2, "id": NASTY, "why": NASTY}})
+    rules = json.dumps({"pavpu.pavpu": {"min": 1, "id": NASTY, "why": NASTY}})
     done = gate(folder, rules, "--junit", "g.xml", "--markdown", "g.md", "--github")
     assert done.status == 1
     for text in (done.stdout, done.stderr, (folder / "g.md").read_text()):
@@ -204,10 +204,10 @@ def test_undefined_values(folder: Path) -> None:
     record = json.loads((folder / "report.json").read_text())
     record["results"]["pavpu"] |= {"phi": None, "phi_reason": "all patches are certain"}
     (folder / "report.json").write_text(json.dumps(record))
-    done = gate(folder, "pavpu.phi: {min: -1}", "--junit", "g.xml")
+    done = gate(folder, "pavpu.phi: {min: -0.99}", "--junit", "g.xml")
     assert done.status == 1 and "undefined: all patches are certain" in done.stdout
     assert 'type="undefined"' in (folder / "g.xml").read_text()
-    done = gate(folder, "pavpu.phi: {min: -1, undefined: pass}")
+    done = gate(folder, "pavpu.phi: {min: -0.99, undefined: pass}")
     assert done.status == 0 and "undefined: all patches are certain" in done.stdout
 
 
@@ -247,20 +247,20 @@ def test_an_older_baseline(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("rules", "says"),
     [
-        ("pavpu.pavpuu: {min: 0}", "gate.yaml:1: pavpu.pavpuu: matches nothing"),
-        ("pavpu.pavpuu: {min: 0}", "Did you mean pavpu.pavpu?"),
-        ("pavpu.per_class.raod.pavpu: {min: 0}", "Did you mean pavpu.per_class.road.pavpu?"),
-        ("pavpu.pavpu@weather=night: {min: 0}", "there is no slice 'weather=night', nor any other"),
-        ("town/pavpu.pavpu: {min: 0}", "there is no report 'town'; the reports are report"),
-        ("pavpu.pavpu: {min: 0, mx: 1}", "gate.yaml:1: pavpu.pavpu.mx: unknown key"),
+        ("pavpu.pavpuu: {min: 0.001}", "gate.yaml:1: pavpu.pavpuu: matches nothing"),
+        ("pavpu.pavpuu: {min: 0.001}", "Did you mean pavpu.pavpu?"),
+        ("pavpu.per_class.raod.pavpu: {min: 0.001}", "Did you mean pavpu.per_class.road.pavpu?"),
+        ("pavpu.pavpu@weather=night: {min: 0.1}", "there is no slice 'weather=night', nor any"),
+        ("town/pavpu.pavpu: {min: 0.001}", "there is no report 'town'; the reports are report"),
+        ("pavpu.pavpu: {min: 0.001, mx: 1}", "gate.yaml:1: pavpu.pavpu.mx: unknown key"),
         ("pavpu.pavpu: {min: yes}", "expected a number"), ("pavpu.pavpu: {}", "no limit"),
         ("", "is empty"), ("{}", "has no rules"), ("gate: {}", "has no rules"),
         ("a.b: !!python/name:os.system {}", "the tag"),
         (BOMB, "with aliases expanded"),
         ("pavpu.pavpu: {max_drop: 0.1}", "needs a baseline"),
-        ("pavpu.pavpu: {min: 0, waive: {by: A, why: B}}", "waive: lacks the key 'until'"),
-        ("pavpu.pavpu: {min: 0}\npavpu.pavpu: {max: 1}", "given twice"),
-        ("stores: {a: {predictions: 'C:/x'}}\ngate: {pavpu.pavpu: {min: 0}}", "Windows path"),
+        ("pavpu.pavpu: {min: 0.001, waive: {by: A, why: B}}", "waive: lacks the key 'until'"),
+        ("pavpu.pavpu: {min: 0.001}\npavpu.pavpu: {max: 0.99}", "given twice"),
+        ("stores: {a: {predictions: 'C:/x'}}\ngate: {pavpu.pavpu: {min: 0.001}}", "Windows path"),
     ],
 )  # fmt: skip
 def test_bad_rules(folder: Path, rules: str, says: str) -> None:
@@ -270,7 +270,7 @@ def test_bad_rules(folder: Path, rules: str, says: str) -> None:
 
 def test_waivers_in_every_output(folder: Path) -> None:
     rules = (
-        "pavpu.pavpu: {min: 0.1}\nsegmentation.miou: {min: 2}\npavpu.surplus: {min: 2, "
+        "pavpu.pavpu: {min: 0.1}\nsegmentation.miou: {min: 1}\npavpu.surplus: {min: 1, "
         "waive: {until: 2027-01-31, by: A. Keller, why: camera B, at_least: -1}}\n"
     )
     arguments = ("--junit", "g.xml", "--markdown", "g.md", "-o", "v.json", "--github")
@@ -293,14 +293,14 @@ def test_waivers_in_every_output(folder: Path) -> None:
     run_well("report", "report.json", "--verdicts", "v.json", "-o", "page.html", cwd=folder)
     page = (folder / "page.html").read_text()
     assert 'class="waived"' in page and "camera B" in page
-    assert gate(folder, rules.replace("min: 2}", "min: 0}")).status == 0
+    assert gate(folder, rules.replace("min: 1}", "min: 0.001}")).status == 0
     done = gate(folder, rules, "--today", "2027-02-01")
     assert done.status == 1 and "it was valid until 2027-01-31" in done.stdout
     refused(gate(folder, rules, "--today", "tomorrow"), "--today tomorrow: expected a day such as")
 
 
 def test_one_rule_that_cannot_be_judged_stops_no_other(folder: Path) -> None:
-    rules = "pavpu.pavpuu: {min: 0}\npavpu.pavpu: {min: 0}\npavpu.surplus: {min: 2}\n"
+    rules = "pavpu.pavpuu: {min: 0.001}\npavpu.pavpu: {min: 0.001}\npavpu.surplus: {min: 1}\n"
     done = gate(folder, rules, "--junit", "g.xml", "-o", "v.json")
     assert done.status == 2 and "Traceback" not in done.stderr
     assert "gate failed: 1 passed, 1 failed, 1 not evaluated" in done.stdout
@@ -311,7 +311,7 @@ def test_one_rule_that_cannot_be_judged_stops_no_other(folder: Path) -> None:
     assert lost["reason"].endswith("Did you mean pavpu.pavpu?")
     root = ElementTree.parse(folder / "g.xml").getroot()
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "1", "1")
-    done = gate(folder, "pavpu.pavpu: {min: 0, max_drop: 0.1}")
+    done = gate(folder, "pavpu.pavpu: {min: 0.001, max_drop: 0.1}")
     assert done.status == 2 and "gate incomplete: 1 passed, 0 failed, 1 not evaluated" in (
         done.stdout
     )
@@ -328,29 +328,29 @@ def test_one_rule_that_cannot_be_judged_stops_no_other(folder: Path) -> None:
 )  # fmt: skip
 def test_bad_reports(folder: Path, text: str, says: str) -> None:
     (folder / "report.json").write_text(text)
-    refused(gate(folder, "pavpu.pavpu: {min: 0}"), "report.json", says)
+    refused(gate(folder, "pavpu.pavpu: {min: 0.001}"), "report.json", says)
     for name in ("city", "night"):
         (folder / "out" / f"{name}.json").write_text(text)
     if "schema None" not in says:
-        refused(gate(folder, "pavpu.pavpu: {min: 0}", report="out"), says)
+        refused(gate(folder, "pavpu.pavpu: {min: 0.001}", report="out"), says)
 
 
 def test_infinity_in_a_report(folder: Path) -> None:
     text = (folder / "report.json").read_text().replace(repr(value(folder)), "1e999")
     (folder / "report.json").write_text(text)
-    refused(gate(folder, "pavpu.pavpu: {min: 0}"), "not a number that this file may hold")
+    refused(gate(folder, "pavpu.pavpu: {min: 0.001}"), "not a number that this file may hold")
 
 
 def test_a_level_that_nothing_holds(folder: Path) -> None:
     (folder / "report.states.zip").unlink()
-    done = gate(folder, "pavpu.pavpu: {min: 0, confidence: 0.99}")
+    done = gate(folder, "pavpu.pavpu: {min: 0.001, confidence: 0.99}")
     refused(
         done, "gate.yaml:1: pavpu.pavpu: report.json has no interval at level 0.99", "--ci 0.99"
     )
 
 
 def test_what_cannot_be_judged(folder: Path) -> None:
-    rules = "pavpu.pavpu: {min: 0}"
+    rules = "pavpu.pavpu: {min: 0.001}"
     changed(folder, partial=True)
     refused(gate(folder, rules), "is partial")
     drop = "pavpu.pavpu: {max_drop: 0}"
@@ -363,7 +363,7 @@ def test_what_cannot_be_judged(folder: Path) -> None:
 
 
 def test_bad_outputs(folder: Path) -> None:
-    rules = "pavpu.pavpu: {min: 0}"
+    rules = "pavpu.pavpu: {min: 0.001}"
     refused(gate(folder, rules, "-o", "report.json"), "report.json is an input")
     refused(gate(folder, rules, "-o", "x", "--junit", "x"), "two outputs go to x")
     refused(gate(folder, rules, "-o", "-", "--junit", "-"), "two outputs go to stdout")
@@ -379,7 +379,7 @@ def test_a_report_in_the_place_of_rules(folder: Path) -> None:
 
 
 def test_the_gate_loads_nothing_heavy(folder: Path) -> None:
-    (folder / "gate.yaml").write_text("pavpu.pavpu: {min: 0, max_drop: 0}")
+    (folder / "gate.yaml").write_text("pavpu.pavpu: {min: 0.001, max_drop: 0}")
     done = subprocess.run(
         [EXECUTABLE.with_name("python"), "-X", "importtime", EXECUTABLE, "gate", "report.json",
          "gate.yaml", "--baseline", "report.json", "-o", "v.json", "--junit", "x.xml"],

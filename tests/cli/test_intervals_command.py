@@ -92,7 +92,7 @@ def test_a_gate_with_confidence(made: Path, tmp_path: Path) -> None:
         pavpu.pavpu: {{min: {low - 1e-6}, confidence: 0.95}}
         pavpu.p_certain: {{min: 0.0001, confidence: 0.9}}
         segmentation.miou@light=night: {{min: {night["low"] - 1e-6}, confidence: 0.95}}
-        segmentation.per_class.car.iou: {{min: 0, confidence: 0.95, inconclusive: pass}}
+        segmentation.per_class.car.iou: {{min: 0.001, confidence: 0.95, inconclusive: pass}}
     """.replace("car", "1")
     (tmp_path / "gate.yaml").write_text(rules)
     done = run_uqeval("gate", "new.json", tmp_path / "gate.yaml", "--format", "json", cwd=made)

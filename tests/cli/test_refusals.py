@@ -109,7 +109,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         report.save(folder / f"{name}.json")
     (folder / "no.json").write_text(json.dumps({"schema": 1}))
-    (folder / "rule.yaml").write_text("pavpu.pavpu: {min: 0}\n")
+    (folder / "rule.yaml").write_text("pavpu.pavpu: {min: 0.001}\n")
     (folder / "other.json").write_text('{\n  "schema": "uqeval.selftest/1",\n  "checks": []\n}')
     for name, text in {"empty": "", "list": "[1]", "tag": "a: !!int 3", "deep": "[" * 999}.items():
         (folder / f"{name}.yaml").write_text(text)

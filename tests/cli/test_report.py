@@ -172,7 +172,7 @@ def kept(made: Path) -> Path:
         states=folder / "report.states.zip",
     )  # fmt: skip
     report.save(folder / "report.json")
-    (folder / "gate.yaml").write_text("pavpu.pavpu: {min: 2, why: to see it fail}\n")
+    (folder / "gate.yaml").write_text("pavpu.pavpu: {min: 1, why: to see it fail}\n")
     done = run_uqeval(
         "gate", folder / "report.json", folder / "gate.yaml", "-o", folder / "v.json", "-q"
     )

@@ -190,7 +190,10 @@ def test_a_sweep_and_a_divergence(folder: Path) -> None:
 
 def test_the_gate_decides(folder: Path) -> None:
     write(
-        folder, STORES, ASKED, "gate:\n  city/pavpu.pavpu: {min: 0.99}\n  temporal.mtc: {min: 0}\n"
+        folder,
+        STORES,
+        ASKED,
+        "gate:\n  city/pavpu.pavpu: {min: 0.99}\n  temporal.mtc: {min: 0.001}\n",
     )
     done = run_uqeval("run", cwd=folder)
     assert done.status == 1 and done.stderr.count("Traceback") == 0
@@ -233,14 +236,19 @@ def test_a_baseline_is_not_written_over(folder: Path) -> None:
     [
         ("pavpu.pavpu: {max_drop: 0.1}", "max_drop needs a baseline; give --baseline REPORT"),
         ("pavpu.pavpu: {max_rise_relative: 0.1}", "max_rise_relative needs a baseline"),
-        ("cty/pavpu.pavpu: {min: 0}", "there is no store 'cty'; did you mean 'city'?"),
-        ("drive/pavpu.pavpu: {min: 0}", "no metric 'pavpu' is evaluated for drive"),
-        ("'pavpu[window=9].pavpu': {min: 0}", "did you mean 'pavpu[window=8]'?"),
-        ("failure.auroc: {min: 0}", "no metric 'failure' is evaluated for city, drive"),
-        ("pavpu.pavpu@weather=wet: {min: 0}", "is of a slice, and the file has no slices"),
-        ("pavpu.pavpuu: {min: 0}", "Did you mean pavpu.pavpu?"),
-        ("pavpu.uncertainty: {min: 0}", "is 'entropy', which is not a number"),
-        ("temporal.mtcc: {min: 0}", "matches nothing in this run: there is no field of temporal"),
+        ("cty/pavpu.pavpu: {min: 0.001}", "there is no store 'cty'; did you mean 'city'?"),
+        ("city.pavpu.pavpu: {min: 0.1}", "did you mean city/pavpu.pavpu?"),
+        ("drive/pavpu.pavpu: {min: 0.001}", "no metric 'pavpu' is evaluated for drive"),
+        ("'pavpu[window=9].pavpu': {min: 0.001}", "did you mean 'pavpu[window=8]'?"),
+        ("failure.auroc: {min: 0.001}", "no metric 'failure' is evaluated for city, drive"),
+        ("pavpu.pavpu@weather=wet: {min: 0.001}", "is of a slice, and the file has no slices"),
+        ("pavpu.pavpuu: {min: 0.001}", "Did you mean pavpu.pavpu?"),
+        ("pavpu.pavpu: {min: 78}", "min: 78 cannot hold: values of pavpu.pavpu are from 0 to 1"),
+        ("pavpu.uncertainty: {min: 0.001}", "is 'entropy', which is not a number"),
+        (
+            "temporal.mtcc: {min: 0.001}",
+            "matches nothing in this run: there is no field of temporal",
+        ),
     ],
 )
 def test_rules_that_cannot_be_judged(folder: Path, rule: str, says: str) -> None:
@@ -253,7 +261,7 @@ def test_rules_that_cannot_be_judged(folder: Path, rule: str, says: str) -> None
 
 
 def test_a_rule_of_a_store_left_out(folder: Path) -> None:
-    write(folder, STORES, ASKED, "gate: {city/pavpu.pavpu: {min: 0}}\n")
+    write(folder, STORES, ASKED, "gate: {city/pavpu.pavpu: {min: 0.001}}\n")
     refused(run_uqeval("run", "--store", "drive", cwd=folder), "which --store leaves out")
     assert run_well("run", "--store", "drive", "--no-gate", cwd=folder).status == 0
 
@@ -308,7 +316,7 @@ def test_intervals_and_slices(folder: Path) -> None:
 def test_a_slice_without_items_is_refused_before_reading(folder: Path) -> None:
     rows = ["name,weather", *(f"{name},{'wet' if name == 'bonn' else 'dry'}" for name in NAMES)]
     (folder / "items.csv").write_text("\n".join(rows))
-    gate = "slices: items.csv\ngate: {pavpu.pavpu@weather=wett: {min: 0}}\n"
+    gate = "slices: items.csv\ngate: {pavpu.pavpu@weather=wett: {min: 0.001}}\n"
     write(folder, f"stores: {{{CITY}}}\nevaluate: {{city: {{pavpu: }}}}\n", gate)
     done = run_uqeval("run", cwd=folder)
     refused(done, "there is no slice 'weather=wett'; the nearest is 'weather=wet'")
@@ -316,7 +324,7 @@ def test_a_slice_without_items_is_refused_before_reading(folder: Path) -> None:
 
 
 def test_a_class_of_a_rule_is_looked_up_after_the_evaluation(folder: Path) -> None:
-    gate = "gate: {pavpu.per_class.9.pavpu: {min: 0}, pavpu.pavpu: {min: 0}}\n"
+    gate = "gate: {pavpu.per_class.9.pavpu: {min: 0.001}, pavpu.pavpu: {min: 0.001}}\n"
     write(folder, f"stores: {{{CITY}}}\nevaluate: {{city: {{pavpu: }}}}\n", gate)
     done = run_uqeval("run", cwd=folder)
     assert done.status == 2 and "pavpu.per_class.9.pavpu: matches nothing in the reports" in (
@@ -327,7 +335,7 @@ def test_a_class_of_a_rule_is_looked_up_after_the_evaluation(folder: Path) -> No
 
 def test_what_can_be_judged_is_where_a_rule_cannot_be(folder: Path) -> None:
     """A change without a baseline and an unknown metric are listed; the other limits are judged."""
-    gate = "gate:\n  pavpu.pavpu: {min: 0, max_drop: 0.1}\n  failure.auroc: {min: 0}\n"
+    gate = "gate:\n  pavpu.pavpu: {min: 0.001, max_drop: 0.1}\n  failure.auroc: {min: 0.001}\n"
     waived = "  pavpu.p_accurate: {min: 1, waive: {until: 2030-01-31, by: Ann, why: known}}\n"
     write(
         folder,
@@ -346,7 +354,7 @@ def test_what_can_be_judged_is_where_a_rule_cannot_be(folder: Path) -> None:
     verdicts = json.loads((folder / "out/verdicts.json").read_text())
     assert [own["kind"] for own in verdicts["verdicts"]] == ["min", "min"]
     lost = [(own["address"], own["limits"]) for own in verdicts["not_evaluated"]]
-    assert lost == [("pavpu.pavpu", {"max_drop": 0.1}), ("failure.auroc", {"min": 0.0})]
+    assert lost == [("pavpu.pavpu", {"max_drop": 0.1}), ("failure.auroc", {"min": 0.001})]
     assert "needs a baseline" in (folder / "out/index.html").read_text()
     expired = run_uqeval("run", "--today", "2030-02-01", cwd=folder)
     assert "1 passed, 1 failed, 2 not evaluated" in expired.stdout
@@ -374,7 +382,7 @@ def test_draws_of_the_file(folder: Path) -> None:
 
 def test_one_bad_store_among_three(folder: Path) -> None:
     broken = STORES.replace("depth.zarr", "nowhere.zarr")
-    write(folder, broken, ASKED, "gate: {pavpu.pavpu: {min: 0}, regression.rmse: {max: 0}}\n")
+    write(folder, broken, ASKED, "gate: {pavpu.pavpu: {min: 0.001}, regression.rmse: {max: 0}}\n")
     (folder / "out").mkdir()
     for name in ("depth.json", "verdicts.json"):  # of an earlier run
         (folder / "out" / name).write_text("{}")
@@ -401,7 +409,7 @@ def test_one_bad_store_among_three(folder: Path) -> None:
 
 def test_a_failed_night_leaves_nothing_of_yesterday_to_be_taken_for_today(folder: Path) -> None:
     write(folder, f"stores: {{{CITY}}}\n", "evaluate: {city: {pavpu: }}\noutput: out/\n",
-          "gate: {pavpu.pavpu: {min: 0}}\n")  # fmt: skip
+          "gate: {pavpu.pavpu: {min: 0.001}}\n")  # fmt: skip
     run_well("run", cwd=folder)
     good = left(folder / "out")
     assert {"city.json", "city.html", "city.csv", "index.html", "verdicts.json"} <= good
@@ -633,7 +641,7 @@ def test_the_command_line_wins_over_the_file(folder: Path) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    write(folder, STORES, ASKED, "gate: {pavpu.pavpu: {min: 0}}\n")
+    write(folder, STORES, ASKED, "gate: {pavpu.pavpu: {min: 0.001}}\n")
     outcome = uqeval.run_config("uqeval.yaml", workers=1)
     assert outcome.status == 0 and list(outcome.reports) == ["city", "depth", "drive"]
     assert outcome.judgement is not None and outcome.judgement.passed and not outcome.failed

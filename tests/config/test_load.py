@@ -186,6 +186,16 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("stors: {}", "uqeval.yaml:1: stors: unknown key; did you mean 'stores'?"),
+        (
+            "stores: {a: {predictions: x}}\nevaluate: {a: {miou: {}}}",
+            "did you mean segmentation (it computes miou)?",
+        ),
+        (
+            "stores: {a: {predictions: x}}\nevaluate: {a: {ece: {}}}",
+            "mean calibration or annotators (they compute ece)?",
+        ),
+        ("evaluate: {a: [pavpu]}", "expected keys with values, such as {pavpu: {}}."),
+        ("stores: {a: x.zarr}", "expected keys with values, such as {predictions: x.zarr}."),
         ("regions: [x]", "regions: unknown key; it belongs to another place: `stores: {NAME: {reg"),
         (
             "stores: {a: {predictions: x, ci: 0.9}}",
@@ -273,6 +283,7 @@ def test_mistakes_in_options(tmp_path: Path, options: str, says: str) -> None:
     ("text", "says"),
     [
         ("a.b: {}", "no limit; give one of min, max"),
+        ("a.b: 0.7", "0.7; expected keys with values, such as {min: 0.7}."),
         ("a.b: {min: yes}", "'yes'; expected a number"),
         ("a.b: {min: '1'}", "expected a number"), ("a.b: {min: true}", "expected a number"),
         ("a.b: {min: .nan}", "finite"), ("a.b: {max: .inf}", "finite"),

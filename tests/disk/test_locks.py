@@ -167,7 +167,7 @@ def test_every_command_asks_first(tmp_path: Path) -> None:
     store = save_complete(tmp_path / "p.zarr")
     run_well("pavpu", store, "-o", tmp_path / "r.json", "-q")
     outputs = [tmp_path / name for name in ("new.json", "m.zarr", "c.zarr", "v.json")]
-    (tmp_path / "rules.yaml").write_text("pavpu.pavpu: {min: 0}\n")
+    (tmp_path / "rules.yaml").write_text("pavpu.pavpu: {min: 0.001}\n")
     (tmp_path / "out").mkdir()
     with holder(*outputs, tmp_path / "out" / "index.html") as process:
         for arguments in (

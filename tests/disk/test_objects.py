@@ -67,7 +67,7 @@ def test_commands_write_to_urls_and_read_from_them(
     }  # fmt: skip
     whole, merged = (json.loads(server.objects[f"runs/{n}.json"]) for n in ("failure", "merge"))
     assert whole["results"]["failure"]["auroc"] == merged["results"]["failure"]["auroc"]
-    rules = "failure.auroc: {min: 0.99}\nfailure.aurc: {max: 1, confidence: 0.9}\n"
+    rules = "failure.auroc: {min: 0.99}\nfailure.aurc: {max: 0.99, confidence: 0.9}\n"
     (tmp_path / "gate.yaml").write_text(rules)
     verdicts = ("-o", "s3://bucket/v.json", "--junit", "s3://bucket/v.xml")
     outcome = uqeval_run(

@@ -53,6 +53,7 @@ def test_the_value_at_an_address(tmp_path: Path, address: str, value: float) -> 
     ("address", "says", "near"),
     [
         ("pavpu.pavpuu", "no field of pavpu 'pavpuu'; the nearest is 'pavpu'", "pavpu.pavpu"),
+        ("city.pavpu.pavpu", "no metric 'city'", "city/pavpu.pavpu"),
         ("pavp.pavpu", "no metric 'pavp'; the nearest is 'pavpu'", "pavpu.pavpu"),
         ("pavpu[window=8].pavpu", "no metric 'pavpu[window=8]'", "pavpu[window=7].pavpu"),
         ("pavpu.per_class.raod.pavpu", "no class 'raod'", "pavpu.per_class.road.pavpu"),
@@ -593,3 +594,70 @@ def test_classes_of_a_baseline_without_names_are_matched_by_number(
     assert found[0].interval is not None
     for own, other in zip(found, expected, strict=True):
         assert (own.status, own.baseline) == (other.status, other.baseline)
+
+
+_SHARE = {"range": [0.0, 1.0], "direction": "higher"}
+_ERROR = {"range": [0.0, 1.0], "direction": "lower"}
+_LOSS = {"range": [0.0, None], "direction": "lower"}
+_SCORE = {"range": [-1.0, 1.0], "direction": "higher"}
+_UNKNOWN: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize(
+    ("limits", "metric", "says"),
+    [
+        ("max: 2", _ERROR, "max: 2 cannot fail: values of pavpu.pavpu are from 0 to 1. For 2 %, "
+         "write max: 0.02."),
+        ("max: 20", _ERROR, "write max: 0.2."), ("min: 78", _SHARE, "write min: 0.78."),
+        ("min: 78", _SHARE, "min: 78 cannot hold"), ("max: 1", _ERROR, "write max: 0.01."),
+        ("min: 0", _SHARE, "min: 0 cannot fail"), ("min: -1", _SHARE, "min: -1 cannot fail"),
+        ("max: -0.1", _ERROR, "cannot hold"), ("min: 200", _SHARE, "Give a limit that some"),
+        ("min: 0", _LOSS, "values of pavpu.pavpu are at least 0. Give"),
+        ("min: 0, max: 1", _SHARE, "min: 0 cannot fail"),
+        ("min: 0, max: 1.5", _SHARE, "cannot fail"), ("min: 7", _SCORE, "write min: 0.07."),
+        ("max_drop: 1", _SHARE, "max_drop: 1 cannot fail: values of pavpu.pavpu are from 0 to 1, "
+         "and change by at most 1. For 1 %, write max_drop: 0.01."),
+        ("max_drop: -1.5", _SHARE, "max_drop: -1.5 cannot hold"),
+        ("max_drop_relative: 5", _SHARE, "write max_drop_relative: 0.05."),
+        ("max_drop: 0.01", _ERROR, "lower values of pavpu.pavpu are better. Write max_rise: 0.01;"),
+        ("max_rise_relative: 0.1, max: 0.5", _SHARE, "Write max_drop_relative: 0.1;"),
+    ],
+)  # fmt: skip
+def test_a_limit_that_cannot_fail_or_hold_is_refused(
+    tmp_path: Path, limits: str, metric: dict[str, Any], says: str
+) -> None:
+    for address in ("pavpu.pavpu", "pavpu.per_class.road.pavpu", "pavpu.pavpu@weather=night"):
+        now = named(metrics={"pavpu.pavpu": metric})
+        with pytest.raises(UsageError) as caught:
+            verdicts(tmp_path, f"'{address}': {{{limits}}}", now, baseline=[now])
+        assert says.replace("pavpu.pavpu", address) in str(caught.value)
+        # Reports of earlier versions do not have ranges.
+        earlier = named(metrics=_UNKNOWN)
+        assert verdicts(tmp_path, f"'{address}': {{{limits}}}", earlier, baseline=[named()])
+
+
+@pytest.mark.parametrize(
+    ("limits", "metric"),
+    [
+        ("min: 0, max: 0.9", _ERROR), ("min: 0.1, max: 1", _SHARE), ("max: 0", _ERROR),
+        ("min: 1", _SHARE), ("max: 3", _LOSS), ("max_drop: 0.1, max_rise: 0.1", _ERROR),
+        ("max_rise: 2", _LOSS), ("max_drop: -0.9", _SHARE), ("max_rise_relative: 5", _LOSS),
+        ("min: 0", _SCORE), ("max_drop_relative: 5", _SCORE), ("min: -9, max_rise: 9", _UNKNOWN),
+        ("min: 0.5", {"range": [0.0, 1.0], "direction": None}),
+    ],
+)  # fmt: skip
+def test_limits_that_some_values_break(tmp_path: Path, limits: str, metric: dict[str, Any]) -> None:
+    now = named(metrics={"pavpu.pavpu": metric})
+    for verdict in verdicts(tmp_path, f"pavpu.pavpu: {{{limits}}}", now, baseline=[now]):
+        assert not any("values are better" in note for note in verdict.notes)
+
+
+def test_a_limit_against_the_direction_has_a_note(tmp_path: Path) -> None:
+    note = "lower values are better, so this limit passes the worst ones; use max to limit these"
+    now = named(metrics={"pavpu.pavpu": _ERROR})
+    for limits in ("min: 0.5", "min: 0.9", "min: 0.5, max: 1", "min: 0.5, max_rise: 0.1"):
+        found = verdicts(tmp_path, f"pavpu.pavpu: {{{limits}}}", now, baseline=[now])
+        assert found[0].notes[0] == note and found[0].kind == "min"
+    now = named(metrics={"pavpu.pavpu": _SHARE})
+    found = verdicts(tmp_path, "pavpu.pavpu: {max: 0.9}", now)
+    assert "use min to limit" in found[0].notes[0] and found[0].status == "pass"

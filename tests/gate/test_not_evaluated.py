@@ -81,3 +81,14 @@ def test_every_output_lists_it(tmp_path: Path) -> None:
 def test_a_failed_rule_is_said_first() -> None:
     found = judged(rule("pavpu.pavpu", 1, min=2.0), rule("temporal.mtc", 2, max=0.5))
     assert verdicts.summary(found) == "gate failed: 0 passed, 1 failed, 1 not evaluated"
+
+
+def test_all_rules_are_named_if_none_can_be_judged() -> None:
+    wrong = ("pavpu.pavpuu", "failure.aurok", "calibration.ecee")
+    with pytest.raises(UsageError) as caught:
+        judged(*(rule(address, line, min=0.1) for line, address in enumerate(wrong, 1)))
+    for line, address in enumerate(wrong, 1):
+        assert f"gate.yaml:{line}: {address}: matches nothing" in str(caught.value)
+    many = [rule(f"pavpu.pavpu{n}", n, min=0.1) for n in range(1, 31)]
+    with pytest.raises(UsageError, match="There are 10 more"):
+        judged(*many)

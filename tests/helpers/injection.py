@@ -200,10 +200,10 @@ def make_inputs(folder: Path, parent: forked.Parent, of_evidence: bool) -> None:
         for name, image in getattr(film, kind).items():
             Image.fromarray(image).save(folder / "video" / kind / f"{name}.png")
     (folder / "fit.txt").write_text("\n".join(small.NAMES[:2]))
-    (folder / "rules.yaml").write_text("pavpu.pavpu: {min: 0, confidence: 0.9}\n")
+    (folder / "rules.yaml").write_text("pavpu.pavpu: {min: 0.001, confidence: 0.9}\n")
     (folder / "uqeval.yaml").write_text(
         "stores: {a: {predictions: complete.zarr}, b: {predictions: numbers.npz}}\n"
-        "evaluate:\n  a: {pavpu: {}}\n  b: {regression: {}}\ngate: {a/pavpu.pavpu: {min: 0}}\n"
+        "evaluate:\n  a: {pavpu: {}}\n  b: {regression: {}}\ngate: {a/pavpu.pavpu: {min: 0.001}}\n"
     )
     # A gate draws as often as the intervals of its report.
     pavpu = "pavpu complete.zarr -q --ci 0.8 --draws 100"

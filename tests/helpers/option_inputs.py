@@ -157,5 +157,5 @@ def _write_files(root: Path) -> None:
         f"{stores}gate: {{failure.auroc: {{min: 1, waive: {waiver}}}}}\n"
     )
     (root / "drops.yaml").write_text(
-        f"{stores}gate: {{failure.auroc: {{min: 0, max_drop: 0.1}}}}\n"
+        f"{stores}gate: {{failure.auroc: {{min: 0.001, max_drop: 0.1}}}}\n"
     )

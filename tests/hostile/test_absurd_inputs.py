@@ -230,7 +230,7 @@ def test_merge_of_forged_states(name: str, entry: str, change: Any, says: str, s
 def test_a_report_beside_states_of_another_run(store: Path, tmp_path: Path) -> None:
     """Refused by every command that takes a report, also where it does not read the states."""
     path = forged_report(store, "moved", "index.json", lambda data: data)
-    (tmp_path / "gate.yaml").write_text("pavpu.pavpu: {min: 0}\n")
+    (tmp_path / "gate.yaml").write_text("pavpu.pavpu: {min: 0.001}\n")
     shutil.copy(path, tmp_path / "moved.json")
     alone = run_forked("gate", "moved.json", "gate.yaml", cwd=tmp_path)  # without the states
     assert alone.status == 0

@@ -23,7 +23,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_complete(folder / "c.zarr")
     save_label_folder(folder / "l")
     (folder / "names.txt").write_text("a\nb\nc\n")
-    (folder / "gate.yaml").write_text("segmentation.miou: {min: 0}\n")
+    (folder / "gate.yaml").write_text("segmentation.miou: {min: 0.001}\n")
     report = evaluate(folder / "c.zarr", metrics="segmentation", states=folder / "r.states.zip")
     report.save(folder / "r.json")
     return folder

@@ -14,7 +14,7 @@ from uqeval.statistics import resampler
 
 
 def judged(path: Path, address: str, answers: Resampler | None) -> Judgement:
-    rule = Rule(Address.parse(address), Limits(min=0.0), "gate.yaml", 1)
+    rule = Rule(Address.parse(address), Limits(min=0.001), "gate.yaml", 1)
     return judge(load_reports(str(path)), [rule], resampler=answers)
 
 

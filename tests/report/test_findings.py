@@ -84,7 +84,27 @@ def test_nmerci_is_compared_with_a_constant_uncertainty() -> None:
 
 def test_an_error_of_the_prediction_is_no_finding_beside_a_score_of_its_uncertainty() -> None:
     results = {"regression": {"rmse": 3.9, "mae": 2.0, "auce": 0.284, "nll": 2.0, "crps": 1.0}}
-    assert sentences(results=results)["Strongest finding"].startswith("AUCE is 0.284, where 0 is")
+    found = sentences(results=results)
+    assert "Strongest finding" not in found  # AUCE has no chance level
+    text = found["Main score"]
+    assert text.startswith("AUCE is 0.284, where 0 is best") and text.endswith("This gap is large.")
+    # A large error goes before missing intervals.
+    assert found["Next"].startswith("AUCE is 0.284.") and "Without --ci" in found["Next"]
+    results["regression"]["auce"] = 0.019
+    small = sentences(results=results)
+    assert "--ci" in small["Next"] and "large" not in small["Main score"]
+
+
+def test_a_coverage_has_the_size_of_the_sets_beside_it() -> None:
+    """Sets of nearly all classes contain the label; this is no strength."""
+    found = sentences(results={"conformal": {"coverage": 1.0, "size": 4.72}})
+    assert found["Main score"].startswith("coverage is 1.000; set size is 4.720. coverage: share")
+    assert "Strongest finding" not in found
+
+
+def test_the_best_distance_of_annotators_is_0() -> None:
+    found = sentences(results={"annotators": {"ged": 1.308}})
+    assert found["Main score"].startswith("GED is 1.308, where 0 is best.")
 
 
 def test_a_small_difference_from_chance_is_close_to_chance() -> None:
@@ -148,7 +168,7 @@ def test_the_terminal_has_the_command_on_one_line(tmp_path: Path) -> None:
     file = io.StringIO()
     show_findings(findings_of(own, path=str(path)), Console(file=file, width=40))
     (command,) = (line for line in file.getvalue().splitlines() if line.startswith("  uqeval"))
-    assert shlex.split(command) == ["uqeval", "select", str(path)]
+    assert shlex.split(command) == ["uqeval", "report", str(path)]
     assert not any(finding.command for finding in findings_of(own))
 
 
@@ -194,6 +214,9 @@ def test_a_region_is_compared_with_the_whole_image() -> None:
     own["intervals"]["segmentation@boundary:3.miou"] = interval(0.28, 0.32)
     text = sentences(**own)["Weakest part"]
     assert text.startswith("The region boundary:3 is weaker than the whole set")
+    found = findings_of(report(**own), path="r.json")
+    assert found[-1].text.endswith("uqeval select ranks the items by this score.")
+    assert found[-1].command == "uqeval select r.json --by segmentation@boundary:3.miou"
 
 
 @pytest.mark.parametrize("intervals", [False, True])
@@ -222,7 +245,7 @@ def test_a_gap_of_calibration_has_its_advice() -> None:
     own = {"results": {"calibration": {"ece": 0.08}},
            "intervals": {"calibration.ece": interval(0.07, 0.09)}}  # fmt: skip
     found = sentences(**own)
-    assert found["Strongest finding"].startswith("ECE is 0.080") and "temperature" in found["Next"]
+    assert found["Main score"].startswith("ECE is 0.080") and "temperature" in found["Next"]
     own["intervals"]["calibration.ece"] = interval(0.01, 0.15)
     assert "baseline" in sentences(**own)["Next"]
     few = sentences(**own, settings={"intervals": {"units": 3, "unit": "batch"}})["Next"]

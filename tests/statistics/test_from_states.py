@@ -339,7 +339,9 @@ def test_a_score_without_an_interval_is_inconclusive(made: Path, tmp_path: Path)
     from uqeval.records.folder import load_reports
 
     run(tmp_path / "few", 4, ["pavpu", "calibration"])
-    rules = "calibration.ece: {max: 0.9, confidence: 0.9}\npavpu.pavpu: {min: 0.0, confidence: 0.9}"
+    rules = (
+        "calibration.ece: {max: 0.9, confidence: 0.9}\npavpu.pavpu: {min: 0.001, confidence: 0.9}"
+    )
     (tmp_path / "rules.yaml").write_text(rules)
     reports = load_reports(tmp_path / "few" / "report.json")
     first, second = judge(reports, load_rules(tmp_path / "rules.yaml"), [], resampler()).verdicts

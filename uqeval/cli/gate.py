@@ -88,7 +88,8 @@ def gate(
     """Check reports against rules. Status 0: all hold; 1: a rule fails; 2: not judged.
 
     A rule is an address with limits: pavpu.pavpu: {min: 0.78, confidence: 0.95}. A rule fails
-    if its value is undefined or its interval contains the limit, unless the rule allows that.
+    if its value breaks the limit. It also fails if the value is undefined or its interval
+    contains the limit, unless the rule allows that.
 
     Example: uqeval gate report.json gate.yaml --baseline main.json --junit gate.xml
     """

@@ -9,8 +9,9 @@ from pydantic import ValidationError
 from uqeval.config.model import Config, Slices, Store
 from uqeval.config.options import commands
 from uqeval.config.yaml12 import Document, Location
-from uqeval.errors import UsageError, did_you_mean, nearest, quoted
+from uqeval.errors import UsageError, did_you_mean, nearest, printable, quoted
 from uqeval.gate import Limits, Waiver
+from uqeval.metrics import FAMILIES
 
 #: The least similarity (`nearest`) of a name that was probably meant.
 _SIMILAR = 0.8
@@ -44,7 +45,21 @@ def usage_error(document: Document, error: ValidationError, above: Location = ()
     )
     quoted_value = quoted_value if len(quoted_value) <= 100 else ""
     expectation = " or ".join(dict.fromkeys(map(_expected, errors_at_place or [first])))
+    if first["type"] in ("dict_type", "model_type"):
+        expectation += _example(inner_place, value)
     return UsageError(f"{document.locate(inner_place)}:{quoted_value} {expectation}.")
+
+
+def _example(place: Location, value: Any) -> str:
+    """Return an example of the keys at a place, made from the value that is there."""
+    match place, value:
+        case ("stores", _), str():
+            return f", such as {{predictions: {printable(value)}}}"
+        case ("evaluate", _), [str(command), *_] | str(command):
+            return f", such as {{{printable(command)}: {{}}}}"
+        case ((("gate", _) | (_,)), int() | float()) if "." in str(place[-1]):
+            return f", such as {{min: {value}}}"
+    return ""
 
 
 def _in_yaml(value: Any) -> str:
@@ -115,10 +130,19 @@ def _known_keys(place: Location) -> list[str]:
 def hint(name: str, names: list[str]) -> str:
     """Return what was probably meant by an unknown name: one of `names`, the same key elsewhere in
     the file, or a name that is less similar."""
-    if not nearest(name, names, _SIMILAR) and (place := _elsewhere(name)):
+    similar = nearest(name, names, _SIMILAR)
+    if not similar and names == list(commands()) and (computing := _computing(name)):
+        verb = "it computes" if len(computing) == 1 else "they compute"
+        return f"; did you mean {' or '.join(computing)} ({verb} {name})?"
+    if not similar and (place := _elsewhere(name)):
         return f"; it belongs to another place: {place}."
     expected = f"expected one of {', '.join(names)}." if names else "there is none."
     return f"; {did_you_mean(name, names, expected, 0.5)}"
+
+
+def _computing(score: str) -> list[str]:
+    """Return the commands that compute a score, such as `ece`."""
+    return [name for name, family in FAMILIES.items() if score in family.by_field]
 
 
 def _elsewhere(name: str) -> str:

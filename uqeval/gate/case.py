@@ -14,6 +14,7 @@ from uqeval.gate.baseline import Pair, other_threshold, refuse_other_settings
 from uqeval.gate.more_units import more_units
 from uqeval.gate.notes import moved_by, notes_on, notes_on_value
 from uqeval.gate.rules import Rule
+from uqeval.gate.senseless import against_direction
 from uqeval.gate.verdict import Status, Verdict
 from uqeval.gate.waivers import Kind, use_of
 from uqeval.keys import family_of
@@ -235,6 +236,10 @@ class Case:
             notes.append(f"a small slice: {number_of(self.score.items, 'item')}")
         if self._of_change:
             notes += filter(None, (self._other_slice, self._other_threshold))
+        metric = described(
+            self.named.report.metrics, self.score.address.metric, self.score.address.fields
+        )
+        notes += against_direction(self.rule.limits, self.kind, metric)
         return [*notes, *notes_on_value(self.named.report, self.score)]
 
     @property

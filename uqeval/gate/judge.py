@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from uqeval.errors import StoreError, UqevalError, UsageError, cut, quoted
+from uqeval.errors import StoreError, UqevalError, UsageError, cut, joined, quoted
 from uqeval.gate.baseline import Pair, compares, pairs_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
 from uqeval.gate.rules import Rule
+from uqeval.gate.senseless import flaw_of
 from uqeval.gate.verdict import (
     FailedStore,
     Judgement,
@@ -21,8 +22,9 @@ from uqeval.gate.verdict import (
 )
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
-from uqeval.records.lookup import NoScore, Score, find, suggestion
+from uqeval.records.lookup import NoScore, Score, find, suggestion, with_slash
 from uqeval.records.resampling import Resampler
+from uqeval.records.scalars import described
 
 
 def judge(
@@ -88,6 +90,11 @@ class _Judging:
                 self._judge(rule, named, lookup)
 
     def _judge(self, rule: Rule, named: Named, score: Score) -> None:
+        metric = described(named.report.metrics, rule.address.metric, score.address.fields)
+        if (flaw := flaw_of(rule.limits, metric, score.address)) is not None:
+            address = score.address.with_store(named.name)
+            self._give_up(rule, address, UsageError(f"{rule.place}: {flaw}"))
+            return
         pair = self.pairs.get(named.name)
         if pair is not None and compares(rule):
             texts = filter(None, (pair.difference, pair.unknown))
@@ -107,9 +114,9 @@ class _Judging:
         self.errors.append(error)
 
     def judgement(self) -> Judgement:
-        """Return all verdicts. Raises the first error if there is no verdict."""
+        """Return all verdicts. Raises one error with all messages if there is no verdict."""
         if self.errors and not self.verdicts:
-            raise self.errors[0]
+            raise type(self.errors[0])(joined(self.errors))
         if (note := chance_of_all(list(_margins(self.verdicts)))) is not None:
             self.warnings.append(note)
         verdicts = sorted(self.verdicts, key=lambda verdict: verdict.status != "waived")
@@ -178,6 +185,9 @@ def _names_nothing(
         (lookup for lookup in lookups if isinstance(lookup, NoScore)),
         key=lambda lookup: lookup.depth,
     )
-    suggested = suggestion((named.report for named in candidates), rule.address, nearest)
+    names = [named.name for named in candidates]
+    suggested = with_slash(rule.address, names) or suggestion(
+        (named.report for named in candidates), rule.address, nearest
+    )
     hint = f" Did you mean {suggested}?" if suggested else ""
     return UsageError(f"{rule.place}: matches nothing in the reports: {nearest.why}.{hint}")

@@ -88,12 +88,13 @@ def judgement_of(record: dict[str, Any], path: str | Path) -> Judgement:
 
 
 def of_stores(judgement: Judgement, names: set[str]) -> Judgement:
-    """Return only the verdicts on the stores `names`."""
+    """Return only the verdicts on the stores `names`, and whether the gate of all stores passes."""
     chosen_verdicts = tuple(
         verdict for verdict in judgement.verdicts if verdict.address.store in names
     )
     unjudged = tuple(entry for entry in judgement.not_evaluated if entry.address.store in names)
-    return replace(judgement, verdicts=chosen_verdicts, not_evaluated=unjudged)
+    part = replace(judgement, verdicts=chosen_verdicts, not_evaluated=unjudged)
+    return judgement if part == judgement else replace(part, whole_passed=judgement.released)
 
 
 def _requirement(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,18 +115,25 @@ class Judgement:
     """All verdicts of a gate, its warnings, and the rules that were not evaluated.
 
     Verdicts are in the order of the rules, waived ones first. `today`: the day (UTC) for which
-    waivers were checked.
+    waivers were checked. `whole_passed`: for the verdicts on some of the stores, whether the gate
+    of all stores passes; else None.
     """
 
     verdicts: tuple[Verdict, ...]
     warnings: tuple[str, ...] = field(default=())
     not_evaluated: tuple[NotEvaluated, ...] = ()
     today: date | None = None
+    whole_passed: bool | None = None
 
     @property
     def passed(self) -> bool:
         """Return whether the gate passes: no rule fails, and all rules were evaluated."""
         return not self.not_evaluated and not self.failed
+
+    @property
+    def released(self) -> bool:
+        """Return whether the gate of all stores passes, also for the verdicts on some of them."""
+        return self.passed if self.whole_passed is None else self.whole_passed
 
     @property
     def failed(self) -> bool:

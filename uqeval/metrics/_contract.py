@@ -81,8 +81,8 @@ class Metric:
     reference: str
     undefined: str
     formula: Callable[..., Any]
-    #: Whether the end of its range is its best value. A coverage should be near its level.
-    ends_best: bool = dataclasses.field(default=True, kw_only=True)
+    #: Its best value: an end of its range, a number, or None: a coverage should be near its level.
+    best: Literal["end"] | float | None = dataclasses.field(default="end", kw_only=True)
     #: What pages and tables call it, and its heading in a table of many columns where that is
     #: another: "p(accurate | certain)", "p(acc|cert)".
     label: str = dataclasses.field(kw_only=True)
@@ -122,6 +122,11 @@ class Metric:
     def id(self) -> str:
         """Return the metric's address in a report."""
         return f"{self.family}.{self.field}"
+
+    @property
+    def best_value(self) -> float | None:
+        """Return its best value; None if it has none."""
+        return self.range[self.direction == "higher"] if self.best == "end" else self.best
 
     @property
     def heading(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import over, running_sum
 from uqeval.metrics._contract import Chance, IntervalKind, Metric
@@ -57,19 +59,19 @@ def _metric(
     field: str, unit: str, better: str, limits: tuple[float | None, float | None], reference: str,
     undefined: str, formula: object, label: str, meaning: str, *, interval: IntervalKind,
     headline: int = 0, advice: str = "", column: str = "", chance: Chance | None = None,
-    of_class: str = "",
+    of_class: str = "", best: Literal["end"] | float = "end",
 ) -> Metric:  # fmt: skip
     return Metric(
         "annotators", field, unit, better or None, limits, reference, undefined, formula,  # type: ignore[arg-type]
         label=label, meaning=meaning, interval=interval, headline=headline, advice=advice,
-        column=column, chance=chance, of_class=of_class,
+        column=column, chance=chance, of_class=of_class, best=best,
     )  # fmt: skip
 
 
 METRICS = (
     _metric("ged", "distance", "lower", (-2.0, 2.0), _KOHL, _GED_NEEDS, ged, "GED",
             "Distance between the distribution of the samples and that of the annotators' maps.",
-            interval="linear", headline=1, advice=_DIVERSITY, of_class="ged"),
+            interval="linear", headline=1, advice=_DIVERSITY, of_class="ged", best=0.0),
     _metric("ncc", "1", "higher", (-1.0, 1.0), _VALUES, CONSTANT, over, "NCC",
             "Correlation of the uncertainty with the annotators' disagreement, within an image.",
             interval="linear", headline=2,

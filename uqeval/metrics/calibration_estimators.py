@@ -143,7 +143,7 @@ METRICS = (
            f"{ALL_VOID}, or a bin of equal mass holds a single pixel", kumar_l1,
            label="Kumar l1",
            meaning="Mean gap, corrected for the noise of the bins.",
-           advice=TEMPERATURE, interval="biased"),
+           advice=TEMPERATURE, interval="biased", best=0.0),
     Metric("calibration", "sweep_l1", "fraction", "lower", (0.0, 1.0), _ROELOFS, ALL_VOID, sweep_l1,
            label="sweep l1",
            meaning="Mean gap, in the largest number of bins in which accuracy does not fall.",

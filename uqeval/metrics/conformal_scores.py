@@ -65,7 +65,7 @@ METRICS = (
     Metric("conformal", "coverage", "fraction", "higher", _UNIT, _SIZE, NO_PIXEL, ratio,
            label="coverage", headline=1,
            meaning="Share of pixels whose set contains the label (or interval the target).",
-           advice=_CALIBRATE, interval="share", counted=("pixels",), ends_best=False),
+           advice=_CALIBRATE, interval="share", counted=("pixels",), best=None),
     Metric("conformal", "size", "classes", "lower", (0.0, None), _SIZE, NO_PIXEL, ratio,
            label="set size", headline=2,
            meaning="Mean number of classes in the set of a pixel.",

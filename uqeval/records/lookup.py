@@ -244,6 +244,14 @@ def _of_nearest_class(address: Address, valid: Iterable[str]) -> list[str] | Non
     return by_class[near] if near else None
 
 
+def with_slash(address: Address, stores: Iterable[str]) -> str | None:
+    """Return an address whose metric is a store, `city.pavpu.pavpu`, as it was probably meant:
+    `city/pavpu.pavpu`. None for any other."""
+    text, start = str(address), f"{address.metric}."
+    is_store = address.store is None and address.metric in stores and len(address.fields) > 1
+    return f"{address.metric}/{text.removeprefix(start)}" if is_store else None
+
+
 def addresses_in(key: str, record: Any) -> Iterable[str]:
     """Yield the addresses of all values of a result, also of undefined ones."""
     start = Address.of_key(key)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import listed
@@ -68,7 +68,7 @@ def limits(judgement: Judgement) -> list[dict[str, Any]]:
         }
         for verdict in judgement.verdicts
         if verdict.kind in ("min", "max") and not verdict.address.where
-        for address in [str(dataclasses.replace(verdict.address, store=None))]
+        for address in [str(replace(verdict.address, store=None))]
     ]
 
 
@@ -144,8 +144,14 @@ def line(facts: Sequence[str]) -> str:
 def summary(judgement: Judgement) -> str:
     """Return the outcome of the gate in one line.
 
-    If no rule fails, but inconclusive ones count as fail, the line begins with these.
+    If no rule fails, but inconclusive ones count as fail, the line begins with these. For the
+    verdicts on some stores, the line has their outcome, and that of the gate of all stores.
     """
+    if judgement.whole_passed is not None:
+        _, _, own = summary(replace(judgement, whole_passed=None)).partition(": ")
+        rules = bool(judgement.verdicts or judgement.not_evaluated)
+        of_page = f"rules of this page: {own}" if rules else "no rules of this page"
+        return f"{of_page}; whole gate: {'passed' if judgement.whole_passed else 'not passed'}"
     only_inconclusive = judgement.failed and not judgement.count("fail")
     counts = [
         f"{judgement.count(status)} {noun}"

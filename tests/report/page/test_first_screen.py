@@ -15,6 +15,7 @@ from small_report import report
 
 from uqeval.config import load_rules
 from uqeval.gate import Judgement, judge
+from uqeval.gate.saved_verdicts import of_stores
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
 from uqeval.report.command import command_of
@@ -34,7 +35,7 @@ def judged(report: Report, folder: Path, rules: str) -> Judgement:
 
 def test_the_verdict_and_its_reasons_come_first(tmp_path: Path) -> None:
     own = of_classes(family="pavpu")
-    rules = "pavpu.pavpu: {min: 0.9999, id: PER-1}\npavpu.p_accurate: {min: 0}\n"
+    rules = "pavpu.pavpu: {min: 0.9999, id: PER-1}\npavpu.p_accurate: {min: 0.001}\n"
     verdicts = judged(own, tmp_path, rules)
     html = to_html({"city": own}, judgement=verdicts)
     order = [html.index(text) for text in ("Gate failed: 1 passed, 1 failed", "PER-1 city/pavpu",
@@ -131,3 +132,22 @@ def test_rows_of_items_name_their_slices() -> None:
 
 def test_an_empty_judgement_is_no_verdict(tmp_path: Path) -> None:
     assert first_screen(of_classes(family="pavpu"), Judgement(())).verdict == ""
+
+
+def test_the_page_of_a_store_says_whether_the_whole_gate_passes(tmp_path: Path) -> None:
+    own = of_classes(family="pavpu")
+    (tmp_path / "rules.yaml").write_text(
+        "a/pavpu.pavpu: {min: 0.001}\nb/pavpu.pavpu: {min: 0.9999}\n", "utf-8"
+    )
+    reports = [Named(name, tmp_path / name, own) for name in "abc"]
+    whole = judge(reports, load_rules(tmp_path / "rules.yaml"))
+    says = {
+        "a": "Rules of this page: 1 passed, 0 failed; whole gate: not passed",
+        "b": "Rules of this page: 0 passed, 1 failed; whole gate: not passed",
+        "c": "No rules of this page; whole gate: not passed",
+    }
+    for name, text in says.items():
+        page = to_html({name: own}, judgement=of_stores(whole, {name}))
+        assert f'<div class="verdict failed">\n<h2>{text}</h2>' in page
+        assert ('<section id="verdicts"' in page) == (name != "c")
+    assert of_stores(whole, {"a", "b"}) == whole

@@ -28,7 +28,7 @@ def file(tmp_path: Path) -> Path:
     path.write_text(
         "stores: {p: {predictions: p.npz}, r: {predictions: r.npz}}\n"
         "evaluate: {p: {failure: {}}, r: {regression: {}}}\n"
-        "gate: {failure.auroc: {min: 2}}\n"
+        "gate: {failure.auroc: {min: 1}}\n"
     )
     return path
 

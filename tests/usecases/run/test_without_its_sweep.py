@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
     (tmp_path / "uqeval.yaml").write_text(
         "stores: {city: {predictions: p.npz}}\n"
         "evaluate: {city: {pavpu: , sweep: {samples: [1, 3], repeats: 2}}}\n"
-        "output: out\ngate: {pavpu.pavpu: {min: 0}}\n"
+        "output: out\ngate: {pavpu.pavpu: {min: 0.001}}\n"
     )
     assert uqeval.run_config(tmp_path / "uqeval.yaml").status == 0
     return tmp_path / "uqeval.yaml"

@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING
 
 from uqeval.errors import printable
 from uqeval.glossary import metric_of
+from uqeval.records.addresses import Address
 from uqeval.records.intervals import plural
 from uqeval.records.report import OF_CUT, Report
 from uqeval.records.resampling import FEW
-from uqeval.report.findings.scores import Finding, Score, described, whole_scores
-from uqeval.report.findings.strongest import strongest
+from uqeval.report.findings.scores import Finding, Score, described, is_large_gap, whole_scores
+from uqeval.report.findings.strongest import first_score, strongest
 from uqeval.report.findings.weakest import weakest
 
 if TYPE_CHECKING:
     from uqeval.gate import Judgement, Verdict
     from uqeval.metrics import Metric
-
-#: A gap between confidence and accuracy, or between nominal and observed coverage, worth acting on.
-_GAP = 0.02
 
 
 def findings_of(
@@ -34,16 +32,19 @@ def findings_of(
 
     `judgement`: verdicts on this report alone. `path`: the file of the report, for commands.
     """
+    heading = "Strongest finding"
     first, unproven = strongest(report)
+    if first is None:  # no chance level: nothing says whether the score is good
+        heading, first = "Main score", first_score(report)
     second, weak = weakest(report)
     third = _advice(report, judgement, unproven, weak, path)
-    titled = (("Strongest finding", first), ("Weakest part", second), ("Next", third))
+    titled = ((heading, first), ("Weakest part", second), ("Next", third))
     return [Finding(title, *sentence) for title, sentence in titled if sentence is not None]
 
 
 def _advice(
-    report: Report, judgement: Judgement | None, unproven: Metric | None, weak: Score | None,
-    path: str | None,
+    report: Report, judgement: Judgement | None, unproven: Metric | None,
+    weak: tuple[str, Score] | None, path: str | None,
 ) -> tuple[str, ...] | None:  # fmt: skip
     """Return the first advice that the report supports, its family, and a command to paste.
 
@@ -56,12 +57,14 @@ def _advice(
     if unproven is not None:
         return unproven.advice, unproven.family
     if weak is not None:
-        look = f"Look at the worst items of {printable(weak.part)}, and add similar data."
-        command = f"uqeval select {quote(path)}" if path is not None else ""
-        return f"{look} uqeval select ranks the items to label.", weak.metric.family, command
+        how, command = _way_to_look(report, *weak, "" if path is None else quote(path))
+        look = f"Look at the worst items of {printable(weak[1].part)}, and add similar data."
+        return f"{look} {how}", weak[1].metric.family, command if path is not None else ""
     for score in whole_scores(report):
-        if score.metric.interval == "gaps" and (score.ends() or (0.0,))[0] > _GAP:
-            return f"{described(score)}. {score.metric.advice}", score.metric.family
+        proven = score.interval is not None
+        if is_large_gap(score) and (proven or "part" not in report.inputs):
+            doubt = "" if proven else " Without --ci, this applies to these items only."
+            return f"{described(score)}. {score.metric.advice}{doubt}", score.metric.family
     if not report.results or "sweep" in report.results:
         return None
     if "part" in report.inputs:
@@ -82,6 +85,17 @@ def _advice(
         count = f"{units} {plural(unit, units)}{of_pairs}"
         return f"Evaluate {request}: intervals from {count} may be too narrow.", ""
     return "Keep this report as a baseline, and set limits in a file of rules for uqeval gate.", ""
+
+
+def _way_to_look(report: Report, kind: str, weak: Score, path: str) -> tuple[str, str]:
+    """Return how to see the worst items of a slice, class or region, and the command."""
+    if kind == "region":
+        address = Address.of_key(weak.key, (weak.metric.field,)).within
+        command = f"uqeval select {path} --by {quote(address)}"
+        return "uqeval select ranks the items by this score.", command
+    if kind == "slice" or "segmentation" in report.results:
+        return f"The page of the report filters its items by {kind}.", f"uqeval report {path}"
+    return "uqeval select ranks all items.", f"uqeval select {path}"
 
 
 def _advice_on_parts(report: Report) -> str:

@@ -32,7 +32,8 @@ class Finding:
 class Score:
     """A value of a report, its label and its interval.
 
-    `part`: the name of its class, slice or region; empty for the whole set.
+    `part`: the name of its class, slice or region; empty for the whole set. `key`: the key of its
+    results.
     """
 
     metric: Metric
@@ -41,6 +42,7 @@ class Score:
     interval: Mapping[str, Any] | None
     record: Mapping[str, Any]
     part: str = ""
+    key: str = ""
 
     @property
     def text(self) -> str:
@@ -62,6 +64,16 @@ class Score:
         factor /= normal.inv_cdf((1 + level) / 2)
         low, high = self.interval["low"], self.interval["high"]
         return self.value - factor * (self.value - low), self.value + factor * (high - self.value)
+
+
+#: A gap between confidence and accuracy, or between nominal and observed coverage, worth acting on.
+_GAP = 0.02
+
+
+def is_large_gap(score: Score) -> bool:
+    """Return whether a calibration error is large; without an interval, whether its value is."""
+    low, _ = score.ends() or (score.value, score.value)
+    return score.metric.interval == "gaps" and low > _GAP
 
 
 def number(value: float) -> str:
@@ -96,7 +108,7 @@ def headline_scores(
         metric, value = metric_of(family, field), record.get(field)
         if metric is not None and isinstance(value, int | float):
             recorded_interval = interval(intervals, key, [field]) if intervals else None
-            yield Score(metric, metric.label, float(value), recorded_interval, record, part)
+            yield Score(metric, metric.label, float(value), recorded_interval, record, part, key)
 
 
 def first_keys(report: Report) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.glossary import families
 from uqeval.records.report import Report
-from uqeval.report.findings.scores import Score, described, whole_scores
+from uqeval.report.findings.scores import Score, described, is_large_gap, whole_scores
 
 if TYPE_CHECKING:
     from uqeval.metrics import Metric
@@ -17,10 +17,11 @@ _CLOSE = 0.1
 
 
 def strongest(report: Report) -> tuple[tuple[str, str] | None, Metric | None]:
-    """Return the sentence and its family; and the metric that is not better than chance, if any."""
+    """Return the sentence and its family, None if no score has a chance level; and the metric that
+    is not better than chance, if any."""
     scores = [score for score in whole_scores(report) if _best(score) is not None]
     if not scores:
-        return first_score(report), None
+        return None, None
     count = len(scores)
     better = [s for s in scores if (_skill(s, count)[0] or 0) > 0 and _skill(s)[1] > _CLOSE]
     worse = [s for s in scores if (_skill(s, count)[2] or 0) < 0 and _skill(s)[1] < -_CLOSE]
@@ -138,16 +139,20 @@ def _unproven_text(score: Score) -> str:
 def first_score(report: Report) -> tuple[str, str] | None:
     """Return a sentence with the first score that ranks items, for scores without a chance level.
 
-    A score of the uncertainty comes before an error in units of the target, such as the RMSE.
+    A score of the uncertainty comes before an error in units of the target, such as the RMSE. A
+    score without a best value, such as a coverage, has the next headline beside it.
     """
     scores = list(whole_scores(report))
     if not scores:
         return None
     ranked = [s for s in scores if families()[s.metric.family].display.ranks_items] or scores
     score = next((s for s in ranked if s.metric.unit != "target"), ranked[0])
-    best = score.metric.range[score.metric.direction == "higher"]
-    named = best is not None and score.metric.ends_best
-    of_best = f", where {best:g} is best" if named else ""
+    best, family = score.metric.best_value, score.metric.family
+    beside = f", where {best:g} is best" if best is not None else ""
+    if score.metric.best is None:
+        others = (s for s in scores if s.metric.family == family and s is not score)
+        beside = "".join(f"; {described(other)}" for other in list(others)[:1])
+    large = " This gap is large." if is_large_gap(score) else ""
     meaning = score.metric.meaning
-    text = f"{described(score)}{of_best}. {score.label}: {meaning[:1].lower()}{meaning[1:]}"
-    return text, score.metric.family
+    text = f"{described(score)}{beside}. {score.label}: {meaning[:1].lower()}{meaning[1:]}{large}"
+    return text, family

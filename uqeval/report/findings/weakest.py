@@ -19,8 +19,9 @@ from uqeval.report.findings.scores import (
 )
 
 
-def weakest(report: Report) -> tuple[tuple[str, str] | None, Score | None]:
-    """Return the sentence and its family; and the part, if it is weaker beyond its interval."""
+def weakest(report: Report) -> tuple[tuple[str, str] | None, tuple[str, Score] | None]:
+    """Return the sentence and its family; and the kind and the score of the part, if it is weaker
+    beyond its interval."""
     wholes = {(s.metric.family, s.metric.field): s for s in whole_scores(report)}
     lowest: tuple[str, Score, Score, int] | None = None
     for kind, of_parts in _candidates(report):
@@ -32,7 +33,7 @@ def weakest(report: Report) -> tuple[tuple[str, str] | None, Score | None]:
             continue
         lowest = lowest or (kind, weak, whole, len(of_parts))
         if _separated(weak, whole, len(of_parts)):
-            return (_weak_text(kind, weak, whole, len(of_parts)), weak.metric.family), weak
+            return (_weak_text(kind, weak, whole, len(of_parts)), weak.metric.family), (kind, weak)
     if lowest is None:
         return None, None
     kind, weak, whole, count = lowest
@@ -167,5 +168,5 @@ def _classes(report: Report) -> _Scores:
                 name = str(row.get("name", row["class"]))
                 name = f"class {name}" if name == str(row["class"]) else name
                 text = label(family, of_class)
-                _add(by_score, Score(metric, text, float(value), ends, row, name))
+                _add(by_score, Score(metric, text, float(value), ends, row, name, key))
     return by_score

@@ -25,10 +25,13 @@ BEGIN, END = "<!-- first screen -->", "<!-- end of the first screen -->"
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """The content of the first screen. `verdict`: the outcome of the gate, empty without one."""
+    """The content of the first screen. `judgement`: None without verdicts on the report. `verdict`:
+    the outcome of the gate, empty without one. `released`: whether the gate of all stores passes.
+    """
 
     judgement: Judgement | None
     verdict: str
+    released: bool
     reasons: list[tuple[str, str]]
     findings: list[Finding]
     numbers: list[Card]
@@ -40,11 +43,15 @@ def first_screen(
     report: Report, judgement: Judgement | None, comparison: Comparison | None = None
 ) -> FirstScreen:
     """Return the first screen; `comparison`: of the report with its baseline, the first model."""
+    summary = verdicts.summary(judgement) if judgement else ""
+    released = judgement is None or judgement.released
     if judgement is not None and not (judgement.verdicts or judgement.not_evaluated):
+        summary = "" if judgement.whole_passed is None else summary
         judgement = None
     return FirstScreen(
         judgement,
-        verdicts.summary(judgement) if judgement else "",
+        summary,
+        released,
         reasons_of(judgement) if judgement else [],
         findings_of(report, judgement),
         key_numbers(cards(report)),

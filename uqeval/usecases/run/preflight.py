@@ -9,12 +9,13 @@ from typing import Any
 
 from uqeval.config import RulesFile
 from uqeval.disk.files import resolved
-from uqeval.errors import UsageError, cut, did_you_mean, quoted
+from uqeval.errors import UsageError, cut, did_you_mean, joined, quoted
 from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
+from uqeval.gate.senseless import declared_flaw
 from uqeval.inputs import Inputs
 from uqeval.records.folder import Named
-from uqeval.records.lookup import no_such_value
+from uqeval.records.lookup import no_such_value, with_slash
 from uqeval.records.report import Report
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import with_companions
@@ -97,7 +98,8 @@ class RunRules:
     def check_fields(
         self, foreseen: Mapping[str, Callable[[Collection[str]], Report]], some_failed: bool
     ) -> None:
-        """Remove rules about fields and slices that no report will have.
+        """Remove rules about fields and slices that no report will have, and those whose limits no
+        value of their score can break or keep.
 
         `foreseen` returns the report of each store that is known before reading, of some keys.
         Keeps rules as `check_metrics` does. Raises `UsageError` if no rule remains.
@@ -128,8 +130,7 @@ class RunRules:
                 self._set_aside(rule, reason)
         self.judged = judged
         if self.unjudged and not judged:
-            first = self.unjudged[0]
-            raise UsageError(f"{first.rule.place}: {first.why}")
+            raise UsageError(joined(f"{lost.rule.place}: {lost.why}" for lost in self.unjudged))
         for unjudged in self.unjudged[self._told :]:
             self._tell(f"{unjudged.rule.place}: not evaluated: {unjudged.why}")
         self._told = len(self.unjudged)
@@ -163,7 +164,9 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
     known_keys = dict.fromkeys(key for name in store_names for key in sorted(keys[name]))
     if not store_names or address.key in known_keys:
         return None
-    hint = did_you_mean(address.key, known_keys, f"there are {cut(', '.join(known_keys))}.")
+    meant = with_slash(address, store_names)
+    others = f"there are {cut(', '.join(known_keys))}."
+    hint = f"did you mean {meant}?" if meant else did_you_mean(address.key, known_keys, others)
     store_list = ", ".join(store_names)
     problem = f"no metric {quoted(address.key)} is evaluated for {store_list}"
     return f"matches nothing in this file: {problem}; {hint}"
@@ -179,7 +182,7 @@ def _unknown_field(rule: Rule, reports: Mapping[str, Report], some_failed: bool)
         if address.store in (None, name) and address.key in report.results
     ]
     why = no_such_value(candidates, address) if candidates else None
-    return None if why is None else f"matches nothing in this run: {why}"
+    return declared_flaw(rule) if why is None else f"matches nothing in this run: {why}"
 
 
 def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> set[str]:
