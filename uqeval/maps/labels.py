@@ -7,6 +7,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, listed
 from uqeval.maps.names import id_dtype, void_of
+from uqeval.stores.incoming import refuse_one_hot
 
 #: The hint if height and width of a plane look swapped.
 SWAPPED = (
@@ -104,10 +105,12 @@ def labels_of_annotators(
     """Return the class of the majority [y, x], and the ids [annotator, y, x], as `label_map`.
 
     On a tie the majority is the lowest id. An annotator who left the whole item void did not label
-    it. A pixel is void in the majority if one of the others left it void. Raises as `label_map`.
+    it. A pixel is void in the majority if one of the others left it void. Raises as `label_map`, and
+    `DataError` for one-hot labels.
     """
     from uqeval.kernels.annotators import majority
 
+    refuse_one_hot(planes, classes, where)
     ids = np.stack([
         label_map(plane, classes, ignore_index, f"{where}, annotator {r}", size)
         for r, plane in enumerate(planes)
