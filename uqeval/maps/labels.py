@@ -105,8 +105,8 @@ def labels_of_annotators(
     """Return the class of the majority [y, x], and the ids [annotator, y, x], as `label_map`.
 
     On a tie the majority is the lowest id. An annotator who left the whole item void did not label
-    it. A pixel is void in the majority if one of the others left it void. Raises as `label_map`, and
-    `DataError` for one-hot labels.
+    it. A pixel is void in the majority if one of the others left it void. Raises as `label_map`,
+    also `DataError` for one-hot labels.
     """
     from uqeval.kernels.annotators import majority
 

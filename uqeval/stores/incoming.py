@@ -108,10 +108,10 @@ def checked_floats(values: Array, dtype: str, kind: str, where: str, row: int = 
 
 
 def total_of(logits: Array, tolerance: float) -> int | None:
-    """Return 1 if values [..., class, y, x] are probabilities, 100 if they are percentages, although
-    they are called logits; else None.
+    """Return 1 if values [..., class, y, x] that are called logits are probabilities, 100 if they
+    are percentages, else None.
 
-    None is negative, and all pixels sum to it within the relative `tolerance`.
+    No value is negative then, and all pixels sum to it within the relative `tolerance`.
     """
     pixel_sum = float(logits[(0,) * (logits.ndim - 3)][:, :1, :1].sum(dtype=np.float64))
     total = next((t for t in (1, 100) if abs(pixel_sum - t) <= t * tolerance), None)
@@ -145,9 +145,9 @@ def refuse_one_hot(labels: Array, classes: int, where: str) -> None:
         and labels.any(axis=(1, 2)).sum() > 1
     ):
         raise DataError(
-            f"{where}: the labels look one-hot: each pixel is 1 in exactly one of {classes} planes, "
-            f"one for each class. They would count as labels of {classes} annotators. Save class "
-            "ids instead: labels.argmax(1) for [N, C, H, W]."
+            f"{where}: the labels look one-hot: each pixel is 1 in exactly one of {classes} "
+            f"planes, one for each class. They would count as labels of {classes} annotators. "
+            "Save class ids instead: labels.argmax(1) for [N, C, H, W]."
         )
 
 
