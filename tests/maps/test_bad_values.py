@@ -97,6 +97,7 @@ def test_signed_integers_are_no_probabilities(tmp_path: Path) -> None:
 def test_logits_that_were_stored_as_probs(tmp_path: Path) -> None:
     z = 5 * np.random.default_rng(0).normal(size=(N, T, C, H, W)).astype("f4")
     maps_refused(store(tmp_path, z), "item first", "negative", "call the array `logits`")
+    maps_refused(samples() * 100, "do not sum to 1", "percentages: divide them by 100")
     message = maps_refused(np.abs(z) + 3, "do not sum to 1", "values above 1", "`logits`")
     assert f"{T * H * W} of {T * H * W} pixels" in message
 
@@ -242,10 +243,20 @@ def test_labels_of_255_and_256_classes() -> None:
         assert maps["label"][0, 2] == (255 if classes == 255 else 65535)
 
 
-@pytest.mark.parametrize("shape", [(N, H, W + 1), (N, H - 1, W)])
-def test_labels_of_another_size(shape: Any) -> None:
+@pytest.mark.parametrize(
+    ("shape", "hint"),
+    [
+        ((N, H, W + 1), "Evaluate at the size of the labels"),
+        ((N, H - 1, W), "resize the logits"),
+        ((N, 3 * H, 3 * W), f"interpolate(logits, size=({3 * H}, {3 * W})"),
+        ((N, C, H), "add --axes NHWC"),
+        ((N, H, W, C), "Save class ids: labels.argmax(-1)"),
+    ],
+)
+def test_labels_of_another_size(shape: Any, hint: str) -> None:
+    seen = shape[-2:]
     message = maps_refused(
-        samples(), "item 0", f"{shape[1]}×{shape[2]}", f"{H}×{W}", truth=np.zeros(shape, "u1"),
+        samples(), "item 0", f"{seen[0]}×{seen[1]}", f"{H}×{W}", hint, truth=np.zeros(shape, "u1"),
         error=StoreError,
     )  # fmt: skip
     assert "same size" in message

@@ -101,6 +101,8 @@ class SumCheck:
         t, i = (int(k[0]) for k in np.nonzero(off))
         if not p.any():
             hint = "All are 0: a chunk that was never written reads as zeros."
+        elif (abs(sums - 100) <= 100 * self.tolerance).all():
+            hint = "The sums are 100, so these are percentages: divide them by 100."
         elif p.max() > 1.0 + self.tolerance:
             hint = f"There are values above 1. {LOGITS}"
         else:

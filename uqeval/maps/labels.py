@@ -31,17 +31,21 @@ def check_size(
     """
     if found == size:
         return
-    hint = "Resize the labels by nearest neighbour."
-    if found > size and found[0] * size[1] == found[1] * size[0]:
+    hint = (
+        "Evaluate at the size of the labels: resize the logits, since resized labels are invented."
+    )
+    if found[0] * size[1] == found[1] * size[0]:
         hint = (
-            "Enlarge the logits to the size of the labels before you save them: torch.nn.functional"
-            f'.interpolate(logits, size={found}, mode="bilinear").'
+            "Resize the logits to the size of the labels before you save them: torch.nn.functional"
+            f'.interpolate(logits, size={found}, mode="bilinear"). Resized labels are invented.'
         )
     if found == (classes, size[0]):
         hint = (
-            "The class axis of the predictions seems to be the last: name the axes in "
-            "dimension_names."
+            "The class axis of the predictions seems to be the last: add --axes NHWC (of samples "
+            "NTHWC), or name the axes in dimension_names."
         )
+    elif found == (size[1], classes):
+        hint = "The labels look one-hot, with the classes last. Save class ids: labels.argmax(-1)."
     elif size == (1, 1):
         hint = (
             "The predictions were read as image classification, [N, C] or [N, T, C]. For one image "
