@@ -128,7 +128,7 @@ def test_files_that_are_no_report(tmp_path: Path, complete: Path, report: dict[s
         "broken": (json.dumps(broken), ["broken.json: its thresholds are not as uqeval writes"]),
         "empty": (
             json.dumps(report | {"results": {}}),
-            ["empty.json: it has no threshold for entropy", "it has thresholds for nothing"],
+            ["empty.json: it has no threshold for entropy", "it is a report of nothing. Give"],
         ),
     }
     for name, (text, says) in cases.items():

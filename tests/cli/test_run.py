@@ -234,6 +234,7 @@ def test_a_baseline_is_not_written_over(folder: Path) -> None:
         ("pavpu.pavpu: {max_drop: 0.1}", "max_drop needs a baseline; give --baseline REPORT"),
         ("pavpu.pavpu: {max_rise_relative: 0.1}", "max_rise_relative needs a baseline"),
         ("cty/pavpu.pavpu: {min: 0}", "there is no store 'cty'; did you mean 'city'?"),
+        ("city.pavpu.pavpu: {min: 0}", "did you mean city/pavpu.pavpu?"),
         ("drive/pavpu.pavpu: {min: 0}", "no metric 'pavpu' is evaluated for drive"),
         ("'pavpu[window=9].pavpu': {min: 0}", "did you mean 'pavpu[window=8]'?"),
         ("failure.auroc: {min: 0}", "no metric 'failure' is evaluated for city, drive"),

@@ -296,9 +296,9 @@ def test_swaps_without_the_score_do_not_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("choice", "says"),
     [
-        ({"level": 1.0}, "--ci 1; expected a level from 0.5 to below 1"),
-        ({"draws": 99}, "--draws 99; expected 100 to 100000"),
-        ({"seed": -1}, "--seed -1; expected a whole number, at least 0"),
+        ({"level": 1.0}, "level=1; expected a level from 0.5 to below 1"),
+        ({"draws": 99}, "draws=99; expected 100 to 100000"),
+        ({"seed": -1}, "seed=-1; expected a whole number, at least 0"),
     ],
 )
 def test_choices_out_of_range(choice: Any, says: str) -> None:

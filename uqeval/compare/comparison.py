@@ -35,12 +35,12 @@ class Choice:
             raise UsageError("--metric names the scores, so --all has no effect; leave it out.")
         if self.level is not None and not 0.5 <= self.level < 1:
             raise UsageError(
-                f"--ci {self.level:g}; expected a level from 0.5 to below 1, such as 0.95."
+                f"level={self.level:g}; expected a level from 0.5 to below 1, such as 0.95."
             )
         if not 100 <= self.draws <= 100_000:
-            raise UsageError(f"--draws {self.draws}; expected 100 to 100000.")
+            raise UsageError(f"draws={self.draws}; expected 100 to 100000.")
         if self.seed < 0:
-            raise UsageError(f"--seed {self.seed}; expected a whole number, at least 0.")
+            raise UsageError(f"seed={self.seed}; expected a whole number, at least 0.")
         for text in self.metrics:
             Address.parse(text)
 

@@ -209,7 +209,11 @@ def _check_options(document: Document, place: Location, options: dict[str, Any])
     """Check names, types and values of a command's options, and convert them in place."""
     command = str(place[-1])
     if command not in commands():
+        from uqeval.metrics import FAMILIES, family_with
+
         meant = hint(command, list(commands()))
+        if family := family_with(command, [name for name in commands() if name in FAMILIES]):
+            meant = f"; did you mean {family} (it computes {command})?"
         raise UsageError(f"{document.locate(place)}: unknown command{meant}")
     try:
         checked = options_model(command).model_validate(options)

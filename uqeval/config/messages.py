@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from uqeval.config.model import Config, Slices, Store
 from uqeval.config.options import commands
 from uqeval.config.yaml12 import Document, Location
-from uqeval.errors import UsageError, did_you_mean, nearest, quoted
+from uqeval.errors import UsageError, did_you_mean, is_number, nearest, quoted
 from uqeval.gate import Limits, Waiver
 
 #: The least similarity (`nearest`) of a name that was probably meant.
@@ -55,8 +55,8 @@ def _in_yaml(value: Any) -> str:
 
 #: Expected values by type of pydantic's error.
 _NOUNS = {
-    "bool_type": "true or false", "dict_type": "keys with values", "float_type": "a number",
-    "int_type": "a whole number", "list_type": "a list", "model_type": "keys with values",
+    "bool_type": "true or false", "float_type": "a number", "int_type": "a whole number",
+    "list_type": "a list",
     "string_type": "a text", "finite_number": "a finite number", "string_too_short": "some text",
     "string_pattern_mismatch": "a name without / and \\, not only of dots and spaces",
     "too_short": "at least one of them",
@@ -75,10 +75,26 @@ def _expected(error: dict[str, Any]) -> str:
         return "expected " + _BOUNDS[kind].format(**context).replace("'", "")
     if kind in _BOUNDS:
         return "expected a number " + _BOUNDS[kind].format(**context)
+    if kind in ("dict_type", "model_type"):
+        return f"expected {_example(error)}"
     if kind in _NOUNS:
         return f"expected {_NOUNS[kind]}"
     message = str(error["msg"]).removeprefix("Value error, ")
     return message[:1].lower() + message[1:]
+
+
+def _example(error: dict[str, Any]) -> str:
+    """Return what was expected in place of a value without keys, with an example."""
+    if (error.get("ctx") or {}).get("class_name") == Limits.__name__:
+        value = error.get("input")
+        return f"limits, such as {{min: {value if is_number(value) else 0.5}}}"
+    place = error["loc"]
+    if place[:1] == ("evaluate",) and len(place) == 2:
+        value = error.get("input")
+        names = value if isinstance(value, list) else [value]
+        known = [name for name in names if isinstance(name, str) and name in commands()]
+        return f"metrics with their options, such as {{{known[0] if known else 'pavpu'}: {{}}}}"
+    return "keys with values"
 
 
 def _in_document(data: Any, place: Location) -> Location:

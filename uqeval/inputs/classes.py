@@ -294,10 +294,13 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
             "names as the attribute class_names."
         )
     else:
+        how = "give metrics='segmentation' and --classes N"
+        if not store.in_memory:
+            how = f"uqeval run {quote(where)} LABELS --classes N"
         raise UsageError(
             f"{where} holds predicted ids and no uncertainty, and does not say how many classes "
-            "there are. Ids give the segmentation scores: "
-            f"uqeval run {quote(where)} LABELS --classes N. Other scores need class probabilities."
+            f"there are. Ids give the segmentation scores: {how}. Other scores need class "
+            "probabilities."
         )
     if classes > MOST_CLASSES:
         raise StoreError(

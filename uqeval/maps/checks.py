@@ -32,7 +32,7 @@ from uqeval.maps.names import (
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
 
-LOGITS = "If these are logits, add --kind logits, or call the array `logits`."
+LOGITS = "If these are logits, add --kind=logits, or call the array `logits`."
 #: The largest values, with room for class probabilities that do not quite sum to 1. Larger ones,
 #: which a wide --sum-tolerance allows, are read from the store again.
 _MOST = {"confidence": 2.0, "label_probability": 2.0, "mean_probs": 2.0, "brier": 2.02}

@@ -164,6 +164,8 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
     if not store_names or address.key in known_keys:
         return None
     hint = did_you_mean(address.key, known_keys, f"there are {cut(', '.join(known_keys))}.")
+    if address.store is None and address.key in keys:
+        hint = f"did you mean {address.key}/{str(address).removeprefix(f'{address.key}.')}?"
     store_list = ", ".join(store_names)
     problem = f"no metric {quoted(address.key)} is evaluated for {store_list}"
     return f"matches nothing in this file: {problem}; {hint}"
