@@ -148,4 +148,4 @@ def _table(selection: Selection) -> Table:
     left_out = "; ".join(f"{reason}: {n}" for reason, n in selection.left_out.items())
     note = f"left out: {left_out}." if left_out else ""
     left = frozenset(i for i, name in enumerate(columns) if name in ("name", "sequence", "reason"))
-    return text_table("To label next", columns, rows, note, left=left)
+    return text_table("Worst items", columns, rows, note, left=left)
