@@ -27,6 +27,7 @@ from uqeval.argument_types import spelled
         ("give -o FILE.", "give states=FILE."),
         ("run `uqeval merge --fit SHARDS -o FILE` and --fitted FILE",
          "run `uqeval merge --fit SHARDS -o FILE` and fitted=FILE"),
+        ("add --kind=logits, or", "add kind='logits', or"),
         ("Ids: uqeval run x.zarr LABELS --classes N. Or give --classes.",
          "Ids: uqeval run x.zarr LABELS --classes N. Or give classes."),
         ("Start `dask worker ADDRESS --nthreads=1`, then --dask local:N",

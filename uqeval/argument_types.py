@@ -18,11 +18,12 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from uqeval.errors import UqevalError, UsageError, quoted
 
 #: A command, which stays as it is; `-o`; or an option, with the number, quoted text or capital word
-#: after it.
+#: after it, or the word after =.
 _OPTION = re.compile(
     r"""(uqeval\ [a-z]+\ (?:(?![;.,:]\s|`|$).)+ | `[a-z]+\ [^`]*`)
     | (?<![\w-])(?: -(o)\b | --(no-)?([a-z][a-z-]*) )
-    (?:\ ( '[^']*' | "[^"]*"
+    (?:=([a-z]\w*)
+    | \ ( '[^']*' | "[^"]*"
     | (?: [+-]?\.?\d | nan | inf | True | [A-Z][A-Z0-9]*(?![a-z]) )\S*?(?=[.,;:)]*(?:\s|$)) ))?""",
     re.VERBOSE,
 )
@@ -43,19 +44,21 @@ def as_flags() -> Iterator[None]:
 def spelled(text: str) -> str:
     """Return a message for the caller: with keywords in place of flags, unless it is a command.
 
-    `--ci 0.95` becomes `ci=0.95`, `--missing-chunks fill` `missing_chunks fill`, and
-    `--no-temperature` `temperature=False`.
+    `--ci 0.95` becomes `ci=0.95`, `--kind=logits` `kind='logits'`, `--missing-chunks fill`
+    `missing_chunks fill`, and `--no-temperature` `temperature=False`.
     """
     return text if _is_command else _OPTION.sub(_keyword, text)
 
 
 def _keyword(match: re.Match[str]) -> str:
-    command, output, off, name, value = match.groups()
+    command, output, off, name, word, value = match.groups()
     if command:
         return command
     keyword = "states" if output else name.replace("-", "_")
     if off:
         return f"{keyword}=False" + match[0].removeprefix(f"--no-{name}")
+    if word is not None:
+        return f"{keyword}={word!r}"
     return keyword if value is None else f"{keyword}={value}"
 
 

@@ -128,7 +128,7 @@ def test_files_that_are_no_report(tmp_path: Path, complete: Path, report: dict[s
         "broken": (json.dumps(broken), ["broken.json: its thresholds are not as uqeval writes"]),
         "empty": (
             json.dumps(report | {"results": {}}),
-            ["empty.json: it has no threshold for entropy", "it has thresholds for nothing"],
+            ["empty.json: it has no threshold for entropy", "it is a report of nothing. Give"],
         ),
     }
     for name, (text, says) in cases.items():
@@ -253,3 +253,23 @@ def test_a_good_report_stays_when_the_next_run_fails(tmp_path: Path, complete: P
     chunk.write_bytes(chunk.read_bytes()[:50])
     refused(run_uqeval(*wanted, cwd=out), "s.zarr/probs: chunk c/2/0/0/0/0 is damaged")
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("pavpu {} -o a.csv", "writes a report as JSON, not CSV. Give --csv a.csv"),
+        ("pavpu {} -o a.HTML", "Give -o a.json, then uqeval report a.json -o a.HTML"),
+        ("pavpu {} -o a.md", "Give --format markdown > a.md"),
+        ("pavpu {} -o a.tex", "Give --format latex > a.tex"),
+        (
+            "verify report.json {} -o a.csv",
+            "writes a verification as JSON, not CSV. Give -o a.json",
+        ),
+    ],
+)
+def test_an_output_has_no_ending_of_another_format(
+    tmp_path: Path, complete: Path, command: str, advice: str
+) -> None:
+    refused(run_uqeval(*command.format(complete).split(), cwd=tmp_path), advice)
+    assert not list(tmp_path.iterdir())

@@ -101,4 +101,5 @@ def test_what_cannot_be(store: Path, tmp_path: Path) -> None:
         "holds classes data; nmerci evaluates regression only",
         "Classes data are for",
         "pavpu, calibration, failure",
+        f"Try uqeval pavpu {probs}",
     )

@@ -135,6 +135,7 @@ def chosen_field(path: Path) -> str:
 
 @pytest.mark.parametrize("options, words", [
     (("--by", "temporal.nope"), ("temporal.tc", "temporal.changed")),
+    (("--by", "temporal.mse_wrap"), ("did you mean 'temporal.mse_warp'?",)),
     (("--by", "temporal.sequence"), ("temporal.tc",)),
     (("--by", "temporal.iou"), ("temporal.tc",)),
     (("--by", "temporal.cut"), ("temporal.tc",)),

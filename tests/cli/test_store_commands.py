@@ -115,7 +115,7 @@ def test_inspect_a_sound_store(complete: Path) -> None:
     assert found["values"]["items_checked"] == N
     assert found["values"]["void"] == (labels() == 255).sum()
     for key, label in (("pixels", "pixels checked"), ("void", "void pixels")):
-        assert f"  {label:<18} {found['values'][key]:,}\n" in table.stdout
+        assert f"  {label:<22} {found['values'][key]:,}\n" in table.stdout
 
 
 def test_inspect_without_labels_and_labels_alone(stores: Path) -> None:

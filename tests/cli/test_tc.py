@@ -373,7 +373,7 @@ def test_predictions_of_no_frame_are_told(tmp_path: Path) -> None:
     (tmp_path / "v" / "frames" / "v_002.png").unlink()
     run = run_well("tc", tmp_path / "v", "-o", "-")
     told = " ".join(run.stderr.split())
-    assert "1 prediction files belong to no item: v_002.png" in told
+    assert "1 prediction file belongs to no item: v_002.png" in told
     assert "1 gap in the frame numbers" in told
     assert report_of(run.stdout)["results"]["temporal"]["pairs"] == 2
 

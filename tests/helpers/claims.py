@@ -51,7 +51,8 @@ def write(folder: Path, arrays: dict[str, Any], form: int, shards: bool) -> None
             config={"write_empty_chunks": True},
             shards=(3, *shape[1:]) if shards and form == 3 and "U" not in dtype else None,
         )  # fmt: skip
-        array[...] = np.array(list("abc")) if name == "names" else np.full(shape, 0.5).astype(dtype)
+        value = 1.5 if name == "logits" else 0.5
+        array[...] = np.array(list("abc")) if name == "names" else np.full(shape, value, dtype)
 
 
 def lists_of_sizes(node: Any) -> Iterator[list[Any]]:

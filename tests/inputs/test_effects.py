@@ -19,7 +19,7 @@ PROBS = np.full((2, 3, 8, 8), 1 / 3, np.float32)
 DATA: dict[str, dict[str, Any]] = {
     "probs": {"probs": PROBS},
     "labelled": {"probs": PROBS, "labels": IDS},
-    "logits": {"logits": PROBS, "labels": IDS},
+    "logits": {"logits": PROBS - 1, "labels": IDS},
     "maps": {"predictions": IDS, "entropy": PROBS[:, 0], "mean_probs": PROBS},
 }
 OPTIONS: dict[str, Any] = {

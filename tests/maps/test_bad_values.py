@@ -10,6 +10,7 @@ import pytest
 from command import refused
 from scenes import Chunked, all_same, labels, read_maps, read_stack, softmax, zarr_array, zarr_group
 
+import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps import reduce_array
 
@@ -96,6 +97,7 @@ def test_signed_integers_are_no_probabilities(tmp_path: Path) -> None:
 def test_logits_that_were_stored_as_probs(tmp_path: Path) -> None:
     z = 5 * np.random.default_rng(0).normal(size=(N, T, C, H, W)).astype("f4")
     maps_refused(store(tmp_path, z), "item first", "negative", "call the array `logits`")
+    maps_refused(samples() * 100, "do not sum to 1", "percentages: divide them by 100")
     message = maps_refused(np.abs(z) + 3, "do not sum to 1", "values above 1", "`logits`")
     assert f"{T * H * W} of {T * H * W} pixels" in message
 
@@ -241,10 +243,20 @@ def test_labels_of_255_and_256_classes() -> None:
         assert maps["label"][0, 2] == (255 if classes == 255 else 65535)
 
 
-@pytest.mark.parametrize("shape", [(N, H, W + 1), (N, H - 1, W)])
-def test_labels_of_another_size(shape: Any) -> None:
+@pytest.mark.parametrize(
+    ("shape", "hint"),
+    [
+        ((N, H, W + 1), "Evaluate at the size of the labels"),
+        ((N, H - 1, W), "resize the logits"),
+        ((N, 3 * H, 3 * W), f"interpolate(logits, size=({3 * H}, {3 * W})"),
+        ((N, C, H), "add --axes NHWC"),
+        ((N, H, W, C), "Save class ids: labels.argmax(-1)"),
+    ],
+)
+def test_labels_of_another_size(shape: Any, hint: str) -> None:
+    seen = shape[-2:]
     message = maps_refused(
-        samples(), "item 0", f"{shape[1]}×{shape[2]}", f"{H}×{W}", truth=np.zeros(shape, "u1"),
+        samples(), "item 0", f"{seen[0]}×{seen[1]}", f"{H}×{W}", hint, truth=np.zeros(shape, "u1"),
         error=StoreError,
     )  # fmt: skip
     assert "same size" in message
@@ -316,3 +328,57 @@ def test_classes_of_a_maps_store(tmp_path: Path) -> None:
     maps_refused(path, "--classes", wanted=["mine"], error=UsageError)
     assert len(read_maps(path, wanted=["mine"], classes=3)) == N
     maps_refused(samples(), "--classes 9", "4 classes", classes=9, error=UsageError)
+
+
+@pytest.mark.parametrize(("total", "noun"), [(1, "probabilities"), (100, "percentages")])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_logits_that_are_probabilities(tmp_path: Path, dtype: str, total: int, noun: str) -> None:
+    p = (samples("f8") * total).astype(dtype)
+    words = [noun, "item first", f"sum to {total}", "`probs`"]
+    maps_refused({"logits": p, "names": NAMES}, *words)
+    maps_refused(store(tmp_path, p, (1, 1, 2, 3, W), "logits"), *words)
+    if total == 1:  # a writer's whole samples, and items of one pixel, which are read together
+        writer = uqeval.PredictionWriter(
+            tmp_path / "written", names=NAMES, samples=T, classes=C, size=(H, W), kind="logits"
+        )
+        refused(lambda: writer.add("first", p[0]), "item 'first'", noun, error=DataError)
+    pixels = p[0].transpose(2, 3, 0, 1).reshape(H * W, T, C, 1, 1)
+    maps_refused({"logits": pixels}, noun)
+
+
+def test_logits_that_are_not_negative_are_logits() -> None:
+    """One pixel that does not sum to 1 is enough, as are few pixels."""
+    p = samples()
+    p[:, :, :, H - 1, W - 1] *= 1.01
+    read_maps({"logits": p})
+    read_maps({"logits": samples()[:1, :, :, :1, :1]})
+
+
+def test_one_hot_labels(tmp_path: Path) -> None:
+    ids = np.arange(N * H * W).reshape(N, H, W) % C
+    one_hot = np.eye(C, dtype="u1")[ids].transpose(0, 3, 1, 2)
+    words = ["look one-hot", "one of 4 planes", "labels.argmax(1)"]
+    maps_refused(samples(), *words, "item 0", truth=one_hot)
+    maps_refused(samples(), *words, truth=one_hot.astype(bool))
+    group = zarr_group(tmp_path / "preds", {"probs": samples(), "labels": one_hot})
+    maps_refused(str(group), *words, wanted=["label"])
+    pixels = samples()[:, 0].transpose(0, 2, 3, 1).reshape(-1, C)
+    of_images = {"probs": pixels, "labels": np.eye(C, dtype="u1")[ids.reshape(-1)]}
+    maps_refused(of_images, *words)
+    with uqeval.PredictionWriter(
+        tmp_path / "written", names=NAMES, samples=T, classes=C, size=(H, W)
+    ) as writer:
+        refused(lambda: writer.add_labels("first", one_hot[0]), *words, error=DataError)
+        for name, item in zip(NAMES, samples(), strict=True):
+            writer.add(name, item)
+    one_hot[0, :, 0, 0] = 0  # annotators who agree about one pixel
+    read_maps(samples()[:1], one_hot[:1])
+
+
+def test_bool_labels_of_several_classes() -> None:
+    def warnings(p: Any) -> list[str]:
+        truth = np.ones((N, H, W), bool)
+        return uqeval.evaluate(p, truth, "segmentation").warnings
+
+    assert any("bool, so only the classes 0 and 1 of 4" in text for text in warnings(samples()))
+    assert not any("bool" in text for text in warnings(softmax(0, N, 2, H, W)))

@@ -257,7 +257,7 @@ def test_stores_that_do_not_fit(tmp_path: Path) -> None:
     def made(**own: Any) -> Path:
         return save(tmp_path / f"{len(list(tmp_path.iterdir()))}.npz", own)
 
-    maps_refused(UsageError, "has no target", made(mean=mean, std=std))
+    maps_refused(UsageError, "has no target: it holds mean, std", made(mean=mean, std=std))
     maps_refused(
         StoreError, "no standard deviation|energy", made(mean=mean, target=target, energy=std)
     )

@@ -420,7 +420,8 @@ def test_variants_have_keys_that_say_what_they_change(scene: Scene) -> None:
         ({"threshold": "nan"}, "threshold='nan'"),
         ({"threshold": float("inf")}, "threshold=inf"),
         ({"window": []}, "window is an empty list"),
-        ({"windw": 3}, "unknown pavpu options windw; expected some of uncertainty, window"),
+        ({"points": 3, "x": 1}, "unknown pavpu options points, x; expected some of"),
+        ({"windw": 3}, "unknown pavpu options windw; did you mean 'window'?"),
         ({"uncertainty": "label"}, "label is not an uncertainty"),
     ],
 )

@@ -127,6 +127,7 @@ def test_quotes_and_line_ends(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (b"", "has the columns none; expected `name`"),
+        (b'{\n "schema": 1}', "is JSON, not CSV; expected a CSV file with a column `name`"),
         (b"id;weather\na;x\n", "has the columns id;weather; expected `name`"),
         (b"name,w\na,1\nb,2\n", "1 of 3 items have no row: c"),
         (b"name,w\nz,1\n", "3 of 3 items have no row: a, b, c"),

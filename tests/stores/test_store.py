@@ -87,7 +87,6 @@ def test_bare_arrays(tmp_path: Path, form: str, data: np.ndarray, role: Any, kin
     ("data", "role"),
     [
         (probs(H), "predictions"),
-        (probs(N, H, W), "labels"),
         (ids(H, W), "labels"),
         (ids(H, W), "predictions"),
         (ids(N, 2, 1, H, W), "labels"),
@@ -96,6 +95,15 @@ def test_bare_arrays(tmp_path: Path, form: str, data: np.ndarray, role: Any, kin
 def test_bare_arrays_of_the_wrong_rank(tmp_path: Path, data: np.ndarray, role: Any) -> None:
     np.save(tmp_path / "a.npy", data)
     store_refused(tmp_path / "a.npy", str(data.shape), "expected [N", role=role)
+
+
+@pytest.mark.parametrize("shape", [(N, H, W), (N, 4, H, W)])
+def test_bare_labels_that_are_floats(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    np.save(tmp_path / "a.npy", np.zeros(shape, "f4"))
+    store_refused(
+        tmp_path / "a.npy", "holds float32, expected class ids as integers",
+        "labels.astype(np.uint8)", role="labels",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("key", ["probs", "softmax", "probabilities", "pred"])
@@ -134,7 +142,7 @@ def test_what_is_no_store(tmp_path: Path) -> None:
     store_refused(tmp_path / "empty", "nothing in it")
     for name in "abc":
         (tmp_path / f"empty/{name}.jpg").write_text("x")
-    store_refused(tmp_path / "empty", "a folder with 3 .jpg files", "folder of label PNGs")
+    store_refused(tmp_path / "empty", "3 .jpg files", "JPEG changes ids: save PNG")
 
 
 def test_which_contents_are_labels(tmp_path: Path) -> None:

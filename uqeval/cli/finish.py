@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from uqeval.cli.streams import console, error_console, print_text, printing, tell
 from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
-from uqeval.disk.outputs import check_writable, refuse_other_kind, refuse_overlap, write
+from uqeval.disk.outputs import KINDS, check_writable, refuse_other_kind, refuse_overlap, write
 from uqeval.disk.publishing import drop_older, settle_states, writing
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut
 from uqeval.records.report import Report
 from uqeval.stores.states.writer import partial_path
 
@@ -76,6 +77,32 @@ class Output:
     kind: str | None = None
 
 
+#: Formats that -o does not write, by the ending of a file, and the command that does for a report
+#: in JSON.
+_OTHER_FORMATS = {
+    ".csv": ("CSV", "--csv {path}"),
+    ".html": ("a page", "-o {json}, then uqeval report {json} -o {path}"),
+    ".md": ("Markdown", "--format markdown > {path}"),
+    ".tex": ("LaTeX", "--format latex > {path}"),
+}
+
+
+def _refuse_ending(output: Output) -> None:
+    """Raise `UsageError` for an output of JSON whose name has the ending of another format."""
+    ending = Path(output.path or "").suffix.lower()
+    if output.kind in (None, "states") or ending not in _OTHER_FORMATS:
+        return
+    assert output.path is not None and output.kind is not None
+    noun, command = _OTHER_FORMATS[ending]
+    json = output.path[: -len(ending)] + ".json"
+    if output.kind != "report":
+        command = f"{output.option} {{json}}"
+    raise UsageError(
+        f"{output.option} {cut(output.path)}: writes {KINDS[output.kind]} as JSON, not {noun}. "
+        f"Give {command.format(path=quote(output.path), json=quote(json))}"
+    )
+
+
 def report_outputs(shared: Shared, states_file: str | None) -> tuple[Output, ...]:
     """Return the outputs of a command that writes a report."""
     return (
@@ -87,7 +114,8 @@ def report_outputs(shared: Shared, states_file: str | None) -> tuple[Output, ...
 def check_outputs(*outputs: Output, inputs: Sequence[Any] = ()) -> None:
     """Reject outputs that cannot be written, are given twice, or overlap an input.
 
-    Also reject an output over a file of another kind that uqeval wrote, such as saved states.
+    Also reject an output over a file of another kind that uqeval wrote, such as saved states, and
+    the ending of a format that the output does not have.
     """
     paths = [output.path for output in outputs]
     written: set[str] = set()
@@ -101,6 +129,7 @@ def check_outputs(*outputs: Output, inputs: Sequence[Any] = ()) -> None:
             raise UsageError(f"two outputs go to {destination}; give each its own file.")
         written.add(real)
         if path != "-":
+            _refuse_ending(output)
             check_writable(path, output.option)
     refuse_overlap(paths, inputs)
     for output in outputs:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: What the table calls numbers of pixels that were read.
 _LABELS = {
     "pixels": "pixels checked",
-    "confidence_1": "of confidence 1",
+    "confidence_1": "pixels of confidence 1",
     "void": "void pixels",
 }
 #: Number of class names in the table; JSON has all.
@@ -163,14 +163,14 @@ def _show(inspection: Inspection, of: str) -> None:
     for key, value in (inspection.facts | {"names": names} | values).items():
         is_list = isinstance(value, list)
         text = _first(value, _CLASSES) if is_list else value if key == "names" else cut(value)
-        stdout.print(f"  {key.replace('_', ' '):<18} {escape(text)}", soft_wrap=True)
+        stdout.print(f"  {key.replace('_', ' '):<22} {escape(text)}", soft_wrap=True)
     if inspection.cost:
         stdout.print(
-            f"  {'memory':<18} {filesize.decimal(inspection.cost['bytes_a_worker'])} per worker, "
+            f"  {'memory':<22} {filesize.decimal(inspection.cost['bytes_a_worker'])} per worker, "
             f"{number_of(inspection.cost['workers_within_memory'], 'worker')} within --memory"
         )
         stdout.print(
-            f"  {'time':<18} about {inspection.cost['seconds_estimated']:.1f} s to read all items "
+            f"  {'time':<22} about {inspection.cost['seconds_estimated']:.1f} s to read all items "
             "once"
         )
     stdout.print("[bold red]not sound[/]" if inspection.problems else "[bold green]sound[/]")

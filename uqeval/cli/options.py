@@ -151,7 +151,10 @@ def _how_to_pack(stores: Sequence[Contents]) -> str:
     loose = [store for store in stores if _noun(store) == "targets" and _is_loose(store.path)]
     if not loose:
         return ""
-    hint = " A folder of .npy files holds targets, one file per item."
+    hint = (
+        " A folder of .npy files holds targets, one file per item, unless its folders are called "
+        "mean/, std/ and target/."
+    )
     if loose[0].unnamed is not None:
         shape = loose[0].unnamed.shape
         hint = (
@@ -169,10 +172,10 @@ def _how_to_pack(stores: Sequence[Contents]) -> str:
 
 
 def _is_loose(path: str) -> bool:
-    """Return whether a path is a .npy file, or a folder of such files."""
+    """Return whether a path is a .npy file, or a folder with such files."""
     from pathlib import Path
 
-    return path.endswith(".npy") or any(Path(path).glob("*.npy"))
+    return path.endswith(".npy") or any(Path(path).rglob("*.npy"))
 
 
 def _noun(store: Contents) -> str:

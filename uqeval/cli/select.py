@@ -28,7 +28,8 @@ class SelectOptions(Settings):
         20, "Number of images or frames to list.", flags=("-n", "--count"), metavar="N", least=1)
     by: str | None = shared_option(
         None, "Rank items by this score, such as pavpu.pavpu.", metavar="FIELD",
-        shown="temporal.tc for a video, else the first score that can be better or worse")
+        shown="temporal.tc for a video, else the first score of the uncertainty, such as "
+        "pavpu.p_accurate")
     min_gap: int = shared_option(
         1, "Video: skip frames within this distance of a worse one.", metavar="FRAMES", least=0)
     per_sequence: int | None = shared_option(
@@ -147,4 +148,4 @@ def _table(selection: Selection) -> Table:
     left_out = "; ".join(f"{reason}: {n}" for reason, n in selection.left_out.items())
     note = f"left out: {left_out}." if left_out else ""
     left = frozenset(i for i, name in enumerate(columns) if name in ("name", "sequence", "reason"))
-    return text_table("To label next", columns, rows, note, left=left)
+    return text_table("Worst items", columns, rows, note, left=left)

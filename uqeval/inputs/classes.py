@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.inputs.common import (
     PredictionStores,
@@ -25,6 +27,7 @@ from uqeval.maps.labels import check_size
 from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
 from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.bfloat16 import warnings_of
+from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
 from uqeval.stores.kinds import PREDICTIONS_EXPECTED
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
@@ -70,6 +73,7 @@ def open_classes(
         content=stores[0].holds(),
     )  # fmt: skip
     _check_label_sizes(source, volume=restricted[0].groups is not None)
+    _refuse_one_hot_pixels(source)
     watched_parts = [named_array for store in restricted for named_array in store.arrays.items()
             if named_array[0] in (kind, *stored)]  # fmt: skip
     if label_parts is not None:
@@ -79,6 +83,7 @@ def open_classes(
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     warnings += _shared_names(names_of_classes, where) + _warn_of_sample_axes(restricted, kind)
     warnings += warn_of_masks([*stores, label_store], options, (), _EXCLUDED)
+    warnings += _warn_of_bool_labels(label_parts or (), classes)
     warnings += _warn_of_annotators(annotators) + _warn_of_probabilities(restricted[0], stack, kind)
     record = _records_of(opened, label_store, labels, [kind] if kind else sorted(stored)) | {
         **evaluated,
@@ -134,6 +139,17 @@ def _warn_of_annotators(annotators: int) -> list[str]:
     ]
 
 
+def _warn_of_bool_labels(parts: Sequence[ItemArray], classes: int) -> list[str]:
+    """Return the warning about labels that can hold only two of more classes."""
+    bools = [array for array in arrays_of(parts) if array.dtype.kind == "b"]
+    if classes == 2 or not bools:
+        return []
+    return [
+        f"{bools[0].where}: the labels are bool, so only the classes 0 and 1 of {classes} can "
+        "appear. Save class ids as uint8."
+    ]
+
+
 def annotators_of(parts: Sequence[ItemArray], names: Sequence[str]) -> int:
     """Return how many annotators each item has; 0 for labels without such an axis.
 
@@ -185,6 +201,20 @@ def _check_label_sizes(source: Source, *, volume: bool) -> None:
     for item, name in enumerate(source.names):
         message = f"{planes.where_of(item)}, item {cut(name)}"
         check_size(planes.size(item), source.classes, message, source.size(item), volume=volume)
+
+
+def _refuse_one_hot_pixels(source: Source) -> None:
+    """Raise `DataError` if labels of image classification are one-hot, [N, C].
+
+    A single item has too few pixels to judge, so this reads the labels of the first ones.
+    """
+    if source.labels is None or source.labels.annotators != source.classes:
+        return
+    if source.items < LEAST_PIXELS or any(source.size(i) != (1, 1) for i in range(LEAST_PIXELS)):
+        return
+    planes = source.labels.planes
+    pixels = [planes.read(item) for item in range(LEAST_PIXELS)]
+    refuse_one_hot(np.concatenate(pixels, axis=-1), source.classes, planes.where_of(0))
 
 
 def kind_of(stores: Sequence[Store]) -> str | None:
@@ -264,10 +294,13 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
             "names as the attribute class_names."
         )
     else:
+        how = "give metrics='segmentation' and --classes N"
+        if not store.in_memory:
+            how = f"uqeval run {quote(where)} LABELS --classes N"
         raise UsageError(
             f"{where} holds predicted ids and no uncertainty, and does not say how many classes "
-            "there are. Ids give the segmentation scores: "
-            f"uqeval run {quote(where)} LABELS --classes N. Other scores need class probabilities."
+            f"there are. Ids give the segmentation scores: {how}. Other scores need class "
+            "probabilities."
         )
     if classes > MOST_CLASSES:
         raise StoreError(

@@ -58,6 +58,7 @@ def open_regression(
         valid=[Planes(parts[rows]) for parts in truth.valid],
         extra={name: Planes(parts[rows]) for name, parts in extra.items()},
         where=where,
+        content=stores[0].holds(),
         skip_nan=options.nan_samples == "skip",
         invalid=options.invalid_targets(),
     )  # fmt: skip

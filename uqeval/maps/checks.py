@@ -32,7 +32,7 @@ from uqeval.maps.names import (
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
 
-LOGITS = "If these are logits, add --kind logits, or call the array `logits`."
+LOGITS = "If these are logits, add --kind=logits, or call the array `logits`."
 #: The largest values, with room for class probabilities that do not quite sum to 1. Larger ones,
 #: which a wide --sum-tolerance allows, are read from the store again.
 _MOST = {"confidence": 2.0, "label_probability": 2.0, "mean_probs": 2.0, "brier": 2.02}
@@ -101,6 +101,8 @@ class SumCheck:
         t, i = (int(k[0]) for k in np.nonzero(off))
         if not p.any():
             hint = "All are 0: a chunk that was never written reads as zeros."
+        elif (abs(sums - 100) <= 100 * self.tolerance).all():
+            hint = "The sums are 100, so these are percentages: divide them by 100."
         elif p.max() > 1.0 + self.tolerance:
             hint = f"There are values above 1. {LOGITS}"
         else:

@@ -7,6 +7,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, listed
 from uqeval.maps.names import id_dtype, void_of
+from uqeval.stores.incoming import refuse_one_hot
 
 #: The hint if height and width of a plane look swapped.
 SWAPPED = (
@@ -30,17 +31,21 @@ def check_size(
     """
     if found == size:
         return
-    hint = "Resize the labels by nearest neighbour."
-    if found > size and found[0] * size[1] == found[1] * size[0]:
+    hint = (
+        "Evaluate at the size of the labels: resize the logits, since resized labels are invented."
+    )
+    if found[0] * size[1] == found[1] * size[0]:
         hint = (
-            "Enlarge the logits to the size of the labels before you save them: torch.nn.functional"
-            f'.interpolate(logits, size={found}, mode="bilinear").'
+            "Resize the logits to the size of the labels before you save them: torch.nn.functional"
+            f'.interpolate(logits, size={found}, mode="bilinear"). Resized labels are invented.'
         )
     if found == (classes, size[0]):
         hint = (
-            "The class axis of the predictions seems to be the last: name the axes in "
-            "dimension_names."
+            "The class axis of the predictions seems to be the last: add --axes NHWC (of samples "
+            "NTHWC), or name the axes in dimension_names."
         )
+    elif found == (size[1], classes):
+        hint = "The labels look one-hot, with the classes last. Save class ids: labels.argmax(-1)."
     elif size == (1, 1):
         hint = (
             "The predictions were read as image classification, [N, C] or [N, T, C]. For one image "
@@ -104,10 +109,12 @@ def labels_of_annotators(
     """Return the class of the majority [y, x], and the ids [annotator, y, x], as `label_map`.
 
     On a tie the majority is the lowest id. An annotator who left the whole item void did not label
-    it. A pixel is void in the majority if one of the others left it void. Raises as `label_map`.
+    it. A pixel is void in the majority if one of the others left it void. Raises as `label_map`,
+    also `DataError` for one-hot labels.
     """
     from uqeval.kernels.annotators import majority
 
+    refuse_one_hot(planes, classes, where)
     ids = np.stack([
         label_map(plane, classes, ignore_index, f"{where}, annotator {r}", size)
         for r, plane in enumerate(planes)

@@ -69,6 +69,7 @@ class RegressionSource(MapSource):
         valid: Sequence[Planes] = (),
         extra: dict[str, Planes],
         where: str,
+        content: str = "predictions",
         skip_nan: bool = False,
         invalid: Sequence[float] = (),
     ) -> None:
@@ -79,6 +80,7 @@ class RegressionSource(MapSource):
         self.valid = tuple(valid)
         self.extra = extra
         self.where = where
+        self.content = content
         self.wanted: frozenset[str] = frozenset()
         self._needed = self.wanted
         for array in (*self.members.arrays, *(a for p in self._planes(extra) for a in p.arrays)):
@@ -100,8 +102,8 @@ class RegressionSource(MapSource):
         needs_no_target = ("label", "mean", "sigma", *self.extra)
         if self.target is None and not set(names) <= set(needs_no_target):
             raise UsageError(
-                f"{self.where} has no target; give a store with `target`, a .npy, or a "
-                "folder of 16-bit PNGs, .npy or .pfm files after the predictions."
+                f"{self.where} has no target: it holds {self.content}. Give a store with `target`, "
+                "a .npy, or a folder of 16-bit PNGs, .npy or .pfm files after the predictions."
             )
         for name in names:
             base_name = name.removeprefix(f"{_LAMBDA}:").removeprefix("sigma:")

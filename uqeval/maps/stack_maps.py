@@ -13,6 +13,7 @@ from uqeval.maps.checks import LOGITS, SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
 from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices
 from uqeval.maps.reduction import Form, Reducer, kernel_view, on_grid
+from uqeval.stores.incoming import not_logits, total_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
 
 #: The largest number of probabilities of small items that are reduced together.
@@ -159,6 +160,8 @@ class StackMaps(MapSource):
                     f"{self._place_of(tile)}: {bad} of {values.size} logits in "
                     f"rows {tile.box.y0} to {tile.box.y1 - 1} are NaN or infinite."
                 )
+            if (total := total_of(values, stack.tolerance)) is not None:
+                raise DataError(f"{self._place_of(tile)}: {not_logits(total)}")
             values = sigmoid(values) if stack.classes == 1 else softmax(values)
         if stack.classes == 1:
             if (bad := int((values > 1).sum())) and stack.kind == "probs":

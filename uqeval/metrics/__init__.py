@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from uqeval.metrics._contract import (
@@ -22,6 +23,11 @@ COMPANIONS = ("segmentation",)
 METRICS: tuple[Metric, ...]
 
 
+def family_with(score: str, names: Iterable[str]) -> str:
+    """Return which of the families `names` has a score of this name; empty if none has."""
+    return next((name for name in names if score in FAMILIES[name].by_field), "")
+
+
 def __getattr__(name: str) -> Any:
     if name == "METRICS":
         metrics = tuple(metric for family in FAMILIES.values() for metric in family.metrics)
@@ -32,5 +38,5 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "COMPANIONS", "FAMILIES", "FAMILIES_IN_REPORTS", "METRICS", "ClassBars", "Column", "Display",
-    "Family", "Metric", "Panel", "Record", "RowTable", "ScoreTable",
+    "Family", "Metric", "Panel", "Record", "RowTable", "ScoreTable", "family_with",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from uqeval.argument_types import python_value
-from uqeval.errors import UsageError, cut, option_name
+from uqeval.errors import UsageError, cut, did_you_mean, option_name
 from uqeval.keys import Key
 from uqeval.maps.region_text import region_of
 from uqeval.maps.regions import SHARE
@@ -141,8 +141,8 @@ def variants(
     strange = [name for name in options if name not in fields]
     if strange:
         raise UsageError(
-            f"unknown {family} options {cut(', '.join(strange))}; expected some of "
-            f"{', '.join(fields)}."
+            f"unknown {family} options {cut(', '.join(strange))}; "
+            + did_you_mean(strange[0], fields, f"expected some of {', '.join(fields)}.")
         )
     plain = {
         k: os.fspath(v) if isinstance(v, os.PathLike) else python_value(v)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from uqeval.errors import UsageError, cut, quoted
@@ -50,7 +50,8 @@ def _threshold_in(report: dict[str, Any], family: str, settings: Any, path: str)
             for key, own in report["settings"].items()
             if family_of(key) in _FAMILIES and key in results
         }
-        key = _best(stored, family, settings, path)
+        families = dict.fromkeys(family_of(key) for key in results)
+        key = _best(stored, families, family, settings, path)
         value = results[key]["uncertainty_threshold"]
         if value is None:
             raise UsageError(
@@ -65,17 +66,25 @@ def _threshold_in(report: dict[str, Any], family: str, settings: Any, path: str)
         ) from None
 
 
-def _best(stored: Mapping[str, Any], family: str, settings: Any, path: str) -> str:
+def _best(
+    stored: Mapping[str, Any], families: Iterable[str], family: str, settings: Any, path: str
+) -> str:
     fitting = [
         key for key, own in stored.items()
         if own["uncertainty"] == settings.uncertainty and own["log_base"] == settings.log_base
     ]  # fmt: skip
+    if not stored:
+        raise UsageError(
+            f"--threshold-from {path}: it has no threshold for {settings.uncertainty}; it is a "
+            f"report of {cut(', '.join(families) or 'nothing')}. Give a report of "
+            f"{' or '.join(_FAMILIES)}."
+        )
     if not fitting:
         uncertainties = sorted({f"{own['uncertainty']}" for own in stored.values()})
         raise UsageError(
             f"--threshold-from {path}: it has no threshold for {settings.uncertainty} with log "
             f"base {settings.log_base}; it has thresholds for "
-            f"{cut(', '.join(uncertainties) or 'nothing')}."
+            f"{cut(', '.join(uncertainties))}."
         )
 
     def differs(key: str) -> tuple[bool, bool]:

@@ -11,6 +11,9 @@ from uqeval.errors import DataError, cut
 from uqeval.stores import bfloat16
 from uqeval.stores.float16 import to_half, to_single
 
+#: Logits and labels of fewer pixels may look like probabilities and one-hot labels by chance.
+LEAST_PIXELS = 16
+
 
 def as_array(values: Any, where: str) -> Array:
     """Return `values` of NumPy, PyTorch, JAX or others as a NumPy array, without a copy if
@@ -77,7 +80,7 @@ def checked_floats(values: Array, dtype: str, kind: str, where: str, row: int = 
     `kind` is `probs` or `logits`, `dtype` float16, float32 or float64; `where` names item and
     sample, and the first row is the item's row `row`. Raises `DataError` for values that are not
     floating point, not finite or negative, or do not sum to one over the classes (within the
-    tolerance of `dtype`). Values of a single class must be in [0, 1].
+    tolerance of `dtype`), and for logits that do. Values of a single class must be in [0, 1].
     """
     if values.dtype.kind != "f":
         raise DataError(f"{where}: holds {values.dtype}, expected floating point {kind}.")
@@ -86,6 +89,8 @@ def checked_floats(values: Array, dtype: str, kind: str, where: str, row: int = 
             stored = values.astype(dtype, copy=False)
         if not np.isfinite(stored).all():
             _refuse_infinite(values, stored, where, row)
+        if (total := total_of(values, bfloat16.tolerance_of(values, dtype))) is not None:
+            raise DataError(f"{where}: {not_logits(total)}")
         return stored
     if values.size == 0:
         return values.astype(dtype)
@@ -100,6 +105,50 @@ def checked_floats(values: Array, dtype: str, kind: str, where: str, row: int = 
     with np.errstate(over="ignore"):
         problem = _explain(values, values.astype(dtype), row, allowed, of)
     raise DataError(f"{where}: {problem}")
+
+
+def total_of(logits: Array, tolerance: float) -> int | None:
+    """Return 1 if values [..., class, y, x] that are called logits are probabilities, 100 if they
+    are percentages, else None.
+
+    No value is negative then, and all pixels sum to it within the relative `tolerance`.
+    """
+    pixel_sum = float(logits[(0,) * (logits.ndim - 3)][:, :1, :1].sum(dtype=np.float64))
+    total = next((t for t in (1, 100) if abs(pixel_sum - t) <= t * tolerance), None)
+    classes = logits.shape[-3]
+    if total is None or classes == 1 or logits.size < LEAST_PIXELS * classes or logits.min() < 0:
+        return None
+    off = np.abs(logits.sum(axis=-3, dtype=np.float64) - total)
+    return total if off.max() <= total * tolerance else None
+
+
+def not_logits(total: int) -> str:
+    """Return the problem of logits whose classes sum to `total`, as `total_of` returns it."""
+    noun, step = ("probabilities", "") if total == 1 else ("percentages", "Divide them by 100. ")
+    return (
+        f"the logits look like {noun}: none is negative, and all pixels sum to {total} over the "
+        f"classes. {step}Call the array `probs`, or declare its kind as probs."
+    )
+
+
+def refuse_one_hot(labels: Array, classes: int, where: str) -> None:
+    """Raise `DataError` if labels [annotator, y, x] are planes of classes: one for each class, with
+    a 1 in exactly one of them at each pixel.
+
+    Planes of a single class are not refused: annotators may disagree about a whole image.
+    """
+    if (
+        len(labels) == classes
+        and labels[0].size >= LEAST_PIXELS
+        and bool(((labels == 0) | (labels == 1)).all())
+        and bool((labels.sum(axis=0, dtype=np.int64) == 1).all())
+        and labels.any(axis=(1, 2)).sum() > 1
+    ):
+        raise DataError(
+            f"{where}: the labels look one-hot: each pixel is 1 in exactly one of {classes} "
+            f"planes, one for each class. They would count as labels of {classes} annotators. "
+            "Save class ids instead: labels.argmax(1) for [N, C, H, W]."
+        )
 
 
 def _off(values: Array) -> float:
@@ -191,8 +240,8 @@ def checked_labels(
 ) -> Array:
     """Return class ids [y, x] or [annotator, y, x] as they will be stored.
 
-    Raises `DataError` for values that are not integers, and for ids outside [0, classes) other than
-    `ignore_index`.
+    Raises `DataError` for values that are not integers, for ids outside [0, classes) other than
+    `ignore_index`, and for one-hot labels.
     """
     if values.dtype.kind not in "iu":
         raise DataError(f"{where}: labels are {values.dtype}, expected class ids as integers.")
@@ -205,4 +254,6 @@ def checked_labels(
             f"ignore_index {ignore_index}, first {int(values[(*plane, y, x)])} in row {row + y}, "
             f"column {x}."
         )
+    if values.ndim == 3:
+        refuse_one_hot(values, classes, where)
     return values.astype(label_dtype(classes, ignore_index), copy=False)

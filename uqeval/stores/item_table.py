@@ -80,6 +80,11 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
         data = io.BytesIO(read_bytes(path, _MOST_BYTES))
         with io.TextIOWrapper(data, "utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
+            if str(next(iter(reader.fieldnames or ()), "")).lstrip()[:1] in ("{", "["):
+                raise StoreError(
+                    f"{cut(path)}: is JSON, not CSV; expected a CSV file with a column `name`, the "
+                    "items' names, and columns to slice by."
+                )
             columns = [column for column in reader.fieldnames or () if column]
             if "name" not in columns:
                 raise StoreError(

@@ -127,11 +127,10 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
     """Set `array.axes`; raises `StoreError` if axes or dtype do not fit the `kind`."""
     ids = kind in ("labels", "predictions", "sample_predictions")
     if array.dtype.kind not in ("biu" if ids else "biuf"):
-        expected = "class ids as integers" if ids else "numbers"
-        raise StoreError(
-            f"{array.where}: holds {array.dtype}, expected {expected}. Convert it and write it "
-            "again."
-        )
+        expected = "numbers. Convert it and write it again"
+        if ids:
+            expected = f"class ids as integers. Save {kind}.astype(np.uint8), with 255 where void"
+        raise StoreError(f"{array.where}: holds {array.dtype}, expected {expected}.")
     array.axes = axes_of(array, kind, is_single=is_single)
     array.check_claims()
     empty = [a for a, n in zip(array.axes, array.shape, strict=True) if n == 0 and a != "item"]
@@ -227,7 +226,7 @@ def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | Non
     if role == "target":
         return "target" if rank in (1, 2, 3) and dtype in "biuf" else None
     if role == "labels":
-        return "labels" if rank in (1, 3, 4) and dtype in "biu" else None
+        return "labels" if rank in (1, 3, 4) and dtype in "biuf" else None  # floats are refused
     if declared.kind is not None:
         return declared.kind
     if array.dimension_names and any(array.dimension_names):
@@ -253,7 +252,7 @@ def kind_of_file(array: StoredArray, role: str, declared: Declared) -> str:
             return "target"
         raise not_one_of(array, "the numbers [H, W] of one item")
     if role == "labels":
-        if ids and rank in (2, 3):
+        if rank in (2, 3) and "scale" not in array.attributes:
             return "labels"
         raise not_one_of(array, "class ids [H, W] of one item, or [Z, H, W] of a volume's slices")
     if declared.kind is not None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from uqeval.disk.files import parse_json, read_text
-from uqeval.errors import StoreError, cut, listed, quoted
+from uqeval.errors import StoreError, cut, listed, number_of, quoted
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:
@@ -185,7 +185,11 @@ def unused(
     unused_files = sorted(set(files) - set(used_files.values()))
     if not unused_files:
         return []
-    return [f"{path}: {len(unused_files)} {noun} files belong to no item: {listed(unused_files)}."]
+    verb = "belongs" if len(unused_files) == 1 else "belong"
+    return [
+        f"{path}: {number_of(len(unused_files), f'{noun} file')} {verb} to no item: "
+        f"{listed(unused_files)}."
+    ]
 
 
 def plain_name(name: str) -> str:

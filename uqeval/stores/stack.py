@@ -252,9 +252,9 @@ class Stack:
         scale = array.attributes.get("scale")
         if not isinstance(scale, int | float) or not 0 < scale <= 1:
             raise StoreError(
-                f"{array.where}: {array.dtype} {self.kind} with scale {quoted(scale)} in the "
-                "attributes; expected a number in (0, 1], such as "
-                f"{1 / np.iinfo(array.dtype).max:.6g}."
+                f"{array.where}: {array.dtype} {self.kind} with scale {quoted(scale)}; expected a "
+                f"number in (0, 1], such as {1 / np.iinfo(array.dtype).max:.6g}, in the attributes "
+                "of the array, or as a member `scale` of the .npz."
             )
         return float(scale)
 

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from uqeval.argument_types import python_value
-from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers, cut
+from uqeval.errors import (
+    NegativeSigma,
+    UqevalError,
+    UsageError,
+    check_numbers,
+    cut,
+    did_you_mean,
+    quoted,
+)
 from uqeval.inputs import InputOptions, Inputs
 from uqeval.keys import COMMANDS_BY_KEY
 from uqeval.maps.names import lambda_of, sigma_of
@@ -134,13 +144,20 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
 
     Raises `UsageError` for an unknown name, for no name, and for another kind of data.
     """
-    from uqeval.metrics import COMPANIONS, FAMILIES
+    from uqeval.metrics import COMPANIONS, FAMILIES, family_with
 
     unknown = [name for name in families if name not in FAMILIES]
     if unknown or not families:
-        raise UsageError(
-            f"metrics {cut(', '.join(unknown) or 'none')}; expected some of {', '.join(FAMILIES)}."
-        )
+        expected = f"expected some of {', '.join(FAMILIES)}."
+        if not unknown:
+            raise UsageError(f"metrics none; {expected}")
+        if family_name := family_with(unknown[0], FAMILIES):
+            hint = (
+                f"{quoted(unknown[0])} is a score of {family_name}. Give metrics={family_name!r}."
+            )
+        else:
+            hint = did_you_mean(unknown[0], FAMILIES, expected)
+        raise UsageError(f"metrics {cut(', '.join(unknown))}; {hint}")
     families_known = [FAMILIES[name] for name in families]
     for options in families.values():
         check_numbers(options)
@@ -148,12 +165,15 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
         if info.kind not in family.kinds:
             fit = [
                 name for name, fitting in FAMILIES.items()
-                if info.kind in fitting.kinds and name not in COMPANIONS
+                if info.kind in fitting.kinds and name not in (*COMPANIONS, "image_failure")
             ]  # fmt: skip
+            example = ""
+            if Path(info.where).exists():
+                example = f" Try uqeval {fit[0]} {quote(info.where)} with the same other paths."
             raise UsageError(
                 f"{info.where} holds {info.kind} data; {family.name} evaluates "
                 f"{family.kinds[0]} only. {info.kind.capitalize()} data are for "
-                f"{', '.join(fit)}."
+                f"{', '.join(fit)}.{example}"
             )
     return families_known
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from uqeval.errors import UsageError, cut, is_number, quoted
+from uqeval.errors import UsageError, cut, did_you_mean, is_number, quoted
 from uqeval.glossary import display_of
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
@@ -200,10 +200,10 @@ def score_of_items(report: Report, field: str) -> tuple[str, str]:
     addresses = _addresses(report)
     columns = {f"{key}.{name}": (key, name) for key, name in addresses.values()}
     if field not in addresses | columns:
-        choices = ", ".join(addresses) or "none, because the report has no scores of items"
-        raise UsageError(
-            f"--by {quoted(field)}: no item has this score; expected one of {cut(choices)}."
-        )
+        ranking = _ranking(report)
+        choices = ", ".join(ranking) or "none, because the report has no scores of items"
+        hint = did_you_mean(field, ranking, f"expected one of {cut(choices)}.", 0.8)
+        raise UsageError(f"--by {quoted(field)}: no item has this score; {hint}")
     return (addresses | columns)[field]
 
 

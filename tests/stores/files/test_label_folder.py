@@ -225,7 +225,7 @@ def test_predictions_of_frames(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"prediction files .* the frames have no names"):
         open_label_folder(tmp_path, None, kind="predictions")
     (warning,) = open_label_folder(tmp_path, ["v_2"], kind="predictions").warnings
-    assert "1 prediction files belong to no item: v_1.png" in warning
+    assert "1 prediction file belongs to no item: v_1.png" in warning
 
 
 def test_labels_of_some_frames(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_labels_of_some_frames(tmp_path: Path) -> None:
     assert [part is not None for part in found.parts] == [False, True, False]
     assert found.parts[1] and found.parts[1].array.read(ALL).tolist() == IDS.tolist()
     (warning,) = found.warnings
-    assert "1 label files belong to no item: w_2.png" in warning
+    assert "1 label file belongs to no item: w_2.png" in warning
     with pytest.raises(StoreError, match=r"none of the 2 items has a label: .*v_1, v_3.*v_2\.png"):
         open_sparse_labels(tmp_path, ["v_1", "v_3"])
     with pytest.raises(StoreError, match="no names"):

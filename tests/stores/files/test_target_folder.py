@@ -80,7 +80,7 @@ def test_files_are_matched_by_stem(tmp_path: Path) -> None:
     store = open_target_folder(tmp_path, ["d.png", "img/c.jpg", "b", "a"])
     found = [part.array.read(ALL)[2, 3] for part in store.arrays["target"]]
     assert found == [5.75, 4.75, 3.75, 2.75]
-    assert store.warnings == (f"{tmp_path}: 1 target files belong to no item: e.npy.",)
+    assert store.warnings == (f"{tmp_path}: 1 target file belongs to no item: e.npy.",)
     with pytest.raises(StoreError, match="1 of 1 items have no target: z"):
         open_target_folder(tmp_path, ["z"])
     kitti(tmp_path / "c.png")

@@ -30,6 +30,7 @@ def probs(*shape: int, dtype: str = "f2") -> np.ndarray:
 
 
 STACK = probs(3, 4, 5, 9, 8)
+LOGITS = STACK - np.float16(1)
 LABELS = RNG.integers(0, 5, (3, 9, 8))
 
 
@@ -186,7 +187,12 @@ def change(*at: int, to: float) -> np.ndarray:
     [
         (change(1, 2, 3, 8, 7, to=np.nan), {}, "item 1, sample 2: .*NaN, first in class 3, row 8"),
         (change(1, 2, 3, 8, 7, to=-1), {}, "item 1, sample 2: .*not probabilities.*logits"),
-        (change(1, 2, 3, 8, 7, to=np.inf), {"kind": "logits"}, "infinite, first in class 3, row 8"),
+        (
+            change(1, 2, 3, 8, 7, to=np.inf) - 1,
+            {"kind": "logits"},
+            "infinite, first in class 3, row 8",
+        ),
+        (STACK, {"kind": "logits"}, "the logits look like probabilities"),
         (STACK, {"axes": "NCTHW"}, "do not sum to 1"),
         (STACK, {"axes": "NCHW"}, "axes 'NCHW' are 4, but"),
         (STACK, {"axes": "NTCHH"}, "expected letters of NTCHW"),
@@ -285,7 +291,7 @@ def test_only_floating_point_probabilities_become_integers(tmp_path: Path) -> No
     folder.mkdir()
     np.savez(folder / "a.npz", probs=integers[0], scale=1 / 255)
     np.savez(tmp_path / "f.npz", probs=foreground)
-    np.savez(tmp_path / "l.npz", logits=STACK)
+    np.savez(tmp_path / "l.npz", logits=LOGITS)
     found = {}
     for source in ("f.npz", "l.npz", "scaled"):
         recoding, out = Recoding(), tmp_path / f"{source}.zarr"

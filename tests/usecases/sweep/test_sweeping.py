@@ -166,6 +166,8 @@ def test_default_samples() -> None:
         ({"samples": [1, 2], "repeats": [1, 2, 3]}, "one for each of the 2"),
         ({"repeats": 0}, "from 1 on"),
         ({"metrics": ["nothing"]}, "expected some of"),
+        ({"metrics": ["calibratoin"]}, "did you mean 'calibration'?"),
+        ({"metrics": ["ece"]}, "'ece' is a score of calibration"),
         ({"metrics": {"pavpu": {"window": [2, 4]}}}, "one variant"),
     ],
 )

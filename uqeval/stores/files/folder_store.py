@@ -69,10 +69,11 @@ class FolderStore(Contents):
 
         files = Counter(file.suffix.lower() or "plain" for file in Path(path).iterdir())
         what = listed(f"{count} {kind}" for kind, count in files.most_common(3))
+        jpeg = " JPEG changes ids: save PNG." if files.keys() & {".jpg", ".jpeg"} else ""
         raise StoreError(
             f"{cut(path)}: is a folder with {f'{what} files' if what else 'nothing in it'}; "
             "expected a folder of .npy or .npz files (one per item), a folder of label PNGs or "
-            "NIfTI files, or a Zarr store." + how_to_convert(path)
+            f"NIfTI files, or a Zarr store.{jpeg}{how_to_convert(path)}"
         )
 
 
