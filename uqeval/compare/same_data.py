@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from uqeval.errors import UsageError, listed, quoted
-from uqeval.gate.baseline import other_input_option, other_threshold, truth_of
+from uqeval.gate.baseline import other_data, other_input_option, other_threshold
 from uqeval.records.folder import Named
 
 
@@ -17,7 +17,7 @@ def differences_of_runs(models: Sequence[Sequence[Named]]) -> Iterator[str]:
     `models`: the reports of the trainings of each.
     """
     reports = [named for of_model in models for named in of_model]
-    yield from _of_labels(reports)
+    yield from _of_data(reports)
     for named in reports:
         if named.report.partial:
             yield f"{named.path}: partial, not all items were evaluated"
@@ -27,19 +27,20 @@ def differences_of_runs(models: Sequence[Sequence[Named]]) -> Iterator[str]:
         yield from _of_copies(of_model)
 
 
-def _of_labels(reports: Sequence[Named]) -> Iterator[str]:
-    truths = {truth_of(named.report): named for named in reversed(reports)}
-    if len(truths) < 2:
+def _of_data(reports: Sequence[Named]) -> Iterator[str]:
+    """Yield a warning for the first two reports whose labels, frames, saved flow … differ."""
+    for first, second in combinations(reports, 2):
+        if not (other := other_data(first.report, second.report)):
+            continue
+        both = f"{first.path} and {second.path}"
+        if first.report.item_names == second.report.item_names:
+            yield f"{both} were evaluated against other {other} (their fingerprints differ)"
+        else:
+            yield (
+                f"{both} have other items, or another order of items. Whether they have the same "
+                f"{other} is unknown, because fingerprints of {other} depend on the items"
+            )
         return
-    first, second, *_ = reversed(truths.values())
-    both = f"{first.path} and {second.path}"
-    if first.report.item_names == second.report.item_names:
-        yield f"{both} were evaluated against other labels (their fingerprints differ)"
-    else:
-        yield (
-            f"{both} have other items, or another order of items. Whether they have the same "
-            "labels is unknown, because fingerprints of labels depend on the items"
-        )
 
 
 def _of_options(first: Named, other: Named) -> Iterator[str]:
