@@ -127,10 +127,13 @@ def few_units(resampling: Resampling) -> list[str]:
         return [f"no intervals: there is one {resampling.unit}; 2 are needed."]
     effective = resampling.effective
     if effective is not None and effective < FEW:
-        problem = (
-            f"intervals come from about {effective:.0f} independent pairs: neighbouring pairs of "
-            f"the video are correlated (lag-1 autocorrelation {resampling.lag1:.2f}). "
-        )
+        problem = f"intervals come from about {effective:.0f} independent pairs"
+        if resampling.lag1 is not None and resampling.lag1 > 0:
+            problem += (
+                ": neighbouring pairs of the video are correlated (lag-1 autocorrelation "
+                f"{resampling.lag1:.2f})"
+            )
+        problem += ". "
         if effective < FEW_EFFECTIVE:
             return [problem + "Evaluate longer or more sequences."]
         return [problem + f"Below {FEW} they may be too narrow."]
