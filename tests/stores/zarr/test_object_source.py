@@ -129,6 +129,18 @@ def test_faults_that_pass(fault: Fault, server: ObjectServer) -> None:
     assert np.array_equal(read(URL), probs())
 
 
+@pytest.mark.parametrize("without", [{"Range"}, {"ETag"}, {"ETag", "Range"}])
+def test_an_answer_cut_short_by_a_plain_web_server(without: set[str], server: ObjectServer) -> None:
+    """obstore repeats such a request only if the server has ETags and range requests."""
+    server.without = frozenset(without)
+    url = f"http://127.0.0.1:{server.server_port}/{URL.partition('://')[2]}"
+    lost = Fault(lost=9)
+    server.fault = lambda key, number: lost if number == 0 and "c/1/0" in key else None
+    assert np.array_equal(read(url), probs())
+    server.fault = lambda key, number: lost if "c/1/" in key else None
+    refused(lambda: read(url), "cannot read probs/c/1/", "cut short", error=StoreError)
+
+
 @pytest.mark.parametrize(
     ("fault", "words"), [(Fault(500), "500 Internal Server Error"), (Fault(lost=9), "cut short")]
 )
