@@ -54,7 +54,7 @@ class ObjectServer(ThreadingHTTPServer):
         #: How often each object was written: Google's generation.
         self.generations: Counter[str] = Counter()
         self.fault: Faults = lambda key, number: None
-        #: What the server does not have: "ETag", "Range".
+        #: What the server does not have: "ETag", "Range", "404" (it answers with a page).
         self.without: frozenset[str] = frozenset()
         self.requests: Counter[str] = Counter()
         self.lock = threading.Lock()
@@ -156,6 +156,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(404, _error("NoSuchBucket"), body)
             elif not key:
                 self._send(200, self._list(parse_qs(asked.query)), body)
+            elif key not in server.objects and "404" in server.without:
+                self._send(200, b"<html>Not found</html>", body)
             elif key not in server.objects:
                 self._send(404, _error("NoSuchKey"), body)
             else:

@@ -129,6 +129,22 @@ def test_faults_that_pass(fault: Fault, server: ObjectServer) -> None:
     assert np.array_equal(read(URL), probs())
 
 
+def test_a_server_with_pages_for_missing_files_and_a_zip_file(server: ObjectServer) -> None:
+    url = f"http://127.0.0.1:{server.server_port}/{URL.partition('://')[2]}"
+    refused(
+        lambda: open_store(f"{url}.zip", role="predictions"),
+        "a zip file at a URL is not read",
+        error=StoreError,
+    )
+    server.without = frozenset({"404"})
+    refused(
+        lambda: open_store(f"{url}.zip", role="predictions"),
+        "answers with a page",
+        "404",
+        error=StoreError,
+    )
+
+
 @pytest.mark.parametrize("without", [{"Range"}, {"ETag"}, {"ETag", "Range"}])
 def test_an_answer_cut_short_by_a_plain_web_server(without: set[str], server: ObjectServer) -> None:
     """obstore repeats such a request only if the server has ETags and range requests."""
