@@ -494,6 +494,19 @@ def test_it_says_what_is_wrong(tmp_path: Path, what: str) -> None:
     assert message.startswith("uqeval: ") and message.count("uqeval: ") == 1
 
 
+def test_frames_without_a_neighbour_are_named(tmp_path: Path) -> None:
+    """Alone in their sequence, or between two gaps."""
+    own = np.zeros((6, 4, 4), np.uint8)
+    names = ["a_1", "a_2", "b_1", "c_1", "c_2", "c_5"]
+    store = save_store(
+        tmp_path / "s.zarr", frames=np.stack([own] * 3, -1), predictions=own, names=names
+    )
+    assert (
+        "2 of 6 frames have no neighbour in their sequence, so they are in no pair: b_1, c_5. A "
+        "sequence is a folder and a name without its last number"
+    ) in " ".join(run_well("tc", store, "-o", tmp_path / "r.json").stderr.split())
+
+
 @pytest.mark.parametrize("mode", ["L", "P"])
 @pytest.mark.parametrize("known", [(), ("--classes", "4")])
 def test_ids_given_as_frames_are_told(tmp_path: Path, mode: str, known: tuple[str, ...]) -> None:

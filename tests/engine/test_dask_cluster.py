@@ -147,6 +147,16 @@ KILLED: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+def _blocked() -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_workers_ignore_the_interrupt_of_a_terminal(processes: DaskCluster) -> None:
+    """Ctrl+C goes to all processes of a run; the first one ends the workers."""
+    assert not _blocked()
+    assert all(processes.client.run(_blocked).values())
+
+
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name not in COMPANIONS])
 def test_killed_processes_change_nothing(
     folder: Path, tmp_path: Path, processes: DaskCluster, family: str

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from uqeval import Report
-from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
+from uqeval.gate.baseline import other_data, other_input_option, other_setting, other_threshold
 from uqeval.records.input_options import VALUE_OPTIONS
 
 
@@ -83,3 +83,26 @@ def test_a_setting_that_an_earlier_version_does_not_have(key: str) -> None:
     assert other_setting(laplace, earlier, key) == ("distribution", "laplace", "gaussian")
     unknown = report(key, {"distribution": "gaussian", "of_a_later_version": 1})
     assert other_setting(unknown, earlier, key) == ("of_a_later_version", 1, None)
+
+
+def test_what_predictions_were_evaluated_against() -> None:
+    """Labels also if only one report has them; other stores if both have them; saved flow if a
+    score is of it."""
+
+    def with_data(method: str = "file", **fingerprints: str) -> Report:
+        own = report("temporal", {"flow": method})
+        stores = {name: {"fingerprint": text} for name, text in fingerprints.items()}
+        forward = stores.pop("forward", None)
+        flows = [{"direction": "flow", **stores.pop("flow", {})}]
+        flows += [{"direction": "flow_forward", **forward}] if forward else []
+        own.inputs.update(stores, flow=flows)
+        return own
+
+    now = with_data(labels="a", frames="b", flow="c")
+    assert other_data(now, with_data(labels="a", frames="b", flow="c", forward="d")) == ""
+    assert other_data(now, with_data(labels="x", frames="b", flow="c")) == "labels"
+    assert other_data(now, with_data(frames="x", flow="x")) == "labels, frames, saved flow"
+    assert other_data(now, with_data("dis", labels="a", frames="b", flow="x")) == ""
+    assert other_data(with_data(reference="a"), with_data(reference="b")) == "reference"
+    forward = with_data(forward="a"), with_data(forward="b")
+    assert other_data(*forward) == "saved forward flow"

@@ -54,6 +54,8 @@ class ObjectServer(ThreadingHTTPServer):
         #: How often each object was written: Google's generation.
         self.generations: Counter[str] = Counter()
         self.fault: Faults = lambda key, number: None
+        #: What the server does not have: "ETag", "Range", "404" (it answers with a page).
+        self.without: frozenset[str] = frozenset()
         self.requests: Counter[str] = Counter()
         self.lock = threading.Lock()
         self.flying = self.most_flying = 0
@@ -154,6 +156,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(404, _error("NoSuchBucket"), body)
             elif not key:
                 self._send(200, self._list(parse_qs(asked.query)), body)
+            elif key not in server.objects and "404" in server.without:
+                self._send(200, b"<html>Not found</html>", body)
             elif key not in server.objects:
                 self._send(404, _error("NoSuchKey"), body)
             else:
@@ -167,7 +171,8 @@ class _Handler(BaseHTTPRequestHandler):
         tag = {"ETag": _tag(data), "Accept-Ranges": "bytes"}
         tag["x-goog-generation"] = str(self._generation(key))
         tag["Last-Modified"] = "Mon, 02 Mar 2026 00:00:00 GMT"
-        span = self.headers.get("Range")
+        tag = {name: text for name, text in tag.items() if name not in self.server.without}
+        span = None if "Range" in self.server.without else self.headers.get("Range")
         if span is None:
             self._send(200, data, body, tag, fault)
             return

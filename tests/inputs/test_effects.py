@@ -89,6 +89,14 @@ def test_saved_flow_is_read_or_refused(video: str, name: str) -> None:
         uqeval.evaluate(metrics={"tc": unused}, **given)  # type: ignore[arg-type]
 
 
+def test_flow_that_the_grid_of_the_previous_frame_does_not_read(video: str) -> None:
+    given = {"video": f"{video}/v.npz", "flow_path": f"{video}/flow.npy"}
+    given["flow_forward_path"] = given["flow_path"]
+    for settings in ({"grid": "previous"}, {"definition": "vspw"}):
+        with pytest.raises(UsageError, match="flow_path needs grid current, as"):
+            uqeval.evaluate(metrics={"tc": {"flow": "file", **settings}}, **given)  # type: ignore[arg-type]
+
+
 def test_a_file_refuses_unused_flow_too(video: str, tmp_path: Path) -> None:
     (tmp_path / "uqeval.yaml").write_text(
         f"stores: {{d: {{video: {video}/v.npz, flow_path: {video}/flow.npy}}}}\n"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_report import report
 
 from uqeval.errors import UsageError
 from uqeval.gate import Address
+from uqeval.records.lookup import NoScore, find
 
 TEXT = st.text(min_size=1, max_size=12) | st.text('."\\/@[]=, ab', min_size=1, max_size=8)
 NAME = st.from_regex(r"[a-z_][a-z0-9_]*", fullmatch=True)
@@ -20,6 +22,13 @@ ADDRESSES = st.builds(
     where=st.lists(st.tuples(TEXT, TEXT), max_size=3, unique_by=lambda c: c[0]).map(tuple),
     region=st.none() | TEXT,
 )
+
+
+def test_a_record_without_numbers_offers_no_choice() -> None:
+    found = find(
+        report(results={"temporal": {"flow": {"id": "dis"}}}), Address("temporal", ("flow",))
+    )
+    assert isinstance(found, NoScore) and found.why == "temporal.flow holds no numbers"
 
 
 @given(ADDRESSES)

@@ -59,7 +59,9 @@ def test_a_sequence_that_is_too_short_is_named() -> None:
     values = alike(203, 0.8)
     found = series_mean(values, ["long"] * 200 + ["short"] * 3)
     (warning,) = found.warnings
-    assert "1 sequence of the video is too short: short (3 pairs); neighbouring pairs" in warning
+    assert (
+        "1 sequence of the video is too short: short (3 pairs); a batch needs at least" in warning
+    )
     assert "Evaluate the others alone" in warning
     assert isinstance(series_mean(values[:200], ["long"] * 200).bounds, Bounds)
     resampling = found.resampling
@@ -89,3 +91,21 @@ def test_ten_sequences_are_the_units() -> None:
     assert (found.resampling.unit, found.resampling.units) == ("sequence", 10)
     assert isinstance(found.bounds, Bounds) and found.bounds.method == "jackknife-t"
     assert "come from" in found.warnings[0]
+
+
+def test_sequences_of_one_pair_have_no_autocorrelation() -> None:
+    values = np.random.default_rng(0).random(10)
+    found = series_mean(values, [f"s{i}" for i in range(10)])
+    assert found.resampling.lag1 is None and found.resampling.effective == 10
+    (warning,) = found.warnings
+    assert (
+        warning
+        == "intervals come from about 10 independent pairs. Below 30 they may be too narrow."
+    )
+    found = series_mean(values[:9], [f"s{i}" for i in range(9)])
+    assert isinstance(found.bounds, NoBounds)
+    assert found.warnings == (
+        "no intervals: 9 sequences of the video are too short: s0 (1 pair), s1 (1 pair), s2 (1 "
+        "pair) …; a batch needs at least 2 pairs, more than the autocorrelation time of 1. "
+        "Evaluate longer sequences, or at least 10 sequences.",
+    )

@@ -101,7 +101,11 @@ def test_results_of_slices(tmp_path: Path) -> None:
     assert low <= sun["results"]["pavpu"]["pavpu"] <= high
     whole = dataclasses.replace(report, slices=found)
     value = find(whole, Address.parse("pavpu.pavpu@weather=sun"))
-    assert isinstance(value, Score) and value.items == 3 and value.small
+    assert isinstance(value, Score) and value.items == 3
+    assert value.small == "3 items"
+    small = {**sun, "units": {"name": "batch", "drawn": 8, "defined": 8}}
+    of_video = find(dataclasses.replace(whole, slices={"weather=sun": small}), value.address)
+    assert isinstance(of_video, Score) and of_video.small == "8 batches"
     assert value.value == sun["results"]["pavpu"]["pavpu"] and value.intervals
     plain = slices(own, cut, [("weather",)], CutOptions())
     assert plain["weather=sun"] == sun | {"intervals": {}}

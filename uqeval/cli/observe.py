@@ -253,9 +253,8 @@ class _Summary:
 
         mean = series_mean(np.array(self._values), [f"{n:09d}" for n in self._sequences])
         units = mean.resampling
-        equal_values = (
-            f"lag-1 autocorrelation {units.lag1:.2f}, about {units.effective:.0f} independent pairs"
-        )
+        lag1 = "" if units.lag1 is None else f"lag-1 autocorrelation {units.lag1:.2f}, "
+        equal_values = f"{lag1}about {units.effective:.0f} independent pairs"
         if isinstance(mean.bounds, NoBounds):
             return f"{text} ({equal_values})", mean.warnings or [
                 f"no interval: {mean.bounds.reason}."

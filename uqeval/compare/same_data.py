@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from uqeval.errors import UsageError, cut, listed, quoted
-from uqeval.gate.baseline import other_input_option, other_setting, other_threshold, truth_of
+from uqeval.gate.baseline import other_data, other_input_option, other_setting, other_threshold
 from uqeval.records.folder import Named
 
 
@@ -17,7 +17,7 @@ def differences_of_runs(models: Sequence[Sequence[Named]]) -> Iterator[str]:
     `models`: the reports of the trainings of each.
     """
     reports = [named for of_model in models for named in of_model]
-    yield from _of_labels(reports)
+    yield from _of_data(reports)
     for named in reports:
         if named.report.partial:
             yield f"{named.path}: partial, not all items were evaluated"
@@ -27,19 +27,20 @@ def differences_of_runs(models: Sequence[Sequence[Named]]) -> Iterator[str]:
         yield from _of_copies(of_model)
 
 
-def _of_labels(reports: Sequence[Named]) -> Iterator[str]:
-    truths = {truth_of(named.report): named for named in reversed(reports)}
-    if len(truths) < 2:
+def _of_data(reports: Sequence[Named]) -> Iterator[str]:
+    """Yield a warning for the first two reports whose labels, frames, saved flow … differ."""
+    for first, second in combinations(reports, 2):
+        if not (other := other_data(first.report, second.report)):
+            continue
+        both = f"{first.path} and {second.path}"
+        if first.report.item_names == second.report.item_names:
+            yield f"{both} were evaluated against other {other} (their fingerprints differ)"
+        else:
+            yield (
+                f"{both} have other items, or another order of items. Whether they have the same "
+                f"{other} is unknown, because fingerprints of {other} depend on the items"
+            )
         return
-    first, second, *_ = reversed(truths.values())
-    both = f"{first.path} and {second.path}"
-    if first.report.item_names == second.report.item_names:
-        yield f"{both} were evaluated against other labels (their fingerprints differ)"
-    else:
-        yield (
-            f"{both} have other items, or another order of items. Whether they have the same "
-            "labels is unknown, because fingerprints of labels depend on the items"
-        )
 
 
 def _of_options(first: Named, other: Named) -> Iterator[str]:
@@ -72,7 +73,7 @@ def other_settings(first: Named, second: Named, key: str) -> str | None:
 def of_other_pixels(
     models: Sequence[Sequence[Named]], base: int, key: str, names: Sequence[str]
 ) -> list[str | None]:
-    """Return for each model why its scores of a result are of other pixels or labels of the items
+    """Return for each model why its scores of a result are of other pixels or data of the items
     `names` than those of model `base`, so that their difference says nothing about the models; None
     if they are of the same."""
 
@@ -95,10 +96,9 @@ def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) ->
             f"scored on other pixels: {sum(pixels):,} in {first.path} and {sum(further):,} in "
             f"{other.path}"
         )
-    truths = truth_of(first.report), truth_of(other.report)
-    same_items = first.report.item_names == other.report.item_names
-    if same_items and None not in truths and truths[0] != truths[1]:
-        return f"scored against other labels in {first.path} and {other.path}"
+    differing = other_data(first.report, other.report)
+    if differing and first.report.item_names == other.report.item_names:
+        return f"scored against other {differing} in {first.path} and {other.path}"
     return None
 
 

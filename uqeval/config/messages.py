@@ -11,7 +11,7 @@ from uqeval.config.options import commands
 from uqeval.config.yaml12 import Document, Location
 from uqeval.errors import UsageError, did_you_mean, nearest, printable, quoted
 from uqeval.gate import Limits, Waiver
-from uqeval.metrics import FAMILIES
+from uqeval.metrics import families_with
 
 #: The least similarity (`nearest`) of a name that was probably meant.
 _SIMILAR = 0.8
@@ -131,18 +131,14 @@ def hint(name: str, names: list[str]) -> str:
     """Return what was probably meant by an unknown name: one of `names`, the same key elsewhere in
     the file, or a name that is less similar."""
     similar = nearest(name, names, _SIMILAR)
-    if not similar and names == list(commands()) and (computing := _computing(name)):
+    computing = [own for own in families_with(name) if own in commands()]
+    if not similar and names == list(commands()) and computing:
         verb = "it computes" if len(computing) == 1 else "they compute"
         return f"; did you mean {' or '.join(computing)} ({verb} {name})?"
     if not similar and (place := _elsewhere(name)):
         return f"; it belongs to another place: {place}."
     expected = f"expected one of {', '.join(names)}." if names else "there is none."
     return f"; {did_you_mean(name, names, expected, 0.5)}"
-
-
-def _computing(score: str) -> list[str]:
-    """Return the commands that compute a score, such as `ece`."""
-    return [name for name, family in FAMILIES.items() if score in family.by_field]
 
 
 def _elsewhere(name: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -77,8 +78,9 @@ class Connection:
 
         Raises `FileNotFoundError`. The first request has a shorter time limit than later ones.
         """
+        store, retries = (self.later, LATER) if self._answered else (self._first, FIRST)
         try:
-            answer = ask(self.later if self._answered else self._first)
+            answer = _repeated(lambda: ask(store), retries)
         except UqevalError:
             raise
         except FileNotFoundError as error:
@@ -95,6 +97,32 @@ class Connection:
     def failure(self, url: str, action: str, error: Exception) -> UqevalError:
         """Return the error to raise where obstore raised `error` instead of an `action`."""
         return self._kind(_message(url, action, error))
+
+
+def _repeated(ask: Callable[[], Answer], retries: Mapping[str, Any]) -> Answer:
+    """Return the answer to a request that is repeated while the answer is cut short.
+
+    obstore itself repeats one from where it was cut, but only if the server has ETags and range
+    requests.
+    """
+    limit = retries.get("retry_timeout", timedelta(seconds=90))
+    end = time.monotonic() + limit.total_seconds()
+    for attempt in range(retries["max_retries"]):
+        try:
+            return ask()
+        except Exception as error:
+            if not _is_cut_short(error) or time.monotonic() > end:
+                raise
+        time.sleep(min(0.1 * 2**attempt, 5.0))
+    return ask()
+
+
+def _is_cut_short(error: Exception) -> bool:
+    """Return whether obstore raised `error` because an answer was cut short or stalled."""
+    line = str(error).partition("\n")[0]
+    # The server refused the rest of a whole object. A range that uqeval asks for is another error.
+    is_rest = "Range request not supported" in line and line.startswith("Generic")
+    return not isinstance(error, UqevalError) and ("body error" in line or is_rest)
 
 
 def prefix_of(url: str) -> str:
@@ -177,7 +205,7 @@ def _message(url: str, action: str, error: Exception) -> str:
         what, advice = f"the server refuses access ({answer})", _CREDENTIALS[prefix]
     elif status:
         what, advice = f"the server answers {answer}{_retries(line)}", "Try again later."
-    elif "body error" in line:
+    elif _is_cut_short(error):
         what = f"the answer was cut short or stalled{_retries(line)}"
         advice = "Check the network and the server, and run again."
     elif "error sending request" in line:

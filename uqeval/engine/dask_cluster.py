@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 import uuid
-from collections.abc import Collection
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,26 @@ from uqeval.inputs import Inputs
 
 #: Seconds to wait for a scheduler, and for its first worker.
 _PATIENCE = 30.0
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT in this thread, and for good in the threads and processes that start meanwhile.
+
+    A terminal sends Ctrl+C to all processes of a run. Workers would print tracebacks, while this
+    process ends them. It gets a blocked SIGINT at the end.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # if a worker started it, that would get SIGINT again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class DaskCluster:
@@ -69,18 +90,19 @@ class DaskCluster:
             workers = int(match[1])
             self._open.enter_context(dask.config.set({"logging.distributed": "critical"}))
             try:
-                cluster = LocalCluster(
-                    n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0,
-                    host="127.0.0.1", dashboard_address="127.0.0.1:0",
-                    silence_logs=logging.CRITICAL,
-                )  # fmt: skip
+                with _interrupts_blocked():
+                    cluster = LocalCluster(
+                        n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0,
+                        host="127.0.0.1", dashboard_address="127.0.0.1:0",
+                        silence_logs=logging.CRITICAL,
+                    )  # fmt: skip
+                    self._open.enter_context(cluster)
             except RuntimeError as error:
                 raise UsageError(
                     f"--dask {address}: its workers do not start ({cut(error)}). Each worker "
                     "imports the main script: put its code under "
                     '`if __name__ == "__main__":`.'
                 ) from None
-            self._open.enter_context(cluster)
             return Client(cluster, set_as_default=False)
         arguments: dict[str, Any] = {"address": address}
         if address.startswith("scheduler-file:"):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from uqeval.errors import UsageError, cut, option_name, quoted
+from uqeval.errors import UsageError, cut, listed, option_name, quoted
 from uqeval.gate.rules import Rule
 from uqeval.glossary import default_setting
 from uqeval.keys import family_of
@@ -83,22 +83,41 @@ def _pair(report: Report, base: Named) -> Pair:
             f"report, {common} in both."
         )
         return Pair(base, difference, "")
-    if truth_of(report) == truth_of(base.report):
+    if not (other := other_data(report, base.report)):
         return Pair(base, "", "")
     if names == baseline_names:
-        difference = "the baseline was evaluated against other labels (their fingerprints differ)."
+        difference = (
+            f"the baseline was evaluated against other {other} (their fingerprints differ)."
+        )
         return Pair(base, difference, "")
     unknown = (
-        "the baseline has its items in another order. Whether it has the same labels is unknown, "
-        "because fingerprints of labels depend on the order."
+        f"the baseline has its items in another order. Whether it has the same {other} is unknown, "
+        f"because fingerprints of {other} depend on the order."
     )
     return Pair(base, "", unknown)
 
 
-def truth_of(report: Report) -> Any:
-    """Return the fingerprint of the ground truth of a report; None if it has none."""
-    truth = report.inputs.get("labels") or report.inputs.get("target") or {}
-    return truth.get("fingerprint") if isinstance(truth, dict) else None
+def other_data(report: Report, baseline: Report) -> str:
+    """Return what the two were evaluated against that has other fingerprints, such as "labels" or
+    "frames, saved flow"; empty if there is no difference.
+    """
+    own, before = _fingerprints(report), _fingerprints(baseline)
+    return listed([name for name in own if name in before and own[name] != before[name]])
+
+
+def _fingerprints(report: Report) -> dict[str, Any]:
+    """Return the fingerprints of what predictions are evaluated against, by its name; of saved flow
+    only if a score is of it.
+    """
+    inputs = report.inputs
+    stores = {
+        "labels": inputs.get("labels") or inputs.get("target"),
+        "reference": inputs.get("reference"), "frames": inputs.get("frames"),
+    }  # fmt: skip
+    if any(isinstance(own, dict) and own.get("flow") == "file" for own in report.settings.values()):
+        flows = {own.get("direction"): own for own in inputs.get("flow") or ()}
+        stores |= {"saved flow": flows.get("flow"), "saved forward flow": flows.get("flow_forward")}
+    return {name: own.get("fingerprint") for name, own in stores.items() if isinstance(own, dict)}
 
 
 def refuse_other_settings(rule_place: str, now: Named, baseline: Named, key: str) -> None:

@@ -233,7 +233,7 @@ class Case:
     def _notes(self) -> list[str]:
         notes = []
         if self.score.small:
-            notes.append(f"a small slice: {number_of(self.score.items, 'item')}")
+            notes.append(f"a small slice: {self.score.small}")
         if self._of_change:
             notes += filter(None, (self._other_slice, self._other_threshold))
         metric = described(

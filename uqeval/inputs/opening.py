@@ -230,8 +230,14 @@ def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> 
     if not typed:
         return
     read_maps = _flow_maps(wanted_maps)
+    of_path = "--flow file"
+    if "flow_forward:file" in read_maps:
+        of_path = (
+            "--grid current, as --grid previous (also of --definition vspw and etc) reads only "
+            "--flow-forward-path"
+        )
     needs = {
-        "flow_path": ("flow:file" in read_maps, "--flow file"),
+        "flow_path": ("flow:file" in read_maps, of_path),
         "flow_forward_path": (
             "flow_forward:file" in read_maps,
             "--flow file with --occlusion fb, --tracks or --grid previous",

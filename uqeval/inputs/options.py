@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +37,18 @@ class Part:
         """Return the indices of its items among `count`; sizes of shards differ by at most one.
 
         `ends`: the only allowed ends of shards, as numbers of items; takes the nearest. Raises
-        `UsageError` for a shard without items.
+        `UsageError` if a shard, this one or another, has no items.
         """
-        first, last = (k * count // self.of for k in (self.number - 1, self.number))
+        borders = [k * count // self.of for k in range(min(self.of, count) + 1)]
         if ends is not None:
-            first, last = (min((0, *ends), key=lambda end: abs(end - k)) for k in (first, last))
-        if first == last or self.of > count:
+            borders = [min((0, *ends), key=lambda end: abs(end - k)) for k in borders]
+        if self.of > count or any(first == last for first, last in pairwise(borders)):
             unit = "items" if ends is None else "sequences, which --tracks keeps whole,"
             raise UsageError(
                 f"--part {self.number}/{self.of}: there are not enough {unit} for {self.of} "
                 "parts; some would be empty. Give fewer parts."
             )
-        return range(first, last)
+        return range(borders[self.number - 1], borders[self.number])
 
     def record(self, item_range: range) -> dict[str, int]:
         """Return the record of the shard in a report."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, listed
 from uqeval.inputs.common import refuse_missing, warn_of_masks, watch_of
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, like_ids, void_in
 from uqeval.inputs.opened import Given, Inputs
@@ -96,7 +96,9 @@ def _info(
 def _warnings(
     video_inputs: VideoInputs, pairs: Sequence[Pair], classes: int, void: int
 ) -> list[str]:
-    """Return warnings of the stores, and of frames that look like ids, each once."""
+    """Return warnings of the stores, of frames in no pair, and of frames that look like ids, each
+    once.
+    """
     warnings = [
         text
         for model in video_inputs.ids
@@ -106,7 +108,20 @@ def _warnings(
         like_ids(video_inputs.frames, i, classes, void) for i in (pairs[0].before, pairs[-1].after)
     ]
     warnings += looks[-1:] if all(looks) else []
-    return list(dict.fromkeys(warnings))
+    return list(dict.fromkeys([*warnings, *_frames_without_pair(video_inputs)]))
+
+
+def _frames_without_pair(video_inputs: VideoInputs) -> list[str]:
+    """Return a warning if frames of the video are in no pair: they are in no score."""
+    in_pairs = {i for pair in video_inputs.sequences.pairs for i in (pair.before, pair.after)}
+    names = [name for i, name in enumerate(video_inputs.names) if i not in in_pairs]
+    if not names:
+        return []
+    return [
+        f"{len(names)} of {len(video_inputs.names)} frames have no neighbour in their sequence, so "
+        f"they are in no pair: {listed(names, 3)}. A sequence is a folder and a name without its "
+        "last number"
+    ]
 
 
 def _pair_range(sequences: Sequences, options: InputOptions) -> tuple[range, dict[str, Any]]:

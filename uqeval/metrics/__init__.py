@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from uqeval.metrics._contract import (
@@ -23,9 +22,9 @@ COMPANIONS = ("segmentation",)
 METRICS: tuple[Metric, ...]
 
 
-def family_with(score: str, names: Iterable[str]) -> str:
-    """Return which of the families `names` has a score of this name; empty if none has."""
-    return next((name for name in names if score in FAMILIES[name].by_field), "")
+def families_with(score: str) -> list[str]:
+    """Return the families that have a score of this name."""
+    return [name for name, family in FAMILIES.items() if score in family.by_field]
 
 
 def __getattr__(name: str) -> Any:
@@ -38,5 +37,5 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "COMPANIONS", "FAMILIES", "FAMILIES_IN_REPORTS", "METRICS", "ClassBars", "Column", "Display",
-    "Family", "Metric", "Panel", "Record", "RowTable", "ScoreTable", "family_with",
+    "Family", "Metric", "Panel", "Record", "RowTable", "ScoreTable", "families_with",
 ]  # fmt: skip

@@ -275,7 +275,7 @@ class Temporal(Evaluation[TemporalSettings]):
         return numerics_of_set | {"undefined": sum(item["tc"] is None for item in run.items)}
 
     def warnings(self, run: Run) -> list[str]:
-        return _warnings(run.results, run.items, self._video)
+        return _warnings(run.results, run.items, self._video, self.settings.drop_cuts)
 
 
 def _settings_record(settings: TemporalSettings, flow: Mapping[str, Any]) -> dict[str, Any]:
@@ -306,8 +306,9 @@ def _tracks(state: State, tally: TrackCounts, info: DatasetInfo) -> dict[str, An
 
 
 def _warnings(
-    results: Mapping[str, Any], items: Sequence[Mapping[str, Any]], video: VideoInfo
-) -> list[str]:
+    results: Mapping[str, Any], items: Sequence[Mapping[str, Any]], video: VideoInfo,
+    drop_cuts: bool,
+) -> list[str]:  # fmt: skip
     messages = []
     moving = [item for item in items if (item["mse_identity"] or 0.0) > ts.MOVING]
     warped, identity = (
@@ -326,9 +327,10 @@ def _warnings(
         messages.append(f"{undefined} of {len(items)} pairs have no TC_t: see their `tc_reason`.")
     cuts = [item for item in items if item["cut"]]
     if cuts:
+        left_out = "left out of the means (--drop-cuts)"
         messages.append(
             f"{len(cuts)} of {len(items)} pairs look like scene cuts (`cut` in the report's "
-            "items); --drop-cuts leaves them out of the means."
+            f"items); {left_out if drop_cuts else '--drop-cuts leaves them out of the means'}."
         )
     if results["gaps"]:
         messages.append(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import StoreError, cut, is_number, listed, nearest, quoted
+from uqeval.errors import StoreError, cut, is_number, listed, nearest, number_of, quoted
 from uqeval.records.addresses import Address, values_of
+from uqeval.records.intervals import plural
 from uqeval.records.report import Report
 
 #: No number of a report is as large; 1e999 reads as infinity.
@@ -20,8 +21,9 @@ class Score:
     """The value at an address. `value` is None if undefined, with a `reason`.
 
     `address` names a class by its name, and has no store. `results` and `intervals`: those of the
-    slice, or of the report. `items`: the number of items behind the value. `small`: the slice has
-    few items. `names`: the items of the slice; None for all items of the report.
+    slice, or of the report. `items`: the number of items behind the value. `small`: the few
+    units of a small slice, as "8 batches"; else empty. `names`: the items of the slice; None for
+    all items of the report.
     """
 
     address: Address
@@ -30,7 +32,7 @@ class Score:
     results: dict[str, Any]
     intervals: dict[str, Any]
     items: int
-    small: bool = False
+    small: str = ""
     names: frozenset[str] | None = None
 
     def holds(self, name: str) -> bool:
@@ -53,7 +55,7 @@ def find(report: Report, address: Address) -> Score | NoScore:
 
     Raises `StoreError` for a damaged report.
     """
-    results, intervals, items, small = report.results, report.intervals, len(report.items), False
+    results, intervals, items, small = report.results, report.intervals, len(report.items), ""
     inside = None
     if address.where:
         key = next((key for key in address.slice_keys if key in report.slices), None)
@@ -63,8 +65,9 @@ def find(report: Report, address: Address) -> Score | NoScore:
         if not isinstance(part, dict) or not isinstance(part.get("results"), dict):
             raise StoreError(f"slice {quoted(key)} has no results; evaluate again.")
         results, intervals = part["results"], part.get("intervals") or {}
-        count, small = part.get("items"), bool(part.get("small"))
+        count = part.get("items")
         items = count if isinstance(count, int) else 0
+        small = _units(part, items) if part.get("small") else ""
         inside = frozenset(map(str, part.get("names") or ()))
     if address.key not in results:
         return _absent(1, "metric", address.key, results)
@@ -147,6 +150,16 @@ def _row(rows: list[Any], name: str) -> tuple[Any, str | list[str]]:
     return None, [str(row.get("name", row["class"])) for row in named]
 
 
+def _units(part: Mapping[str, Any], items: int) -> str:
+    """Return the number of units of a slice with their name; its items if it has no units."""
+    units = part.get("units")
+    units = units if isinstance(units, Mapping) else {}
+    count = units.get("drawn")
+    if not isinstance(count, int):
+        return number_of(items, "item")
+    return f"{count} {plural(str(units.get('name', 'item')), count)}"
+
+
 def _noun(address: Address) -> str:
     return "class" if "per_class" in address.fields else f"row of {address.key}"
 
@@ -173,6 +186,8 @@ def _no_number(address: Address, value: Any) -> NoScore:
     depth = len(address.fields) + 2
     if isinstance(value, dict):
         inner = ", ".join(f"{address.within}.{name}" for name in _fields(value)[:6])
+        if not inner:
+            return NoScore(depth, f"{address.within} holds no numbers")
         return NoScore(depth, f"{address.within} holds several values; name one of {inner}")
     if isinstance(value, list):
         length = f" of {len(value)}" if value else ""

@@ -92,7 +92,10 @@ def resampling_of_video(
         if np.isfinite(values).any():
             series_by_sequence = [values[names == name] for name in dict.fromkeys(sequences)]
             autocorrelations.append(autocorrelation(series_by_sequence))
-    tau, lag1 = max(autocorrelations, default=(1.0, 0.0))
+    tau, lag1 = max(
+        autocorrelations, key=lambda own: (own[0], -np.inf if own[1] is None else own[1]),
+        default=(1.0, None),
+    )  # fmt: skip
     effective = len(sequences) / tau
     if len(set(sequences)) >= SEQUENCES:
         return Resampling(tuple(sequences), draws, seed, "sequence", lag1, effective)
@@ -108,16 +111,20 @@ def _too_short(sequences: Sequence[str], codes: Sequence[str], tau: float) -> st
         return None
     pairs = Counter(sequences)
     short = [f"{name} ({number_of(n, 'pair')})" for name, n in pairs.items() if n <= tau]
-    if 0 < len(short) < len(pairs):
+    if len(pairs) == 1:
         return (
-            f"{number_of(len(short), 'sequence')} of the video {'is' if len(short) == 1 else 'are'}"
-            f" too short: {listed(short, 3)}; neighbouring pairs are correlated over {tau:.0f}. "
-            f"Evaluate the others alone, or at least {SEQUENCES} sequences"
+            f"the video is too short: its shortest batch has {number_of(shortest, 'pair')}, but "
+            f"neighbouring pairs are correlated over {tau:.0f}; about "
+            f"{int(np.ceil(LEAST * tau)) + 1} pairs are needed"
         )
+    which = f"{number_of(len(short), 'sequence')} of the video {'is' if len(short) == 1 else 'are'}"
+    too_short = f"{which} too short: {listed(short, 3)}"
+    if not short:
+        too_short = f"the sequences of the video are too short for {LEAST} batches"
+    advice = "the others alone" if 0 < len(short) < len(pairs) else "longer sequences"
     return (
-        f"the video is too short: its shortest batch has {number_of(shortest, 'pair')}, but "
-        f"neighbouring pairs are correlated over {tau:.0f}; about "
-        f"{int(np.ceil(LEAST * tau)) + 1} pairs are needed"
+        f"{too_short}; a batch needs at least {int(tau) + 1} pairs, more than the autocorrelation "
+        f"time of {tau:.0f}. Evaluate {advice}, or at least {SEQUENCES} sequences"
     )
 
 
@@ -132,15 +139,16 @@ def _refuse_cut_sequences(groups: Sequence[str], sequences: Sequence[str] | None
             )
 
 
-def autocorrelation(series: Sequence[Floats]) -> tuple[float, float]:
-    """Return the integrated autocorrelation time τ, in items, and the lag-1 autocorrelation.
+def autocorrelation(series: Sequence[Floats]) -> tuple[float, float | None]:
+    """Return the integrated autocorrelation time τ, in items, and the lag-1 autocorrelation; None
+    without neighbouring values, or if all values are equal.
 
     τ = 1 + 2·Σ_k ρ_k, with autocovariances pooled over the series, cut by Geyer's initial positive
-    sequence (Geyer 1992, §3.3). At least 1; 1 and 0 for constant series. NaN is left out.
+    sequence (Geyer 1992, §3.3). At least 1; 1 for constant series. NaN is left out.
     """
     values = np.concatenate(list(series)) if series else np.empty(0)
     if not np.isfinite(values).any():
-        return 1.0, 0.0
+        return 1.0, None
     centre = float(np.nanmean(values))
     centred = [np.nan_to_num(values - centre) for values in series]
     longest = max(map(len, centred))
@@ -152,7 +160,7 @@ def autocorrelation(series: Sequence[Floats]) -> tuple[float, float]:
             : len(centred_values)
         ]
     if covariance[0] <= 1e-30:
-        return 1.0, 0.0
+        return 1.0, None
     rho = covariance / covariance[0]
     tau = -1.0
     for lag in range(0, longest, 2):
@@ -160,7 +168,8 @@ def autocorrelation(series: Sequence[Floats]) -> tuple[float, float]:
         if pair <= 0:
             break
         tau += 2 * pair
-    return max(tau, 1.0), float(rho[1]) if longest > 1 else 0.0
+    has_neighbours = any(np.isfinite(own[1:] + own[:-1]).any() for own in series)
+    return max(tau, 1.0), float(rho[1]) if has_neighbours else None
 
 
 def batch_count(items: int, tau: float) -> int:

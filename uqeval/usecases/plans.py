@@ -144,17 +144,15 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
 
     Raises `UsageError` for an unknown name, for no name, and for another kind of data.
     """
-    from uqeval.metrics import COMPANIONS, FAMILIES, family_with
+    from uqeval.metrics import COMPANIONS, FAMILIES, families_with
 
     unknown = [name for name in families if name not in FAMILIES]
     if unknown or not families:
         expected = f"expected some of {', '.join(FAMILIES)}."
         if not unknown:
             raise UsageError(f"metrics none; {expected}")
-        if family_name := family_with(unknown[0], FAMILIES):
-            hint = (
-                f"{quoted(unknown[0])} is a score of {family_name}. Give metrics={family_name!r}."
-            )
+        if having := families_with(unknown[0]):
+            hint = f"{quoted(unknown[0])} is a score of {having[0]}. Give metrics={having[0]!r}."
         else:
             hint = did_you_mean(unknown[0], FAMILIES, expected)
         raise UsageError(f"metrics {cut(', '.join(unknown))}; {hint}")

@@ -133,6 +133,16 @@ def test_a_damaged_png_never_reads_as_other_pixels(data: st.DataObject) -> None:
         np.testing.assert_array_equal(found, RGB[0])
 
 
+def test_files_without_an_image(tmp_path: Path) -> None:
+    """Pillow's message of unknown bytes names an object in memory."""
+    for content, reason in ((b"", "is empty"), (b"GIF8 no image", "of no known image format")):
+        (tmp_path / "a1.png").write_bytes(content)
+        frames = open_frames(tmp_path)
+        with pytest.raises(StoreError, match=reason) as caught:
+            frames.read(0)
+        assert "a1.png" in str(caught.value) and "object at" not in str(caught.value)
+
+
 def test_huge_images(tmp_path: Path) -> None:
     path = save(tmp_path / "a1.bmp")
     data = bytearray(path.read_bytes())

@@ -129,6 +129,34 @@ def test_faults_that_pass(fault: Fault, server: ObjectServer) -> None:
     assert np.array_equal(read(URL), probs())
 
 
+def test_a_server_with_pages_for_missing_files_and_a_zip_file(server: ObjectServer) -> None:
+    url = f"http://127.0.0.1:{server.server_port}/{URL.partition('://')[2]}"
+    refused(
+        lambda: open_store(f"{url}.zip", role="predictions"),
+        "a zip file at a URL is not read",
+        error=StoreError,
+    )
+    server.without = frozenset({"404"})
+    refused(
+        lambda: open_store(f"{url}.zip", role="predictions"),
+        "answers with a page",
+        "404",
+        error=StoreError,
+    )
+
+
+@pytest.mark.parametrize("without", [{"Range"}, {"ETag"}, {"ETag", "Range"}])
+def test_an_answer_cut_short_by_a_plain_web_server(without: set[str], server: ObjectServer) -> None:
+    """obstore repeats such a request only if the server has ETags and range requests."""
+    server.without = frozenset(without)
+    url = f"http://127.0.0.1:{server.server_port}/{URL.partition('://')[2]}"
+    lost = Fault(lost=9)
+    server.fault = lambda key, number: lost if number == 0 and "c/1/0" in key else None
+    assert np.array_equal(read(url), probs())
+    server.fault = lambda key, number: lost if "c/1/" in key else None
+    refused(lambda: read(url), "cannot read probs/c/1/", "cut short", error=StoreError)
+
+
 @pytest.mark.parametrize(
     ("fault", "words"), [(Fault(500), "500 Internal Server Error"), (Fault(lost=9), "cut short")]
 )

@@ -594,6 +594,25 @@ def test_other_settings_agree(kind: str, metrics: Any, options: Any, folder: Pat
     assert found.compared["items"] and found.compared["set"]
 
 
+def test_unknown_forward_flow_beside_a_place_and_flow_that_is_too_long(folder: Path) -> None:
+    """Bilinear interpolation does not read neighbours of weight 0; (9e8, 9e8) is above 1e9."""
+    rng = np.random.default_rng(0)
+    flow = np.zeros((2, 1, 8, 8, 2), np.float32)
+    flow[1, 0, 3, 4] = np.nan
+    flow[0, 0, 6, 6] = 9e8
+    np.savez(
+        "occluded.npz", frames=rng.integers(0, 256, (2, 8, 8, 3), dtype=np.uint8),
+        predictions=rng.integers(0, 2, (2, 8, 8), dtype=np.uint8), flow=flow[0],
+        flow_forward=flow[1],
+    )  # fmt: skip
+    settings = {"flow": "file", "occlusion": "fb"}
+    report = uqeval.evaluate(metrics={"tc": settings}, workers=1, video="occluded.npz")
+    assert report.results["temporal"]["occluded"]["share"] == 1 / 64
+    report.save("report.json")
+    found = verify("report.json", everything=True)
+    assert found.passed, found.problems()
+
+
 def test_divergence_agrees(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):

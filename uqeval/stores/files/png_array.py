@@ -119,7 +119,7 @@ class PngArray(FileArray):
             ) from error
         except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
             raise StoreError(
-                f"{cut(self._path)}: is damaged or cut short ({cut(error)}). Copy it again."
+                f"{cut(self._path)}: is damaged or cut short ({undecoded(error)}). Copy it again."
             ) from error
         if values.shape != self.shape:
             raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
@@ -138,11 +138,23 @@ class PngArray(FileArray):
         return np.asarray(mapped, np.uint8)
 
 
+def undecoded(error: Exception) -> str:
+    """Return why Pillow did not decode the bytes of a file. Its own text for bytes of no known
+    format names an object in memory.
+    """
+    from PIL import UnidentifiedImageError
+
+    is_unknown = isinstance(error, UnidentifiedImageError)
+    return "its bytes are of no known image format" if is_unknown else cut(error)
+
+
 def image_bytes(path: Path) -> bytes:
-    """Return the content of an image file. Raises `StoreError` if it is unreadable, and for a PNG
-    with a wrong checksum: Pillow and OpenCV do not compare those of the pixels.
+    """Return the content of an image file. Raises `StoreError` if it is unreadable or empty, and
+    for a PNG with a wrong checksum: Pillow and OpenCV do not compare those of the pixels.
     """
     data = bytes_of(path)
+    if not data:
+        raise StoreError(f"{cut(path)}: is cut short: it is empty (0 bytes). Copy it again.")
     if data.startswith(_SIGNATURE) and not _is_whole(data):
         raise StoreError(
             f"{cut(path)}: is damaged or cut short: a checksum in it does not match. Copy it again."

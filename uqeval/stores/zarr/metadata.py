@@ -138,6 +138,12 @@ def load_json(source: Source, key: str) -> Document | None:
     try:
         document = parse_json(raw, finite=False)  # attributes may be NaN
     except ValueError as error:
+        if not source.local and raw.lstrip()[:1] == b"<":
+            raise StoreError(
+                f"{source.path}: the server answers with a page (HTML or XML) for {key}, which a "
+                "store need not have. Expected status 404 for files that do not exist: change this "
+                "setting of the server, or copy the store to a disk."
+            ) from error
         raise StoreError(
             f"{source.path}: {key} is not valid JSON ({error}). Copy or write the store again."
         ) from error

@@ -151,6 +151,11 @@ class ZarrStore(Contents):
             one = store_of_one(self._array, opening)
             return replace(one, warnings=(*one.warnings, *self._source.warnings()))
         group = self._group
+        if group is None and is_url(path) and path.lower().endswith(".zip"):
+            raise StoreError(
+                f"{cut(path)}: a zip file at a URL is not read; expected a Zarr folder. Copy the "
+                "file to a disk, or unpack it at the server."
+            )
         if group is None:
             raise StoreError(
                 f"{cut(path)}: holds no Zarr metadata at its root; expected a Zarr array or group. "

@@ -14,7 +14,7 @@ from uqeval.usecases.verify.class_scores import ratio
 from uqeval.usecases.verify.classes import maps_of_samples
 from uqeval.usecases.verify.regions import of_labels, of_place
 
-_FINITE = 1e9
+_LONGEST = 1e9
 _PRESETS = {"ultrafast": 0, "fast": 1, "medium": 2}
 
 #: Means over pairs that a temporal consistency reports, by the field of the pairs.
@@ -64,17 +64,17 @@ def flow_between(start: Array, end: Array, settings: Mapping[str, Any]) -> Array
     return dis.calc(start, end, None)
 
 
-def is_finite_flow(flow: Array) -> Array:
-    """Return a mask of the flow [y, x, 2] whose parts are both finite and at most 1e9."""
+def is_known_flow(flow: Array) -> Array:
+    """Return a mask of the flow [y, x, 2] that is finite and at most 1e9 pixels long."""
     with np.errstate(invalid="ignore"):
-        is_finite: Array = np.asarray((np.abs(flow) <= _FINITE).all(axis=-1))
-    return is_finite
+        is_known: Array = (flow.astype(np.float64) ** 2).sum(axis=-1) <= _LONGEST**2
+    return is_known
 
 
 def place_of(flow: Array) -> tuple[Array, Array]:
     """Return the coordinates (x, y) float64 that each pixel comes from; unknown flow as 0."""
     y, x = np.mgrid[: flow.shape[0], : flow.shape[1]].astype(np.float64)
-    moved = np.where(is_finite_flow(flow)[..., None], flow, 0).astype(np.float64)
+    moved = np.where(is_known_flow(flow)[..., None], flow, 0).astype(np.float64)
     return x + moved[..., 0], y + moved[..., 1]
 
 
@@ -86,7 +86,7 @@ def bilinear(image: Array, x: Array, y: Array) -> Array:
     p, q = x - i, y - j
     if image.ndim == 3:
         p, q = p[..., None], q[..., None]
-    right, below = np.minimum(i + 1, width - 1), np.minimum(j + 1, height - 1)
+    right, below = i + (x > i), j + (y > j)  # weight 0: not read, for it may be unknown
     wide = image.astype(np.float64)
     top = wide[j, i] * (1 - p) + wide[j, right] * p
     bottom = wide[below, i] * (1 - p) + wide[below, right] * p
@@ -152,12 +152,12 @@ def pair(
     i = np.clip(i, 0, current.shape[1] - 1).astype(int)
     j = np.clip(j, 0, current.shape[0] - 1).astype(int)
     warped = old[j, i]
-    is_counted = is_finite_flow(flow) & is_inside & ~empty & ~old_empty[j, i]
+    is_counted = is_known_flow(flow) & is_inside & ~empty & ~old_empty[j, i]
     current_ids, warped_ids = ids[is_counted], warped[is_counted]
     is_labelled = ~empty & ~old_empty
     iou = class_ious(current_ids, warped_ids)
     total, n = int(inside.sum()), int(is_counted.sum())
-    unrounded = np.hypot(*(flow[is_finite_flow(flow) & inside].astype(np.float64).T))
+    unrounded = np.hypot(*(flow[is_known_flow(flow) & inside].astype(np.float64).T))
     lengths = unrounded.astype(np.float32)
     scaled, scaled_before = current / 255.0, before / 255.0
     scores: dict[str, Any] = {
@@ -167,7 +167,7 @@ def pair(
         v in iou.items()) / n if n else None,
         "pixel_agreement": float((current_ids == warped_ids).mean()) if n else None,
         "coverage": ratio(n, total),
-        "out_of_frame": ratio((is_finite_flow(flow) & inside & ~is_inside).sum(), total),
+        "out_of_frame": ratio((is_known_flow(flow) & inside & ~is_inside).sum(), total),
         "mse_warp": _mean_square(scaled - bilinear(scaled_before, x, y), is_counted),
         "mse_identity": _mean_square(scaled - scaled_before, is_counted),
         "iou": {names[c]: v for c, v in iou.items()}, "classes": len(iou),
@@ -219,7 +219,7 @@ def occluded(flow: Array, backward: Array, x: Array, y: Array) -> Array:
         wide = flow.astype(np.float64)
         squared_sum = ((wide + backward_there) ** 2).sum(axis=-1)
         limit = 0.01 * ((wide**2).sum(axis=-1) + (backward_there**2).sum(axis=-1)) + 0.5
-        is_occluded: Array = ~is_finite_flow(backward_there) | (squared_sum > limit)
+        is_occluded: Array = ~is_known_flow(backward_there) | (squared_sum > limit)
     return is_occluded
 
 
