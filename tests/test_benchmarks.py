@@ -216,7 +216,7 @@ def test_scores_of_few_events_are_simulated() -> None:
     printed = simulation("few_events.py", "--replications", "2", "--items", "10", "--size", "300",
                          "--events", "4", "--scores", "failure.auroc")  # fmt: skip
     rows = [line for line in printed.splitlines() if line.startswith("| failure.auroc | ")]
-    assert len(rows) == 2  # events of any image, and of few images
+    assert len(rows) == 3  # events of any image, and of few images: different ones and alike
 
 
 def test_few_changes_are_simulated() -> None:

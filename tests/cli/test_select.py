@@ -199,7 +199,7 @@ def test_names_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
 
 
 def test_a_suggested_command_can_be_pasted(tmp_path: Path) -> None:
-    """One class is always wrong, so a run suggests to rank the items to label."""
+    """One class is always wrong, so a run suggests to look at its items."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, (40, 8, 8)).astype(np.uint8)
     likely = np.where(truth == 2, 0.5, 0.8)[:, None]  # wrong pixels are uncertain
@@ -213,6 +213,6 @@ def test_a_suggested_command_can_be_pasted(tmp_path: Path) -> None:
     run = run_well("run", *arguments, "-o", out / "run", cwd=tmp_path)
     for outcome, report in ((alone, out / "r.json"), (run, out / "run" / "s.json")):
         lines = outcome.stdout.splitlines()
-        (command,) = (line for line in lines if line.startswith("  uqeval select"))
-        assert shlex.split(command) == ["uqeval", "select", str(report)]
+        (command,) = (line for line in lines if line.startswith("  uqeval "))
+        assert shlex.split(command) == ["uqeval", "report", str(report)]
         run_well(*shlex.split(command)[1:], cwd=tmp_path)

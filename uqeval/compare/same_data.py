@@ -96,7 +96,11 @@ def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) ->
             f"scored on other pixels: {sum(pixels):,} in {first.path} and {sum(further):,} in "
             f"{other.path}"
         )
-    differing = other_data(first.report, other.report)
+    reports = (first.report, other.report)
+    has_truth, other_has_truth = (
+        bool(own.inputs.get("labels") or own.inputs.get("target")) for own in reports
+    )
+    differing = other_data(*reports) if has_truth == other_has_truth else ""
     if differing and first.report.item_names == other.report.item_names:
         return f"scored against other {differing} in {first.path} and {other.path}"
     return None

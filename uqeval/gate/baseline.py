@@ -106,12 +106,12 @@ def other_data(report: Report, baseline: Report) -> str:
 
 
 def _fingerprints(report: Report) -> dict[str, Any]:
-    """Return the fingerprints of what predictions are evaluated against, by its name; of saved flow
-    only if a score is of it.
+    """Return the fingerprints of what predictions are evaluated against, by its name. Labels or a
+    target are always there (None without), saved flow only if a score is of it.
     """
     inputs = report.inputs
     stores = {
-        "labels": inputs.get("labels") or inputs.get("target"),
+        "labels": inputs.get("labels") or inputs.get("target") or {},
         "reference": inputs.get("reference"), "frames": inputs.get("frames"),
     }  # fmt: skip
     if any(isinstance(own, dict) and own.get("flow") == "file" for own in report.settings.values()):

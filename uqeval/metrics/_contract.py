@@ -54,12 +54,15 @@ class Events:
 
     `share` returns the share of the events of all units that the value rests on. It has the value,
     the last part of its address, and the `fields` beside it. `name`: "accepted wrong pixels".
+    `units_with`: the field that counts the events of a unit; by default, the units with the score
+    have events.
     """
 
     share: Callable[..., float]
     name: str
     least: int
     fields: tuple[str, ...] = ()
+    units_with: str = ""
 
 
 @dataclass(frozen=True)

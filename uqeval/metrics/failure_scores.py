@@ -146,7 +146,7 @@ _ACCEPTED_ERRORS = Events(
     lambda coverage, risk, pixels, errors: min(
         1.0, coverage * pixels * int(risk) / 100 / max(errors, 1)
     ),
-    "accepted wrong pixels", 5, ("pixels", "errors"),
+    "accepted wrong pixels", 5, ("pixels", "errors"), units_with="errors",
 )  # fmt: skip
 #: Fields that are defined in units with a wrong pixel, and with a right one.
 _WRONG_AND_RIGHT = ("aupr_error", "aupr_success")
@@ -197,7 +197,7 @@ METRICS = (
            "Geifman & El-Yaniv 2017, §2", ALL_VOID, coverage_at,
            label="coverage at risk",
            meaning="Largest share of pixels that can be accepted with at most a given error rate.",
-           advice=RANKING, interval="draws", units_with=_WRONG_AND_RIGHT,
+           advice=RANKING, interval="draws",
            events=_ACCEPTED_ERRORS),
     Metric("failure", "undetected_error_rate", "fraction", "lower", _UNIT,
            "docs/metrics.md, Failure detection", ALL_VOID,

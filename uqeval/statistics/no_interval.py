@@ -86,21 +86,24 @@ def too_few_events(
 ) -> str | None:
     """Return why a score that rests on the events of few units in one of the runs has no interval.
 
-    None for one that rests on enough, and for other scores. `units`: how many have such events.
+    None for one that rests on enough, and for other scores. `units`: how many have the score.
     """
     events = metric.events
     if events is None:
         return None
     address = Address.parse(text)
     beside = [address.beside(field).within for field in events.fields]
-    count = units * min(
-        events.share(
+    of_units = events.units_with and address.beside(events.units_with).within
+    count = math.inf
+    for run in runs:
+        share = events.share(
             samples.value(text, run),
             address.fields[-1],
             *(samples.value(field, run) for field in beside),
         )
-        for run in runs
-    )
+        if of_units:
+            units = int((samples.scores("alone", of_units)[run] > 0).sum())
+        count = min(count, units * share)
     if count >= events.least:
         return None
     unit = samples.resampling.unit

@@ -51,7 +51,7 @@ SCORES: list[tuple[str, str]] = [
     ("rows", "pavpu.per_class.1.pavpu"), ("rows", "pavpu.per_class.2.pavpu_chance"),
     ("rows", "calibration.per_class.0.ece"),
     *(("failure", f"failure.{name}") for name in (
-        "auroc", "aupr_error", "aupr_success", "aurc", "e_aurc", "augrc", "fpr95",
+        "auroc", "aupr_error", "aupr_success", "aurc", "e_aurc", "augrc",
         "risk_at_coverage.80",
         "undetected_error_rate", "per_class.1.undetected_error_rate")),
     ("failure", 'failure@"box:0:0.6,0:1".auroc'),
