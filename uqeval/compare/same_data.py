@@ -96,6 +96,7 @@ def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) ->
             f"scored on other pixels: {sum(pixels):,} in {first.path} and {sum(further):,} in "
             f"{other.path}"
         )
+    # Labels that only one of them has make other pixels void, which the counts above show.
     reports = (first.report, other.report)
     has_truth, other_has_truth = (
         bool(own.inputs.get("labels") or own.inputs.get("target")) for own in reports

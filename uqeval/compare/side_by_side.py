@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
+from uqeval.compare.comparison import Choice, Comparison, Difference, Row
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, called_alike, common_stores, report_of
+from uqeval.compare.ranks import minus, with_ranks
 from uqeval.compare.related import related
 from uqeval.compare.same_data import (
     differences_of_runs,
@@ -27,9 +28,6 @@ from uqeval.records.resampling import Interval
 if TYPE_CHECKING:
     from uqeval.records.folder import Named
     from uqeval.statistics.paired_comparison import PairedComparison
-
-#: Relative difference of equal scores whose sums are in another order.
-_ROUNDING = 1e-12
 
 
 def compare(models: Sequence[Model], choice: Choice) -> Comparison:
@@ -217,7 +215,7 @@ class _OneStore:
         if any(self._of_other_pixels(address.key)):
             return row
         complete = self.choice.level is not None and len(drawn_models) == len(self.models)
-        return _with_ranks(row, paired if complete else None)
+        return with_ranks(row, paired if complete else None)
 
     def _with_differences(
         self, row: Row, paired: PairedComparison | None, drawn_models: list[int]
@@ -229,7 +227,7 @@ class _OneStore:
             if m == self.base or cell.value is None or reference is None:
                 cells.append(cell)
                 continue
-            value = _minus(cell.value, reference)
+            value = minus(cell.value, reference)
             if (reason := of_other_pixels[m]) is not None:
                 difference = Difference(value, None, self.choice.level, reason=reason)
                 cells.append(dataclasses.replace(cell, difference=difference))
@@ -346,30 +344,3 @@ def _stateless(reports: Sequence[Named]) -> str:
         if not path.is_file():
             return f"the states of {named.path} are missing"
     return ""
-
-
-def _minus(value: float, other: float) -> float:
-    """Return the difference of two scores; 0 if they differ by rounding only."""
-    is_rounding = abs(value - other) <= _ROUNDING * max(abs(value), abs(other))
-    return 0.0 if is_rounding else value - other
-
-
-def _with_ranks(row: Row, paired: PairedComparison | None) -> Row:
-    """Return the row with its best cells marked, and with ranks and their stability."""
-    values = [cell.value for cell in row.cells]
-    defined = [value for value in values if value is not None]
-    if row.direction is None or len(defined) < 2:
-        return row
-    sign = 1 if row.direction == "higher" else -1
-    places = [
-        None if v is None else 1 + sum(sign * _minus(o, v) > 0 for o in defined) for v in values
-    ]
-    shares: Sequence[tuple[float, float]] = []
-    if paired is not None and len(defined) == len(values):
-        shares = paired.ranks(row.address.within, row.direction, [p or 0 for p in places])
-    cells = []
-    for m, (cell, place) in enumerate(zip(row.cells, places, strict=True)):
-        rank = None if place is None else Rank(place, *(shares[m] if shares else (None, None)))
-        best = place == 1 and any(other not in (None, 1) for other in places)
-        cells.append(dataclasses.replace(cell, best=best, rank=rank))
-    return dataclasses.replace(row, cells=tuple(cells))

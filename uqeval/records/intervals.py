@@ -51,8 +51,7 @@ def in_words(settings: Mapping[str, Any] | None) -> str:
     effective = settings.get("effective")
     drawn = "all items" if units is None else units_text(unit, units, None, effective)
     by = f" by {settings['group_by']}" if settings.get("group_by") else ""
-    held, stop, more = str(settings.get("held_fixed") or "").partition(".")
-    fixed = f" {held[:1].upper()}{held[1:]} are not resampled{stop}{more}." if held else ""
+    fixed = f" Not resampled: {settings['held_fixed']}." if settings.get("held_fixed") else ""
     few = " Below 30 they may be too narrow." if _few(units, effective) else ""
     if few and effective is not None:
         few = " Below 30 independent pairs they may be too narrow, below 10 they are unreliable."

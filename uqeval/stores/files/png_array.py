@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +16,9 @@ from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.stores.array import Region
 from uqeval.stores.files.file_array import FileArray, bytes_of, check_pixels, head_of
+from uqeval.stores.files.image_file import PNG_SIGNATURE, image_bytes, undecoded
 from uqeval.stores.zarr.source import MOST_DEFLATED
 
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY, _PALETTE = 0, 3
 _KINDS = {2: "RGB", 4: "grey with alpha (LA)", 6: "RGBA"}
 
@@ -138,51 +137,13 @@ class PngArray(FileArray):
         return np.asarray(mapped, np.uint8)
 
 
-def undecoded(error: Exception) -> str:
-    """Return why Pillow did not decode the bytes of a file. Its own text for bytes of no known
-    format names an object in memory.
-    """
-    from PIL import UnidentifiedImageError
-
-    is_unknown = isinstance(error, UnidentifiedImageError)
-    return "its bytes are of no known image format" if is_unknown else cut(error)
-
-
-def image_bytes(path: Path) -> bytes:
-    """Return the content of an image file. Raises `StoreError` if it is unreadable or empty, and
-    for a PNG with a wrong checksum: Pillow and OpenCV do not compare those of the pixels.
-    """
-    data = bytes_of(path)
-    if not data:
-        raise StoreError(f"{cut(path)}: is cut short: it is empty (0 bytes). Copy it again.")
-    if data.startswith(_SIGNATURE) and not _is_whole(data):
-        raise StoreError(
-            f"{cut(path)}: is damaged or cut short: a checksum in it does not match. Copy it again."
-        )
-    return data
-
-
-def _is_whole(data: bytes) -> bool:
-    """Return whether a PNG has all chunks, with their checksums."""
-    at, name = len(_SIGNATURE), b""
-    while name != b"IEND":
-        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
-        if end > len(data):
-            return False
-        name, stored = data[at + 4 : at + 8], int.from_bytes(data[end - 4 : end], "big")
-        if zlib.crc32(data[at + 4 : end - 4]) != stored:
-            return False
-        at = end
-    return True
-
-
 def png_header(path: Path) -> PngHeader:
     """Return the header of a PNG file; raises `StoreError` for another file, or too large a
     size.
     """
     head, size = head_of(path, 33)
-    if len(head) < 33 or head[:8] != _SIGNATURE or head[12:16] != b"IHDR":
-        problem = "cut short" if _SIGNATURE.startswith(head[:8]) else "not a PNG file"
+    if len(head) < 33 or head[:8] != PNG_SIGNATURE or head[12:16] != b"IHDR":
+        problem = "cut short" if PNG_SIGNATURE.startswith(head[:8]) else "not a PNG file"
         raise StoreError(f"{cut(path)}: is {problem}. Copy it again, or remove it from the folder.")
     width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
     depth, kind = head[24], head[25]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Array, np
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.report.page.gallery import Meanings, Picture
-from uqeval.stores.files.png_array import image_bytes
+from uqeval.stores.files.image_file import image_bytes
 from uqeval.stores.names import files_below, without_suffix
 from uqeval.stores.video.image_folder import FORMATS, IMAGES
 
