@@ -13,6 +13,7 @@ import naive_ood
 import naive_temporal
 import numpy as np
 import pytest
+import small_stores
 import small_videos
 from PIL import Image
 from scipy.ndimage import distance_transform_edt
@@ -407,3 +408,27 @@ def test_what_lies_below_void_pixels_does_not_change_a_digit() -> None:
     for other in ({"target": outside}, {"target": target, "valid": depth < 1}):
         found = uqeval.evaluate(arrays | other, None, metrics, workers=1)
         assert found.results["nmerci"] == expected
+
+
+def test_the_void_id_of_a_map_beside_the_predictions_is_its_own(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), (2, 1, 8, 8)).transpose(0, 1, 4, 2, 3).astype("f4")
+    labels = rng.integers(0, 3, (2, 8, 8)).astype("u1")
+    labels[:, 0] = 9
+    ids = np.zeros((2, 8, 8), "u1")
+    ids[:, 2:5], ids[:, 6:] = 9, 255
+    for own_void, regions in ((None, {0, 9}), (0, {9, 255}), (9, {0, 255})):
+        path = tmp_path / f"{own_void}.zarr"
+        attributes = {} if own_void is None else {"ignore_index": own_void}
+        small_stores.save(path, {"labels": ids}, attributes)
+        report = uqeval.evaluate(
+            probs, labels, "segmentation", region=f"map:{path}", ignore_index=9
+        )
+        counted = {
+            int(key.rpartition(":")[2]): record["pixels"]
+            for key, record in report.results.items() if "@" in key
+        }  # fmt: skip
+        assert counted == {i: np.count_nonzero((ids == i) & (labels != 9)) for i in regions}
+    path = small_stores.save(tmp_path / "half.zarr", {"labels": ids}, {"ignore_index": 1.5})
+    with pytest.raises(StoreError, match=r"ignore_index is 1.5, expected an integer"):
+        uqeval.evaluate(probs, labels, "segmentation", region=f"map:{path}")

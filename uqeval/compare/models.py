@@ -110,8 +110,8 @@ def report_of(training: Training, store: str) -> Named:
 
 
 def called_alike(models: Sequence[Model], stores: Sequence[str]) -> list[Model]:
-    """Return the models with reports of the common stores, where classes of reports without names
-    have the names of the first report of the store that has some."""
+    """Return the models with their reports of the common stores. Classes without names get those of
+    the first report of the store that has names."""
 
     def names_in(store: str) -> dict[int, str]:
         reports = (report_of(t, store).report for model in models for t in model.trainings)

@@ -73,9 +73,11 @@ def other_settings(first: Named, second: Named, key: str) -> str | None:
 def of_other_pixels(
     models: Sequence[Sequence[Named]], base: int, key: str, names: Sequence[str]
 ) -> list[str | None]:
-    """Return for each model why its scores of a result are of other pixels or data of the items
-    `names` than those of model `base`, so that their difference says nothing about the models; None
-    if they are of the same."""
+    """Return for each model why a result cannot be compared with that of model `base`: it is of
+    other pixels, or was evaluated against other data. None if it can be compared.
+
+    `names`: the common items.
+    """
 
     def having(of_model: Sequence[Named]) -> list[Named]:
         return [named for named in of_model if key in named.report.results]

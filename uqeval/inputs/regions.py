@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError, cut, quoted
-from uqeval.inputs.common import in_order_of, open_truth, record_of, refuse_missing
+from uqeval.inputs.common import in_order_of, open_truth, own_void, record_of, refuse_missing
 from uqeval.inputs.ids import positions_of_frames
 from uqeval.inputs.opened import Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
@@ -81,11 +81,9 @@ class _Opener:
             places = positions_of_frames(store, len(parts), self.names, self.count, "map", of)
             parts = tuple(parts[place] for place in places)
         self.records.append(record_of(store, [role], path))
-        return self._planes(parts, option)
+        return self._planes(parts, option, own_void(store))
 
-    def _planes(
-        self, parts: Sequence[ItemArray], where: str, void: int | None = None
-    ) -> RegionPlanes:
+    def _planes(self, parts: Sequence[ItemArray], where: str, void: int) -> RegionPlanes:
         from uqeval.maps.region_maps import RegionPlanes
 
         if any(set(part.array.axes) - {"item"} != {"y", "x"} for part in parts):
@@ -101,8 +99,7 @@ class _Opener:
             items = tuple(parts[chosen.start : chosen.stop])
         self.parts += [items, *([before] if before else [])]
         return RegionPlanes(
-            Planes(items), Planes(before) if before else None, Planes(parts),
-            self.inputs.ignore_index if void is None else void,
+            Planes(items), Planes(before) if before else None, Planes(parts), void
         )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from uqeval.inputs.common import (
     in_order_of,
     open_predictions,
     open_truth,
+    own_void,
     record_of,
     refuse_missing,
     watched,
@@ -174,12 +175,10 @@ def _mask(
 
 
 def _void_of(mask: Store, has_labels: bool, options: InputOptions) -> int:
-    """Return the void id of a mask: that of its store, else 255. Without labels, `ignore_index` of
-    the options is that of the mask. Raises `UsageError` for 0, the id of IN.
+    """Return the void id of a mask, `own_void`. Without labels, `ignore_index` of the options is
+    that of the mask. Raises `UsageError` for 0, the id of IN.
     """
-    stored = mask.attributes.get("ignore_index")
-    given = [stored] if has_labels else [options.ignore_index, stored]
-    void = int(next((value for value in given if value is not None), 255))
+    void = own_void(mask) if has_labels or options.ignore_index is None else options.ignore_index
     if void == 0:
         raise UsageError(
             f"--ood-mask {cut(mask.path)}: its void id is 0, which is the id of IN pixels. Use "

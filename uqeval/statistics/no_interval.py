@@ -152,9 +152,9 @@ def few_units(resampling: Resampling) -> list[str]:
 
 
 def few_defined(intervals: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a warning about intervals of headline scores that fewer than 30 of the units have; of
-    fewer than 30 units, fewer than half of them.
+    """Return a warning that names headline scores with an interval from few units.
 
+    These are fewer than 30 of the units, or fewer than half where all units are fewer than 30.
     `intervals`: their records, by address. Rows of classes show the number of their units.
     """
     few: list[str] = []
