@@ -24,6 +24,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 #: Modules that commands load.
 LIBRARIES = (
@@ -31,6 +32,9 @@ LIBRARIES = (
     "matplotlib.figure", "numcodecs", "numpy", "PIL.Image", "PIL.PngImagePlugin", "rich.progress",
     "rich.table", "typer._adapters", "typer.rich_utils", "zarr",
 )  # fmt: skip
+
+#: The figures of pages on which none is drawn.
+NOTHING_DRAWN = "<svg></svg>"
 
 #: The fixed length of a number on the socket, which has no message boundaries.
 _WIDTH = 16
@@ -123,9 +127,15 @@ def load() -> None:
             import_module(name)
     import numpy as np
 
+    from uqeval.report.page import html
+
     # Loads Numba, and the kernels that most commands run.
     probs = np.full((1, 2, 2, 8, 8), 0.5, np.float32)
-    uqeval.evaluate(probs, np.zeros((1, 8, 8), np.uint8), ["pavpu", "calibration", "failure"])
+    labels = np.zeros((1, 8, 8), np.uint8)
+    report = uqeval.evaluate(probs, labels, ["pavpu", "calibration", "failure"])
+    # Compiles the templates of the page.
+    with mock.patch.object(html, "inline_svg", return_value=NOTHING_DRAWN):
+        html.to_html({"report": report})
 
 
 def _serve(requests: socket.socket) -> Any:
@@ -151,9 +161,9 @@ def _serve(requests: socket.socket) -> Any:
 
 def draw_nothing(set_attribute: Callable[[Any, str, Any], None]) -> None:
     """Leave the figures of a page empty."""
-    from uqeval.report.figures import style
+    from uqeval.report.page import html
 
-    set_attribute(style, "inline_svg", lambda *figure: "<svg></svg>")
+    set_attribute(html, "inline_svg", lambda *figure: NOTHING_DRAWN)
 
 
 def _lose(fd: int, reader: str) -> None:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import printable
@@ -214,6 +215,7 @@ def _tables(report: Report, targets: Collection[str]) -> dict[str, list[Table]]:
     return by_family
 
 
+@cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
