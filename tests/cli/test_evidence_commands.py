@@ -10,16 +10,23 @@ import pytest
 from command import refused, run_uqeval, run_well
 
 
-def test_selftest_verify_and_evidence(stores: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def selftest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The record of a self-test. Without it, each `uqeval evidence` repeats the self-test."""
+    path = tmp_path_factory.mktemp("selftest") / "selftest.json"
+    outcome = run_well("selftest", "-o", path)
+    assert "passed" in outcome.stdout and "Golden reports" in outcome.stdout
+    return path
+
+
+def test_selftest_verify_and_evidence(stores: Path, selftest: Path, tmp_path: Path) -> None:
     (tmp_path / "data").symlink_to(stores)
     run_well("failure", "data/complete.zarr", "-o", "report.json", cwd=tmp_path)
     rules = tmp_path / "rules.yaml"
     rules.write_text("failure.auroc: {min: 0.1, id: R-1}\n")
     run_well("gate", "report.json", "rules.yaml", "-o", "verdicts.json", cwd=tmp_path)
 
-    outcome = run_well("selftest", "-o", "selftest.json", cwd=tmp_path)
-    assert "passed" in outcome.stdout and "Golden reports" in outcome.stdout
-    record = json.loads((tmp_path / "selftest.json").read_text())
+    record = json.loads(selftest.read_text())
     assert record["result"] == "PASSED"
     assert {"numpy", "numba", "zarr", "uqeval"} <= set(record["versions"])
     assert len(record["groups"]) == 5
@@ -29,7 +36,7 @@ def test_selftest_verify_and_evidence(stores: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "verified.json").read_text())["result"] == "PASSED"
 
     given = ("report.json", "--verdicts", "verdicts.json", "--rules", "rules.yaml")
-    more = ("--selftest", "selftest.json", "--verify", "verified.json")
+    more = ("--selftest", selftest, "--verify", "verified.json")
     outcome = run_well("evidence", *given, *more, "-o", "out", cwd=tmp_path)
     assert "PASSED: 3 passed, 0 warned, 0 failed" in outcome.stdout
     assert (tmp_path / "out/statement.intoto.json").is_file()
@@ -71,7 +78,9 @@ def test_a_difference_found_by_selftest_is_3_without_a_traceback(
     assert record["result"] == "FAILED"
 
 
-def test_evidence_of_rules_that_fail_and_of_none(stores: Path, tmp_path: Path) -> None:
+def test_evidence_of_rules_that_fail_and_of_none(
+    stores: Path, selftest: Path, tmp_path: Path
+) -> None:
     (tmp_path / "data").symlink_to(stores)
     run_well("failure", "data/complete.zarr", "-q", "-o", "report.json", cwd=tmp_path)
     (tmp_path / "rules.yaml").write_text(
@@ -89,6 +98,7 @@ def test_evidence_of_rules_that_fail_and_of_none(stores: Path, tmp_path: Path) -
     assert "warning: Only the SHA-256 of the rules is given" in outcome.stderr
     readme = (tmp_path / "failed" / "README.md").read_text()
     assert "it must see all errors" in readme and "not evaluated" in readme
+    given = (*given, "--selftest", str(selftest))
     assert run_well(*given, "-q", "-o", "none", cwd=tmp_path).stderr == ""
     assert "verdicts" not in run_well(*given, "-o", "other", cwd=tmp_path).stderr
     (tmp_path / "v.json").rename(tmp_path / "verdicts.json")  # as `uqeval run` calls them
