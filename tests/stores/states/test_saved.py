@@ -20,6 +20,8 @@ from uqeval.stores.states.writer import StatesWriter, partial_path
 
 RUN = {"fingerprint": "abc", "items": ["a", "b", "c"]}
 ONE = tally_key({"id": "one"})
+#: A text of a hundred million zeros.
+BOMB = zlib.compress(bytes(10**8), 1)
 #: Bytes that a state has at most.
 MOST = 100
 
@@ -249,8 +251,8 @@ def test_json_in_pieces_is_json() -> None:
 @pytest.mark.parametrize(
     ("size", "data"),
     [
-        (10**8, zlib.compress(bytes(10**8), 1)),  # a bomb that tells its size
-        (100, zlib.compress(bytes(10**8), 1)),  # one that does not
+        (10**8, BOMB),  # tells its size
+        (100, BOMB),  # does not
         (2**63, zlib.compress(b"{}")), (3, zlib.compress(b"{}")), (1, zlib.compress(b"{}")),
         (2, zlib.compress(b"{}")[:-3]), (2, b"nonsense"), (0, b""),
     ],
