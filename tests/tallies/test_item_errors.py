@@ -14,7 +14,7 @@ from uqeval.tallies.item_errors import ItemErrors
 from uqeval.tallies.rank_keys import ties
 
 #: Pixels of an item whose percentiles are guessed first; as plain Python, its kernels are slow.
-LARGE = 1 << (14 if numba.config.DISABLE_JIT else 17)
+LARGE = 1 << (12 if numba.config.DISABLE_JIT else 17)
 
 
 def values(kind: str, n: int) -> np.ndarray:
