@@ -85,5 +85,25 @@ def test_near_uncertainties_are_ties_in_bins_but_not_exact_ones() -> None:
 
 
 def test_errors_of_both_signs_swap_near_pixels_in_a_ranking() -> None:
-    slack = ranks.slack_of_order(ranks.failure, _NEAR, np.array([False, True]), _AWAY)
+    slack = ranks.slack_of_order(ranks.failure_of_groups, _NEAR, np.array([False, True]), _AWAY)
     assert slack["auroc"] == ranks.RANGES  # from 1 to 0
+
+
+@pytest.mark.parametrize(("step", "least", "most"), [(1e-3, 1, 1), (2e-8, 2, 19)])
+def test_rankings_with_the_same_groups_are_scored_once(step: float, least: int, most: int) -> None:
+    """Far values have one order under all errors, near ones several; the ranges are those of all
+    rankings, whatever the order of the pixels."""
+    rng = np.random.default_rng(0)
+    score, wrong = 0.5 + step * rng.permutation(30), rng.random(30) < 0.3
+    rounding, scored = rng.normal(size=(30, 8)), []
+
+    def scores(n: Any, e: Any) -> dict[str, Any]:
+        scored.append(n)
+        return ranks.failure_of_groups(n, e)
+
+    slack = ranks.slack_of_order(scores, score, wrong, rounding)
+    assert least <= len(scored) <= most
+    unit = ranks.noise(score)
+    rankings = [score, *ranks.near_as_ties(score, unit), *ranks.rounded(score, rounding, unit)]
+    areas = [ranks.failure(ranking, wrong)["auroc"] for ranking in rankings]
+    assert slack["auroc"] == ranks.RANGES * (max(areas) - min(areas))
