@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_reports import Place, add, differences, read
 
 import uqeval
 from uqeval.errors import UsageError
@@ -119,48 +120,54 @@ def test_a_report_follows_from_its_predictions(name: str, folder: Path) -> None:
     assert verify(f"{name}.json", items=1).passed
 
 
-#: Run, key, and a path to a number of the record.
-CHANGES: list[tuple[str, str, tuple[Any, ...]]] = [
-    ("ood", "ood", ("items", 13, "score")), ("ood", "ood", ("results", "auroc")),
-    ("ood", "ood", ("results", "images", "fpr95")),
-    ("two_sets", "ood", ("results", "per_set", "more", "aupr_in")),
-    ("two_sets", "ood", ("results", "per_set", "out", "images", "fpr95")),
-    *(("bravo", "ood", ("results", "bravo", name)) for name in (
-        "bravo_index", "semantic", "ood", "miou", "ece", "auroc", "aupr_error", "aupr_success",
-        "fpr95", "ood_auroc", "ood_aupr", "ood_fpr95")),
-    ("two_sets", "ood[aggregation=p90]", ("items", 2, "score")),
-    ("mask", "ood", ("items", 1, "pixels_out")), ("mask", "ood", ("results", "detection_error")),
-    ("lac", "conformal", ("items", 1, "loss")), ("lac", "conformal", ("results", "mean_loss")),
-    ("lac", "conformal", ("results", "calibration_loss")),
-    ("lac", "conformal", ("results", "items", "p25")),
-    ("lac", "conformal@box:0:0.5,0:1", ("results", "size")),
-    ("fnr", "conformal", ("items", 1, "loss")), ("aps", "conformal", ("results", "size")),
-    ("intervals", "conformal", ("results", "width")),
-    ("images", "image_failure", ("items", 0, "risk")),
-    ("images", "image_failure@class:1", ("items", 0, "confidence")),
-    ("images", "image_failure", ("results", "kendall")),
-    ("image_numbers", "image_failure", ("items", 0, "confidence")),
-    ("image_video", "image_failure", ("results", "aurc")),
-    ("annotators", "annotators", ("items", 0, "ged")),
-    ("annotators", "annotators", ("results", "kappa")),
-    ("values", "annotators", ("items", 0, "ncc")),
-    ("entropies", "annotators", ("results", "brier")),
+#: By run, values of the items, and of the set that do not follow from each other: key and steps.
+ITEMS: dict[str, list[tuple[int, Place]]] = {
+    "ood": [(13, ("ood", "score"))], "two_sets": [(2, ("ood[aggregation=p90]", "score"))],
+    "mask": [(1, ("ood", "pixels_out"))], "lac": [(1, ("conformal", "loss"))],
+    "fnr": [(1, ("conformal", "loss"))],
+    "images": [
+        (0, ("image_failure", "risk")), (0, ("image_failure@class:1", "confidence"))
+    ],
+    "image_numbers": [(0, ("image_failure", "confidence"))],
+    "annotators": [(0, ("annotators", "ged"))], "values": [(0, ("annotators", "ncc"))],
+}  # fmt: skip
+_OF_BRAVO = ("miou", "ece", "auroc", "aupr_error", "aupr_success", "fpr95", "ood_auroc",
+             "ood_aupr", "ood_fpr95")  # fmt: skip
+SETS: list[tuple[str, list[Place]]] = [
+    ("ood", [("ood", "auroc"), ("ood", "images", "fpr95")]),
+    ("two_sets", [
+        ("ood", "per_set", "more", "aupr_in"), ("ood", "per_set", "out", "images", "fpr95")]),
+    # The index follows from the two means, and these from the scores.
+    ("bravo", [("ood", "bravo", name) for name in _OF_BRAVO]),
+    ("bravo", [("ood", "bravo", name) for name in ("semantic", "ood")]),
+    ("bravo", [("ood", "bravo", "bravo_index")]),
+    ("mask", [("ood", "detection_error")]),
+    ("lac", [
+        ("conformal", "mean_loss"), ("conformal", "calibration_loss"),
+        ("conformal", "items", "p25"), ("conformal@box:0:0.5,0:1", "size")]),
+    ("aps", [("conformal", "size")]), ("intervals", [("conformal", "width")]),
+    ("images", [("image_failure", "kendall")]), ("image_video", [("image_failure", "aurc")]),
+    ("annotators", [("annotators", "kappa")]), ("entropies", [("annotators", "brier")]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "key", "path"), CHANGES)
-def test_a_changed_value_is_found(name: str, key: str, path: tuple[Any, ...], folder: Path) -> None:
-    def change(record: Any) -> None:
-        first, *rest = path
-        own = record["results"][key] if first == "results" else record["items"][rest.pop(0)][key]
-        for part in rest[:-1]:
-            own = own[part]
-        own[rest[-1]] += 3 if isinstance(own[rest[-1]], int) else 1e-3
+@pytest.mark.parametrize("name", ITEMS)
+def test_changed_values_of_items_are_found(name: str, folder: Path) -> None:
+    record = read(f"{name}.json")
+    add(record["items"], [(item, *place) for item, place in ITEMS[name]])
+    found = [(own.where, own.field) for own in differences(record)]
+    for item, place in ITEMS[name]:
+        where = f"item {record['items'][item]['name']}"
+        assert (where, ".".join(map(str, place))) in found
 
-    found = verify(_changed(name, change), everything=True)
-    fields = [own.field for own in found.differences]
-    rest = path[1:] if path[0] == "results" else path[2:]
-    assert ".".join([key, *map(str, rest)]) in fields
+
+@pytest.mark.parametrize(("name", "places"), SETS)
+def test_changed_values_of_the_set_are_found(name: str, places: list[Place], folder: Path) -> None:
+    record = read(f"{name}.json")
+    add(record["results"], places)
+    found = [(own.where, own.field) for own in differences(record)]
+    for place in places:
+        assert ("the set", ".".join(map(str, place))) in found
 
 
 def test_a_forged_threshold_is_found_with_the_scores_that_fit_it(folder: Path) -> None:

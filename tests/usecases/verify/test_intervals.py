@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_reports import assert_found, differences, read
 from saved_runs import stack
 
 import uqeval
@@ -45,21 +46,26 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-#: Run, and the addresses of scores with an interval.
-SCORES: list[tuple[str, str]] = [
-    ("rows", "segmentation.per_class.1.iou"), ("rows", "segmentation.per_class.2.accuracy"),
-    ("rows", "pavpu.per_class.1.pavpu"), ("rows", "pavpu.per_class.2.pavpu_chance"),
-    ("rows", "calibration.per_class.0.ece"),
-    *(("failure", f"failure.{name}") for name in (
-        "auroc", "aupr_error", "aupr_success", "aurc", "e_aurc", "augrc",
-        "risk_at_coverage.80",
-        "undetected_error_rate", "per_class.1.undetected_error_rate")),
-    ("failure", 'failure@"box:0:0.6,0:1".auroc'),
-    ("sparsification", "sparsification.ause"), ("sparsification", "sparsification[zero-one].aurg"),
-    ("numbers", "sparsification.ause"), ("numbers", "sparsification[mae].aurg"),
-    *(("numbers", f"regression.{name}") for name in (
-        "rmse", "mae", "nmse", "auce", "nll", "crps", "sharpness")),
-]  # fmt: skip
+#: By run, the keys and fields of scores with an interval.
+SCORES: dict[str, list[tuple[str, str]]] = {
+    "rows": [
+        ("segmentation", "per_class.1.iou"), ("segmentation", "per_class.2.accuracy"),
+        ("pavpu", "per_class.1.pavpu"), ("pavpu", "per_class.2.pavpu_chance"),
+        ("calibration", "per_class.0.ece"),
+    ],
+    "failure": [
+        *(("failure", name) for name in (
+            "auroc", "aupr_error", "aupr_success", "aurc", "e_aurc", "augrc",
+            "risk_at_coverage.80", "undetected_error_rate", "per_class.1.undetected_error_rate")),
+        ("failure@box:0:0.6,0:1", "auroc"),
+    ],
+    "sparsification": [("sparsification", "ause"), ("sparsification[zero-one]", "aurg")],
+    "numbers": [
+        ("sparsification", "ause"), ("sparsification[mae]", "aurg"),
+        *(("regression", name) for name in (
+            "rmse", "mae", "nmse", "auce", "nll", "crps", "sharpness")),
+    ],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -71,36 +77,37 @@ def test_intervals_follow_from_the_predictions(name: str, folder: Path) -> None:
     assert found.compared["intervals"] > 0.5 * ends
 
 
-@pytest.mark.parametrize(("name", "address"), SCORES)
-def test_a_changed_end_is_found(name: str, address: str, folder: Path) -> None:
-    record = json.loads(Path(f"{name}.json").read_text())
-    record["intervals"][address]["high"] *= 1.001
-    Path("changed.json").write_text(json.dumps(record))
-    found = verify("changed.json", everything=True)
-    assert [own.where for own in found.differences] == [f"interval of {address}"]
+@pytest.mark.parametrize("name", RUNS)
+def test_changed_ends_are_found(name: str, folder: Path) -> None:
+    record, expected = read(f"{name}.json"), []
+    for key, field in SCORES[name]:
+        # A region has dots, so its name is quoted.
+        family, at, region = key.partition("@")
+        address = f'{family}@"{region}".{field}' if at else f"{key}.{field}"
+        record["intervals"][address]["high"] *= 1.001
+        expected.append((f"interval of {address}", f"{key}.high"))
+    assert_found(differences(record), expected)
 
 
-#: Run, and an address whose interval is recomputed, or not.
-UNITS = [("rows", "segmentation.miou"), ("failure", "failure.auroc"), ("failure", "failure.e_aurc")]
+#: By run, addresses whose interval is recomputed, or not.
+UNITS = {"rows": ("segmentation.miou",), "failure": ("failure.auroc", "failure.e_aurc")}
 
 
-@pytest.mark.parametrize(("name", "address"), UNITS)
-@pytest.mark.parametrize("field", ["level", "name", "drawn", "defined"])
-def test_a_changed_level_or_unit_is_found(
-    name: str, address: str, field: str, folder: Path
-) -> None:
-    record = json.loads(Path(f"{name}.json").read_text())
-    own = record["intervals"][address]
-    place = own if field == "level" else own["units"]
-    place[field] = "pair" if field == "name" else place[field] + (1 if field != "level" else 0.04)
-    Path("changed.json").write_text(json.dumps(record))
-    found = verify("changed.json", everything=True)
-    where = f"interval of {address}"
-    dotted = field if field == "level" else f"units.{field}"
-    assert (where, f"{name if name == 'failure' else 'segmentation'}.{dotted}") in [
-        (own.where, own.field) for own in found.differences
-    ]
-    assert {own.where for own in found.differences} == {where}
+@pytest.mark.parametrize("name", UNITS)
+def test_changed_levels_and_units_are_found(name: str, folder: Path) -> None:
+    record, expected, follow = read(f"{name}.json"), [], []
+    for address in UNITS[name]:
+        own, family = record["intervals"][address], address.partition(".")[0]
+        own["level"] += 0.04
+        own["units"] |= {
+            "name": "pair", "drawn": own["units"]["drawn"] + 1,
+            "defined": own["units"]["defined"] + 1,
+        }  # fmt: skip
+        where = f"interval of {address}"
+        fields = ("level", "units.name", "units.drawn", "units.defined")
+        expected += [(where, f"{family}.{field}") for field in fields]
+        follow += [(where, f"{family}.{end}") for end in ("low", "high")]  # from the level
+    assert_found(differences(record), expected, follow)
 
 
 def test_other_fields_of_intervals_are_named(folder: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from changed_reports import differences, read
 
 
 def test_reports_of_random_settings_follow_from_their_data(
@@ -18,6 +18,10 @@ def test_reports_of_random_settings_follow_from_their_data(
     assert [text for _, _, problems in found for text in problems or ()] == []
     evaluated = {kind for kind, _, problems in found if problems is not None}
     assert evaluated == set(random_settings.KINDS)
+
+
+#: By seed, the factors of temperatures that verify does not excuse, near flat losses.
+OTHER_TEMPERATURES = {112701000879: 1.05, 112701002553: 1.01}
 
 
 @pytest.mark.parametrize(
@@ -43,19 +47,7 @@ def test_reports_that_verify_refused_although_they_are_right(
     from benchmarks import random_settings
 
     assert random_settings.problems_of(kind, seed) == []
-
-
-@pytest.mark.parametrize(("seed", "factor"), [(112701000879, 1.05), (112701002553, 1.01)])
-def test_another_temperature_is_a_difference(
-    seed: int, factor: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parents[3])
-    monkeypatch.chdir(tmp_path)
-    from benchmarks import random_settings
-    from uqeval.usecases.verify.verifying import verify
-
-    assert random_settings.problems_of("classes", seed) == []
-    report = json.loads(Path("report.json").read_text("utf-8"))
-    report["results"]["calibration"]["temperature"]["value"] *= factor
-    Path("report.json").write_text(json.dumps(report), "utf-8")
-    assert any("temperature" in text for text in verify("report.json", everything=True).problems())
+    if seed in OTHER_TEMPERATURES:
+        report = read("report.json")
+        report["results"]["calibration"]["temperature"]["value"] *= OTHER_TEMPERATURES[seed]
+        assert any("temperature" in own.field for own in differences(report))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_reports import differences
 
 import uqeval
 from uqeval.usecases.verify import ranks
@@ -41,20 +42,17 @@ def report(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: Any) -> 
 
 
 @pytest.mark.parametrize("report", ["probs", "logits"], indirect=True)
-def test_a_right_report_of_few_values_passes(report: dict[str, Any]) -> None:
+def test_a_right_report_of_few_values_passes_and_a_wrong_one_does_not(
+    report: dict[str, Any],
+) -> None:
+    """Errors of rounding excuse small differences alone, and none of counts of votes."""
     found = verify("r.json", everything=True)
     assert found.passed, found.problems()
-
-
-@pytest.mark.parametrize("report", ["probs", "logits"], indirect=True)
-def test_a_wrong_value_of_few_values_is_found(report: dict[str, Any]) -> None:
-    """Errors of rounding excuse small differences alone, and none of counts of votes."""
     for key, results in report["results"].items():
         for name in ("auroc", "aurg"):
             if results.get(name) is not None:
                 results[name] += 1e-4 if "variation_ratio" in key else 0.1
-    Path("r.json").write_text(json.dumps(report))
-    fields = {own.field for own in verify("r.json", everything=True).differences}
+    fields = {own.field for own in differences(report)}
     for key in report["results"]:
         if key.startswith("failure"):
             assert f"{key}.auroc" in fields
@@ -85,5 +83,25 @@ def test_near_uncertainties_are_ties_in_bins_but_not_exact_ones() -> None:
 
 
 def test_errors_of_both_signs_swap_near_pixels_in_a_ranking() -> None:
-    slack = ranks.slack_of_order(ranks.failure, _NEAR, np.array([False, True]), _AWAY)
+    slack = ranks.slack_of_order(ranks.failure_of_groups, _NEAR, np.array([False, True]), _AWAY)
     assert slack["auroc"] == ranks.RANGES  # from 1 to 0
+
+
+@pytest.mark.parametrize(("step", "least", "most"), [(1e-3, 1, 1), (2e-8, 2, 19)])
+def test_rankings_with_the_same_groups_are_scored_once(step: float, least: int, most: int) -> None:
+    """Far values have one order under all errors, near ones several; the ranges are those of all
+    rankings, whatever the order of the pixels."""
+    rng = np.random.default_rng(0)
+    score, wrong = 0.5 + step * rng.permutation(30), rng.random(30) < 0.3
+    rounding, scored = rng.normal(size=(30, 8)), []
+
+    def scores(n: Any, e: Any) -> dict[str, Any]:
+        scored.append(n)
+        return ranks.failure_of_groups(n, e)
+
+    slack = ranks.slack_of_order(scores, score, wrong, rounding)
+    assert least <= len(scored) <= most
+    unit = ranks.noise(score)
+    rankings = [score, *ranks.near_as_ties(score, unit), *ranks.rounded(score, rounding, unit)]
+    areas = [ranks.failure(ranking, wrong)["auroc"] for ranking in rankings]
+    assert slack["auroc"] == ranks.RANGES * (max(areas) - min(areas))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_reports import Place, add, assert_found, differences, read, remove
 from saved_runs import stack
 
 import uqeval
@@ -62,28 +63,28 @@ def test_a_report_follows_from_its_predictions(kind: str, folder: Path) -> None:
     assert any("not recomputed" in text for text in found.not_verified)
 
 
-@pytest.mark.parametrize(
-    ("kind", "key", "field"),
-    [
-        ("classes", "segmentation", "miou"), ("classes", "pavpu", "n_ac"),
-        ("classes", "pavpu", "surplus"), ("classes", "calibration", "adaptive_ece"),
-        ("classes", "calibration", "classwise_ece"), ("classes", "failure", "auroc"),
-        ("classes", "sparsification", "ause"), ("numbers", "regression", "crps"),
-        ("numbers", "nmerci", "nmerci"), ("numbers", "sparsification", "aurg"),
-        ("video", "temporal", "tc"),
+#: By kind: an item, a key and a score of it.
+ITEM_SCORES: dict[str, list[tuple[int, str, str]]] = {
+    "classes": [
+        # The scores of patches follow from the report's own counts, so these are of another item.
+        (2, "pavpu", "n_ac"), (1, "pavpu", "surplus"), (1, "segmentation", "miou"),
+        (1, "calibration", "adaptive_ece"), (1, "calibration", "classwise_ece"),
+        (1, "failure", "auroc"), (1, "sparsification", "ause"),
     ],
-)  # fmt: skip
-def test_a_changed_value_is_found(kind: str, key: str, field: str, folder: Path) -> None:
-    def change(record: Any) -> None:
-        own = record["items"][1][key]
-        own[field] = own[field] + 3 if isinstance(own[field], int) else own[field] + 1e-3
+    "numbers": [
+        (1, "regression", "crps"), (1, "nmerci", "nmerci"), (1, "sparsification", "aurg"),
+    ],
+    "video": [(1, "temporal", "tc")],
+}  # fmt: skip
 
-    found = verify(changed(kind, change), everything=True)
-    assert not found.passed
-    # The scores of patches follow from the report's own counts.
-    assert f"{key}.{field}" in [own.field for own in found.differences]
-    name = json.loads(Path(f"{kind}.json").read_text())["items"][1]["name"]
-    assert name in str(found.differences[0])
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_changed_values_of_items_are_found(kind: str, folder: Path) -> None:
+    record = read(f"{kind}.json")
+    add(record["items"], ITEM_SCORES[kind])
+    names = [f"item {item['name']}" for item in record["items"]]
+    expected = [(names[item], f"{key}.{field}") for item, key, field in ITEM_SCORES[kind]]
+    assert_found(differences(record), expected, [(names[2 % len(names)], "pavpu.")])
 
 
 def test_a_video_with_names_from_a_file_or_numbers(folder: Path) -> None:
@@ -116,72 +117,76 @@ def test_a_changed_pooled_score_is_found_with_all_items_alone(folder: Path) -> N
     assert [own.where for own in found.differences] == ["the set"]
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "segmentation.per_class.0.iou", "pavpu.per_class.-1.n_ic", "calibration.per_class.1.ece",
-        "failure.per_class.0.aurc", "failure.risk_at_coverage.90", "failure.coverage_at_risk.5",
-        "calibration.reliability.count.14", "calibration.brier_decomposition.resolution",
-        "calibration.ace", "sparsification.curve.3", "sparsification.oracle.3",
-        "sparsification.error_curve.3", "sparsification.fractions.3",
-        "sparsification.normalisation",
-        *(f"calibration.per_image.{name}" for name in ("mean", "median", "p90", "worst", "ace")),
-        *(f"calibration.temperature.{name}" for name in ("ece", "mce", "nll", "pixels")),
-        "pavpu.curve.t.7", "pavpu.curve.threshold.7", "pavpu.curve.p_accurate_given_certain.70",
-        "pavpu.curve.p_uncertain_given_inaccurate.40", "pavpu.pavpu_peak.t",
-        "pavpu.surplus_peak.value", "pavpu.surplus_auc", "pavpu.accuracy_curve.phi.50",
-        "pavpu.accuracy_curve.p_certain.99", "pavpu.accuracy_curve.accuracy_threshold.7",
-        "pavpu.accuracy_by_uncertainty.thresholds.4", "pavpu.accuracy_by_uncertainty.percentiles.4",
-        "pavpu.accuracy_by_uncertainty.rows.1.pixels.0",
-        "pavpu.accuracy_by_uncertainty.rows.1.accuracy.0",
-    ],
-)  # fmt: skip
-def test_a_changed_row_or_point_of_a_curve_is_found(address: str, folder: Path) -> None:
-    def change(record: Any) -> None:
-        *steps, last = [int(s) if s.lstrip("-").isdigit() else s for s in address.split(".")]
-        part = record["results"]
-        for step in steps:
-            part = part[str(step) if isinstance(part, dict) else step]
-        last = str(last) if isinstance(part, dict) else last
-        part[last] += 9 if isinstance(part[last], int) else 0.1
+#: Rows of classes, and points of curves that nothing follows from.
+POINTS = [
+    "segmentation.per_class.0.iou", "pavpu.per_class.-1.n_ic", "calibration.per_class.1.ece",
+    "failure.per_class.0.aurc", "failure.risk_at_coverage.90", "failure.coverage_at_risk.5",
+    "calibration.reliability.count.14", "calibration.brier_decomposition.resolution",
+    "calibration.ace", "sparsification.curve.3", "sparsification.oracle.3",
+    "sparsification.error_curve.3", "sparsification.fractions.3",
+    "sparsification.normalisation",
+    *(f"calibration.per_image.{name}" for name in ("mean", "median", "p90", "worst", "ace")),
+    *(f"calibration.temperature.{name}" for name in ("ece", "mce", "nll", "pixels")),
+    "pavpu.curve.t.7", "pavpu.curve.threshold.7", "pavpu.curve.p_accurate_given_certain.70",
+    "pavpu.curve.p_uncertain_given_inaccurate.40", "pavpu.accuracy_curve.phi.50",
+    "pavpu.accuracy_curve.p_certain.99", "pavpu.accuracy_curve.accuracy_threshold.7",
+    "pavpu.accuracy_by_uncertainty.thresholds.4", "pavpu.accuracy_by_uncertainty.percentiles.4",
+    "pavpu.accuracy_by_uncertainty.rows.1.pixels.0",
+    "pavpu.accuracy_by_uncertainty.rows.1.accuracy.0",
+]  # fmt: skip
+#: What follows from the curves of patches.
+PEAKS = ["pavpu.pavpu_peak.t", "pavpu.surplus_peak.value", "pavpu.surplus_auc"]
 
-    found = verify(changed("classes", change), everything=True)
-    fields = [own.field for own in found.differences]
-    assert all(own.where.startswith("the set") for own in found.differences)
+
+def place_in(record: Any, address: str) -> Place:
+    """Return the steps to a value of the results."""
+    steps: list[str | int] = []
+    part = record["results"]
+    for step in address.split("."):
+        steps.append(int(step) if isinstance(part, list) else step)
+        part = part[steps[-1]]
+    return ("results", *steps)
+
+
+def difference_of(record: Any, address: str) -> tuple[str, str]:
+    """Return where a change of a value of the results is found, and its field."""
+    key, *rest = address.split(".")
+    if rest[0] != "per_class":
+        return "the set", address
+    name = record["results"][key]["per_class"][int(rest[1])]["name"]
+    return f"the set, class {name}", f"{key}.{rest[2]}"
+
+
+@pytest.mark.parametrize("addresses", [POINTS, PEAKS], ids=["points", "peaks"])
+def test_changed_rows_and_points_of_curves_are_found(addresses: list[str], folder: Path) -> None:
+    record = read("classes.json")
+    add(record, [place_in(record, address) for address in addresses], 0.1, 9)
+    expected = [difference_of(record, address) for address in addresses]
     # The scores of a row of patches follow from its own counts.
-    assert fields and (len(fields) == 1 or address.startswith("pavpu"))
+    assert_found(differences(record), expected, [("the set, class mixed", "pavpu.")])
 
 
-@pytest.mark.parametrize(
-    "address",
-    [f"{field}.{level}" for field in ("coverage", "interval_score") for level in (50, 90, 95)]
-    + ["calibration.p.7", "calibration.observed.90"],
-)  # fmt: skip
-def test_a_changed_level_of_numbers_is_found(address: str, folder: Path) -> None:
-    field, part, *index = address.split(".")
-
-    def change(record: Any) -> None:
-        values = record["results"]["regression"][field]
-        if index:
-            values, place = values[part], int(index[0])
-            values[place] += 0.01
-        else:
-            values[part] += 0.01
-
-    found = verify(changed("numbers", change), everything=True)
-    assert [own.field for own in found.differences] == [f"regression.{address}"]
-    assert not any(text.startswith("regression: not recomputed") for text in found.not_verified)
+def test_changed_levels_of_numbers_are_found(folder: Path) -> None:
+    levels = [f"{field}.{level}" for field in ("coverage", "interval_score")
+              for level in (50, 90, 95)]  # fmt: skip
+    addresses = [f"regression.{own}" for own in (*levels, "calibration.p.7",
+                                                 "calibration.observed.90")]  # fmt: skip
+    record = read("numbers.json")
+    add(record, [place_in(record, address) for address in addresses], 0.01)
+    assert_found(differences(record), [("the set", address) for address in addresses])
+    left = verify("changed.json", everything=True).not_verified
+    assert not any(text.startswith("regression: not recomputed") for text in left)
 
 
-@pytest.mark.parametrize("field", ["class", "name"])
-@pytest.mark.parametrize("key", ["segmentation", "pavpu", "calibration", "failure"])
-def test_a_changed_class_of_a_row_is_found(key: str, field: str, folder: Path) -> None:
-    def change(record: Any) -> None:
+def test_changed_classes_of_rows_are_found(folder: Path) -> None:
+    record, expected = read("classes.json"), []
+    for key in ("segmentation", "pavpu", "calibration", "failure"):
         first, second, *_ = record["results"][key]["per_class"]
-        first[field], second[field] = second[field], first[field]
-
-    found = verify(changed("classes", change), everything=True)
-    assert [own.field for own in found.differences] == [f"{key}.{field}"] * 2
+        for field in ("class", "name"):
+            first[field], second[field] = second[field], first[field]
+        expected += [(f"the set, class {row['name']}", f"{key}.{field}")
+                     for row in (first, second) for field in ("class", "name")]  # fmt: skip
+    assert_found(differences(record), expected)
 
 
 def test_what_follows_from_a_changed_value_differs_too(folder: Path) -> None:
@@ -275,33 +280,34 @@ def test_temperatures_at_and_near_the_ends_of_the_search(
     assert "calibration.temperature.value" in fields
 
 
-def test_a_row_that_was_removed_is_found(folder: Path) -> None:
-    path = changed("classes", lambda record: record["results"]["failure"]["per_class"].pop())
-    assert "failure.per_class" in [own.field for own in verify(path, everything=True).differences]
+#: By kind, removed scores of the set.
+REMOVED: dict[str, list[Place]] = {
+    "classes": [("failure", "aurc"), ("calibration", "brier"), ("segmentation", "miou")],
+    "numbers": [("nmerci", "nmerci")], "video": [("temporal", "mtc")],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "key", "name"), [
-    ("classes", "failure", "aurc"), ("classes", "calibration", "brier"),
-    ("classes", "segmentation", "miou"), ("numbers", "nmerci", "nmerci"),
-    ("video", "temporal", "mtc"),
-])  # fmt: skip
-def test_a_score_that_was_removed_is_found(kind: str, key: str, name: str, folder: Path) -> None:
-    path = changed(kind, lambda record: record["results"][key].pop(name))
-    found = verify(path, everything=True)
-    assert [own.field for own in found.differences] == [f"{key}.{name}"]
-    assert f"the set: {key}.{name} is missing, recomputed " in " ".join(found.problems())
-
-
-def test_scores_of_items_and_classes_that_were_removed_are_found(folder: Path) -> None:
-    def change(record: dict[str, Any]) -> None:
-        record["items"][1]["failure"].pop("auroc")
-        record["results"]["segmentation"]["per_class"][2].pop("iou")
-
-    found = verify(changed("classes", change), everything=True).differences
-    name = json.loads(Path("classes.json").read_text())["items"][1]["name"]
-    assert [(own.where, own.field) for own in found] == [
-        (f"item {name}", "failure.auroc"), ("the set, class 2", "segmentation.iou"),
-    ]  # fmt: skip
+@pytest.mark.parametrize("kind", METRICS)
+def test_removed_scores_and_rows_are_found(kind: str, folder: Path) -> None:
+    record = read(f"{kind}.json")
+    remove(record["results"], REMOVED[kind])
+    expected = [("the set", ".".join(map(str, place))) for place in REMOVED[kind]]
+    if kind == "classes":
+        item = record["items"][1]
+        remove(item, [("failure", "auroc")])
+        remove(record["results"], [
+            ("segmentation", "per_class", 2, "iou"), ("failure", "per_class", -1),
+        ])  # fmt: skip
+        expected += [
+            (f"item {item['name']}", "failure.auroc"), ("the set, class 2", "segmentation.iou"),
+            ("the set", "failure.per_class"),
+        ]  # fmt: skip
+    found = differences(record)
+    assert_found(found, expected)
+    assert all(own.is_missing or own.field == "failure.per_class" for own in found)
+    for place in REMOVED[kind]:
+        address = ".".join(map(str, place))
+        assert f"the set: {address} is missing, recomputed " in " ".join(map(str, found))
 
 
 def test_items_are_chosen_by_seed(folder: Path) -> None:
@@ -390,19 +396,16 @@ def test_what_is_not_covered_is_named(folder: Path) -> None:
 REGIONS = ["boundary:2.5", "interior:2", "class:1", "box:0.25:1,0:0.7"]
 
 
-def with_regions() -> str:
+def test_scores_of_regions_are_recomputed_and_changed_ones_found(folder: Path) -> None:
     metrics: dict[str, Any] = {name: {} for name in METRICS["classes"]}
     metrics |= {"pavpu": {"region_share": [0.5, 0.8]}}
     report = uqeval.evaluate(
-        "classes.npz", metrics=metrics, region=REGIONS, ci=0.9, workers=1, states="r.states.zip"
-    )
+        "classes.npz", metrics=metrics, region=REGIONS, ci=0.9, draws=300, workers=1,
+        states="r.states.zip",
+    )  # fmt: skip
     assert len(report.intervals) > 100
     report.save("regions.json")
-    return "regions.json"
-
-
-def test_scores_of_regions_are_recomputed(folder: Path) -> None:
-    found = verify(with_regions(), everything=True)
+    found = verify("regions.json", everything=True)
     assert found.passed, found.problems()
     for region in (f"@{text}" for text in (*REGIONS[:2], *REGIONS[3:])):
         assert {"miou"} < set(found.fields[f"segmentation{region}"])
@@ -413,32 +416,20 @@ def test_scores_of_regions_are_recomputed(folder: Path) -> None:
     left_out = " ".join(found.not_verified)
     assert "intervals of pixel_accuracy" not in left_out and "intervals of ece" not in left_out
 
-
-@pytest.mark.parametrize("region", REGIONS[1:2] + REGIONS[3:])
-@pytest.mark.parametrize(
-    ("key", "field"), [("segmentation", "miou"), ("pavpu", "n_au"), ("failure", "auroc")]
-)
-def test_a_changed_score_of_a_region_is_found(
-    region: str, key: str, field: str, folder: Path
-) -> None:
-    with_regions()
-
-    def change(record: Any) -> None:
-        values = record["results"][f"{key}@{region}"]
-        values[field] += 1 if isinstance(values[field], int) else 1e-4
-
-    found = verify(changed("regions", change), everything=True)
-    assert not found.passed and f"{key}@{region}.{field}" in " ".join(found.problems())
-
-
-def test_a_changed_interval_of_a_region_with_dots_is_found(folder: Path) -> None:
-    with_regions()
-
-    def change(record: Any) -> None:
-        record["intervals"][f'segmentation@"{REGIONS[3]}".miou']["low"] += 1e-4
-
-    found = verify(changed("regions", change), everything=True)
-    assert f'interval of segmentation@"{REGIONS[3]}".miou' in " ".join(found.problems())
+    record, expected, follow = read("regions.json"), [], []
+    for region in (REGIONS[1], REGIONS[3]):
+        places: list[Place] = [
+            (f"{key}@{region}", field) for key, field in
+            (("segmentation", "miou"), ("pavpu", "n_au"), ("failure", "auroc"))
+        ]  # fmt: skip
+        add(record["results"], places, 1e-4, 1)
+        expected += [("the set", ".".join(map(str, place))) for place in places]
+        follow.append(("the set", f"pavpu@{region}."))
+    # The name of this region has dots.
+    interval = f'segmentation@"{REGIONS[3]}".miou'
+    add(record, [("intervals", interval, "low")], 1e-4)
+    expected.append((f"interval of {interval}", f"segmentation@{REGIONS[3]}.low"))
+    assert_found(differences(record), expected, follow)
 
 
 def test_boxes_and_depths_of_numbers_are_recomputed(folder: Path) -> None:
@@ -503,25 +494,18 @@ def test_a_map_in_a_report_does_not_lead_out_of_the_folder(option: str, folder: 
         verify("maps.json")
 
 
-@pytest.mark.parametrize(
-    "region",
-    [
-        "boundary:x",
-        "class:nothing",
-        "box:1",
-        "box:0:1,0:1,0:1",
-        "depth:x",
-        "map:areas:x",
-    ],
-)
-def test_a_forged_region_is_named(region: str, folder: Path) -> None:
+def test_forged_regions_are_named(folder: Path) -> None:
+    regions = ["boundary:x", "class:nothing", "box:1", "box:0:1,0:1,0:1", "depth:x", "map:areas:x"]
+
     def change(record: Any) -> None:
         for part in ("results", "settings", *record["items"]):
             of_key = record[part] if isinstance(part, str) else part
-            of_key[f"segmentation@{region}"] = of_key["segmentation"]
+            for region in regions:
+                of_key[f"segmentation@{region}"] = of_key["segmentation"]
 
     found = verify(changed("classes", change))
-    assert f"segmentation@{region}: {region} is no region." in found.not_verified
+    for region in regions:
+        assert f"segmentation@{region}: {region} is no region." in found.not_verified
 
 
 def test_variants_with_other_bins(folder: Path) -> None:

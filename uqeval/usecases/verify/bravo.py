@@ -52,7 +52,7 @@ def bravo(
     record: dict[str, Any] = {
         "miou": cs.segmentation(matrix)["miou"],
         "ece": cs.gaps(bins)[0],
-        **_ranked(pixels.uncertainty, wrong),
+        **_ranked(*ranks.grouped(pixels.uncertainty, wrong)),
         "ood_auroc": of_sets["auroc"], "ood_aupr": of_sets["aupr_out"],
         "ood_fpr95": of_sets["fpr95"],
     }  # fmt: skip
@@ -82,15 +82,14 @@ def _harmonic_mean(values: list[float | None]) -> float | None:
     return 0.0 if min(defined) <= 0 else len(defined) / sum(1 / value for value in defined)
 
 
-def _ranked(uncertainty: Array, wrong: Array) -> dict[str, Any]:
+def _ranked(number: Array, errors: Array) -> dict[str, Any]:
     """Return the areas, and the share of wrong pixels at least as certain as the threshold that
     keeps 95 % of the right ones."""
-    scores = ranks.failure(uncertainty, wrong)
+    scores = ranks.failure_of_groups(number, errors)
     record = {name: scores[name] for name in ("auroc", "aupr_success", "aupr_error")}
-    number, errors = ranks.grouped(uncertainty, wrong)
     right, missed = np.cumsum(number - errors), np.cumsum(errors)
     record["fpr95"] = None
-    if wrong.any() and not wrong.all():
+    if 0 < errors.sum() < number.sum():
         first = np.flatnonzero(20 * right >= 19 * right[-1])[0]
         record["fpr95"] = float(missed[first] / missed[-1])
     return record

@@ -326,7 +326,8 @@ def _error(spectrum: Array, sigma: float) -> float:
     distances = np.arange(2 * _NODES) / _NODES
     kernel = np.zeros(2 * _NODES)
     for turn in range(-4, 4):
-        kernel += np.exp(-(((distances + 2 * turn) / sigma) ** 2) / 2)
+        if max(2 * turn, -2 * turn - 2) < 39 * sigma:  # farther, it is 0 in float64
+            kernel += np.exp(-(((distances + 2 * turn) / sigma) ** 2) / 2)
     kernel /= sigma * math.sqrt(2 * math.pi)
     f = np.fft.irfft(spectrum * np.fft.rfft(kernel), 2 * _NODES)[: _NODES + 1]
     return float(np.trapezoid(np.abs(f))) / _NODES

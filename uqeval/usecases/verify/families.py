@@ -17,7 +17,7 @@ from uqeval.usecases.verify.class_scores import estimates, smooth_ece
 from uqeval.usecases.verify.classes import ClassMaps, rounding_of, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed, is_not_held
 from uqeval.usecases.verify.rank_bounds import add_bounds
-from uqeval.usecases.verify.sparsification import slack_of_errors, sparsification
+from uqeval.usecases.verify.sparsification import of_groups, slack_of_errors
 
 #: Fields of the settings of a family, with the values that the plain path computes.
 _PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -166,12 +166,14 @@ def of_classes(
     if error is None:
         return "the store holds neither brier nor mean_probs to recompute it from"
 
-    def scores(score: Array, error: Array) -> dict[str, Any]:
-        found = sparsification(score, error, settings["steps"], False)
+    of_all = of_groups(error, settings["steps"], False)
+
+    def scores(number: Array, sums: Array) -> dict[str, Any]:
+        found = of_all(number, sums)
         # Items have no curves, of which every number would be compared in every draw.
         return found if reported is results else {name: found[name] for name in ("ause", "aurg")}
 
-    record = sparsification(pixels.maps[key], error, settings["steps"], False)
+    record = of_all(*ranks.grouped(pixels.maps[key], error))
     slack = ranks.slack_of_order(scores, pixels.maps[key], error, pixels.rounding[key])
     if settings["error"] == "brier":
         _add(slack, slack_of_errors(record, pixels.classes))
@@ -264,7 +266,7 @@ def _failure(
     score, wrong, rounding = pixels.maps[key][own], pixels.wrong[own], pixels.rounding[key][own]
     scores = ranks.failure(score, wrong)
     threshold = results.get("uncertainty_threshold")
-    slack = ranks.slack_of_order(ranks.failure, score, wrong, rounding)
+    slack = ranks.slack_of_order(ranks.failure_of_groups, score, wrong, rounding)
     add_bounds(scores, slack, reported, (score, wrong, rounding))
     scores["undetected_error_rate"], uncertain = ranks.undetected(score, wrong, threshold)
     slack["undetected_error_rate"] = uncertain / max(score.size, 1)

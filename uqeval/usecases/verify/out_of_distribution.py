@@ -87,7 +87,7 @@ class OutOfDistribution:
         results = self._report.results[self._key]
         record = _scores(values, sets > 0)
         record |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets > 0).sum())}
-        slack = ranks.slack_of_order(_scores, values, sets > 0, rounding)
+        slack = ranks.slack_of_order(_of_groups, values, sets > 0, rounding)
         add_bounds(record, slack, results, (values, sets > 0, rounding), _BOUNDED)
         if len(self._names) > 2:
             record["per_set"] = {}
@@ -99,7 +99,7 @@ class OutOfDistribution:
                 record["per_set"][name] = own
                 of_report = (results.get("per_set") or {}).get(name) or {}
                 pixels = values[of_pair], sets[of_pair] > 0, rounding[of_pair]
-                own_slack = ranks.slack_of_order(_scores, *pixels)
+                own_slack = ranks.slack_of_order(_of_groups, *pixels)
                 add_bounds(own, own_slack, of_report, pixels, _BOUNDED)
                 slack |= {f"per_set.{name}.{field}": own for field, own in own_slack.items()}
         if self._names:
@@ -138,15 +138,19 @@ class OutOfDistribution:
 
 def _scores(score: Array, is_out: Array) -> dict[str, Any]:
     """Return the scores of flat pixels or of items; None unless there are both kinds."""
-    found = ranks.failure(score, is_out)
+    return _of_groups(*ranks.grouped(score, is_out))
+
+
+def _of_groups(number: Array, outs: Array) -> dict[str, Any]:
+    """Return the scores, of the pixels or items and those OUT of `ranks.grouped`."""
+    found, pixels = ranks.failure_of_groups(number, outs), int(number.sum())
     if found["auroc"] is None:
-        return {"pixels": int(score.size)} | dict.fromkeys(_SCORES)
-    number, outs = ranks.grouped(score, is_out)
+        return {"pixels": pixels} | dict.fromkeys(_SCORES)
     # A threshold at or above each group: OUT at or below it are missed, IN above it are flagged.
     missed = np.r_[0, np.cumsum(outs)] / outs.sum()
     flagged = 1 - np.r_[0, np.cumsum(number - outs)] / (number - outs).sum()
     return {
-        "pixels": int(score.size), "auroc": found["auroc"], "aupr_out": found["aupr_error"],
+        "pixels": pixels, "auroc": found["auroc"], "aupr_out": found["aupr_error"],
         "aupr_in": found["aupr_success"], "fpr95": found["fpr95"],
         "detection_error": float(((missed + flagged) / 2).min()),
     }  # fmt: skip

@@ -8,6 +8,7 @@ sum of these ranges over all bins is the limit of the bound that a report states
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,11 @@ FAILURE = {name: name for name in ("auroc", "aupr_error", "aupr_success", "aurc"
 def limits(score: Array, wrong: Array, low_bits: int = LOW_BITS) -> dict[str, float]:
     """Return the limits of the bounds of flat pixels by the fields of `FAILURE`; those without a
     wrong or a right pixel that do not need it alone."""
-    n, e = ranks.grouped(ranks.bins_of(score, low_bits), wrong)
+    return limits_of_groups(*ranks.grouped(ranks.bins_of(score, low_bits), wrong))
+
+
+def limits_of_groups(n: Array, e: Array) -> dict[str, float]:
+    """Return the limits of the bounds of the pixels and errors of bins, bins ascending."""
     c, pixels, errors = n - e, float(n.sum()), float(e.sum())
     rights, swaps = pixels - errors, float((e * c / 2).sum())
     before, wrong_before = np.cumsum(n) - n, np.cumsum(e) - e
@@ -70,9 +75,10 @@ def add_bounds(
     stated = {own: bound for own in fields if (bound := reported.get(f"{own}_bound")) is not None}
     if not stated:
         return
-    score, wrong, rounding = pixels
-    rankings = [score, *ranks.draws_of(score, rounding)]
-    drawn = [limits(ranking, wrong) for ranking in rankings]
+    score, wrong, rounding = ranks.ascending(*pixels)
+    rankings = chain([score], ranks.draws_of(score, rounding))
+    bins = (ranks.bins_of(ranking, LOW_BITS) for ranking in rankings)
+    drawn = [limits_of_groups(*groups) for groups in ranks.distinct(bins, wrong)]
     for field, bound in stated.items():
         own = [each[fields[field]] for each in drawn if fields[field] in each]
         limit = max(own, default=0.0)

@@ -157,7 +157,8 @@ class Resampled:
         """Return how far rounding errors of values may move both ends of an interval."""
         ends = [self.interval(counted, record, metric)]
         for counts in counted.moved():
-            ends.append(self.interval(replace(counted, counts=counts), record, metric))
+            if not np.array_equal(counts, counted.counts):
+                ends.append(self.interval(replace(counted, counts=counts), record, metric))
         defined = np.array([own for own in ends if own is not None])
         if len(defined) < len(ends):
             return math.inf, math.inf

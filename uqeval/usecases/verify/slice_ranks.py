@@ -6,6 +6,7 @@ A run computes them from bins of the high 19 bits of a float32, whose pixels cou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.comparing import Recomputed, numbers_of
-from uqeval.usecases.verify.rank_bounds import limits
-from uqeval.usecases.verify.sparsification import sparsification
+from uqeval.usecases.verify.rank_bounds import limits_of_groups
+from uqeval.usecases.verify.sparsification import of_groups
 
 #: Relative errors of the float32 numbers that rank the best order.
 _ROUNDED = (0.0, -(2.0**-22), 2.0**-22)
@@ -22,13 +23,14 @@ _ROUNDED = (0.0, -(2.0**-22), 2.0**-22)
 
 def failure(score: Array, wrong: Array, rounding: Array) -> Recomputed:
     """Return the scores of failure detection of flat pixels, with their bounds."""
+    score, wrong, rounding = ranks.ascending(score, wrong, rounding)
 
-    def scores(ranking: Array) -> dict[str, Any]:
-        in_bins = ranks.failure(ranks.bins_of(ranking, ranks.INTERVAL_BITS), wrong)
-        bounds = limits(ranking, wrong, ranks.INTERVAL_BITS)
-        return in_bins | {f"{name}_bound": bound for name, bound in bounds.items()}
+    def scores(number: Array, errors: Array) -> dict[str, Any]:
+        bounds = limits_of_groups(number, errors)
+        stated = {f"{name}_bound": bound for name, bound in bounds.items()}
+        return ranks.failure_of_groups(number, errors) | stated
 
-    return _over_draws(scores, score, ranks.draws_of(score, rounding))
+    return _over_draws(scores, score, wrong, ranks.draws_of(score, rounding))
 
 
 def sparsified(
@@ -36,24 +38,24 @@ def sparsified(
 ) -> Recomputed:
     """Return AUSE, AURG and the curves; `ranking`: the errors that rank the best order."""
     best = [ranks.bins_of(ranking * (1 + own), ranks.INTERVAL_BITS) for own in _ROUNDED]
-
-    def scores(drawn: Array, of_best: Array = best[0]) -> dict[str, Any]:
-        in_bins = ranks.bins_of(drawn, ranks.INTERVAL_BITS)
-        return sparsification(in_bins, error, steps, rooted, of_best)
-
+    by_best = [of_groups(error, steps, rooted, of_best) for of_best in best]
     draws = () if rounding is None else ranks.draws_of(score, rounding)
-    recomputed = _over_draws(scores, score, draws)
-    for name, own in _range([scores(score, of_best) for of_best in best]).items():
+    recomputed = _over_draws(by_best[0], score, error, draws)
+    groups = ranks.grouped(ranks.bins_of(score, ranks.INTERVAL_BITS), error)
+    for name, own in _range([scores(*groups) for scores in by_best]).items():
         recomputed.slack[name] = recomputed.slack.get(name, 0.0) + own
     return recomputed
 
 
 def _over_draws(
-    scores: Callable[[Array], dict[str, Any]], score: Array, draws: Iterable[Array]
-) -> Recomputed:
-    """Return the scores, which may differ by what random rounding errors of the pixels change."""
-    record = scores(score)
-    return Recomputed(record, _range([record, *map(scores, draws)]))
+    scores: Callable[[Array, Array], dict[str, Any]], score: Array, error: Array,
+    draws: Iterable[Array],
+) -> Recomputed:  # fmt: skip
+    """Return the scores of groups, which may differ by what random rounding errors of the pixels
+    change."""
+    bins = (ranks.bins_of(drawn, ranks.INTERVAL_BITS) for drawn in chain([score], draws))
+    records = [scores(*groups) for groups in ranks.distinct(bins, error)]
+    return Recomputed(records[0], _range(records))
 
 
 def _range(records: list[dict[str, Any]]) -> dict[str, float]:

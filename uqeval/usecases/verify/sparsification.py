@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ def curves(n: Array, sums: Array, steps: int, rooted: bool) -> Array:
     `n` and `sums` [set, group]: pixels and Σ error of equal scores, scores ascending. Inside a
     group, the sum is interpolated.
     """
-    up_n, up_sums = (np.cumsum(np.pad(own, ((0, 0), (1, 0))), axis=1) for own in (n, sums))
+    up_n, up_sums = map(_from_zero, (n, sums))
     totals = up_n[:, -1:].astype(np.int64)
     retained = totals - np.arange(steps) * totals // steps
     # The sets one after another are one ascending row.
@@ -30,6 +30,13 @@ def curves(n: Array, sums: Array, steps: int, rooted: bool) -> Array:
     slopes = np.where(within > 0, (y[above] - y[places]) / np.maximum(x[above] - x[places], 1), 0.0)
     means: Array = (slopes * within + y[places]) / np.maximum(retained, 1)
     return np.sqrt(means) if rooted else means
+
+
+def _from_zero(counts: Array) -> Array:
+    """Return the sums of the counts before each group, and of all [set, group + 1]."""
+    sums = np.zeros((counts.shape[0], counts.shape[1] + 1), counts.dtype)
+    np.cumsum(counts, axis=1, out=sums[:, 1:])
+    return sums
 
 
 def areas(model: Array, oracle: Array) -> tuple[Array, Array]:
@@ -62,20 +69,35 @@ def sparsification(
 
     `best`: what ranks the best order (None: the error).
     """
+    return of_groups(error, steps, rooted, best)(*grouped(score, error))
+
+
+def of_groups(
+    error: Array, steps: int, rooted: bool, best: Array | None = None
+) -> Callable[[Array, Array], dict[str, Any]]:
+    """Return the function from pixels and Σ error of the groups of a ranking to the scores of
+    `sparsification`. The curve of the best order is computed once, for all rankings."""
     fractions = [k / steps for k in range(steps)]
     names = ("ause", "aurg", "curve", "oracle", "error_curve", "normalisation")
     undefined: dict[str, Any] = {"fractions": fractions} | dict.fromkeys(names)
-    if not score.size:
-        return undefined
-    grouped_sets = (grouped(ranking, error) for ranking in (score, error if best is None else best))
-    model, oracle = (curves(n[None], sums[None], steps, rooted) for n, sums in grouped_sets)
-    (ause,), (aurg,) = areas(model, oracle)
-    if not np.isfinite(ause):
-        return undefined
-    (model,), (oracle,) = model, oracle
-    relative, of_best = model / model[0], oracle / model[0]
-    return undefined | {
-        "ause": float(ause), "aurg": float(aurg),
-        "curve": relative.tolist(), "oracle": of_best.tolist(),
-        "error_curve": (relative - of_best).tolist(), "normalisation": float(model[0]),
-    }  # fmt: skip
+    if not error.size:
+        return lambda _n, _sums: undefined.copy()
+
+    def curve(n: Array, sums: Array) -> Array:
+        return curves(n[None], sums[None], steps, rooted)
+
+    oracle = curve(*grouped(error if best is None else best, error))
+
+    def scores(n: Array, sums: Array) -> dict[str, Any]:
+        model = curve(n, sums)
+        (ause,), (aurg,) = areas(model, oracle)
+        if not np.isfinite(ause):
+            return undefined.copy()
+        relative, of_best = model[0] / model[0, 0], oracle[0] / model[0, 0]
+        return undefined | {
+            "ause": float(ause), "aurg": float(aurg),
+            "curve": relative.tolist(), "oracle": of_best.tolist(),
+            "error_curve": (relative - of_best).tolist(), "normalisation": float(model[0, 0]),
+        }  # fmt: skip
+
+    return scores
