@@ -212,7 +212,10 @@ def _is_module(name: str, root: Path) -> bool:
     return parts[0] == "uqeval" and (path.is_dir() or path.with_suffix(".py").is_file())
 
 
-IMPORTS = [found for path in sorted(ROOT.rglob("*.py")) for found in imports_of(path)]
+@cache
+def all_imports() -> list[Import]:
+    """All imports, read by the first test: each process of tests loads this module."""
+    return [found for path in sorted(ROOT.rglob("*.py")) for found in imports_of(path)]
 
 
 def shown(found: list[Import]) -> str:
@@ -220,13 +223,16 @@ def shown(found: list[Import]) -> str:
 
 
 def test_the_sources_are_read() -> None:
-    assert len(IMPORTS) > 200
-    assert any(found.late for found in IMPORTS)
-    assert any(found.typing for found in IMPORTS)
+    assert len(all_imports()) > 200
+    assert any(found.late for found in all_imports())
+    assert any(found.typing for found in all_imports())
 
 
 def test_every_package_has_its_layer() -> None:
-    packages = {found.module.partition(".")[0] for found in IMPORTS} - {"__init__", "__main__"}
+    packages = {found.module.partition(".")[0] for found in all_imports()} - {
+        "__init__",
+        "__main__",
+    }
     assert packages <= set(chain(*LAYERS)), packages - set(chain(*LAYERS))
 
 
@@ -236,7 +242,7 @@ def test_imports_go_down(height: int) -> None:
     strays = [
         i
         for package in LAYERS[height]
-        for i in IMPORTS
+        for i in all_imports()
         if i.within(package) and i.library == "uqeval" and i.place
         and not below(i.place, {package} | below_it)
     ]  # fmt: skip
@@ -245,7 +251,7 @@ def test_imports_go_down(height: int) -> None:
 
 @pytest.mark.parametrize("library", HOMES)
 def test_a_library_stays_in_its_package(library: str) -> None:
-    strays = [i for i in IMPORTS if i.library == library and not i.within(*HOMES[library])]
+    strays = [i for i in all_imports() if i.library == library and not i.within(*HOMES[library])]
     assert not strays, shown(strays)
 
 
@@ -253,7 +259,7 @@ def test_a_library_stays_in_its_package(library: str) -> None:
 def test_a_package_imports_only_what_it_stands_on(package: str) -> None:
     strays = [
         i
-        for i in IMPORTS
+        for i in all_imports()
         if i.within(package) and i.library == "uqeval"
         and i.place and not below(i.place, {package, *LESS[package]})
     ]  # fmt: skip
@@ -262,7 +268,7 @@ def test_a_package_imports_only_what_it_stands_on(package: str) -> None:
 
 def test_no_modules_import_each_other() -> None:
     """Not even inside functions or for types: of two that do, neither can be read alone."""
-    assert not (circle := _circle(_arrows(IMPORTS, ROOT))), " imports ".join(circle)
+    assert not (circle := _circle(_arrows(all_imports(), ROOT))), " imports ".join(circle)
 
 
 def _arrows(imports: Iterable[Import], root: Path) -> dict[str, set[str]]:
@@ -375,7 +381,7 @@ def test_a_circle_through_the_root_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("package", NEVER)
 def test_a_package_never_imports(package: str) -> None:
     never = NEVER[package]
-    strays = [i for i in IMPORTS if i.within(package) and i.library in never and not i.typing]
+    strays = [i for i in all_imports() if i.within(package) and i.library in never and not i.typing]
     assert not strays, shown(strays)
 
 
@@ -383,7 +389,7 @@ def test_a_package_never_imports(package: str) -> None:
 def test_a_package_imports_late(package: str) -> None:
     strays = [
         i
-        for i in IMPORTS
+        for i in all_imports()
         if i.within(package) and not i.late and not i.typing and below(i.target, LATE[package])
     ]
     assert not strays, shown(strays)
@@ -392,7 +398,7 @@ def test_a_package_imports_late(package: str) -> None:
 def test_the_engine_sees_no_metric_and_metrics_see_no_pixel() -> None:
     strays = [
         i
-        for i in IMPORTS
+        for i in all_imports()
         if i.within("metrics")
         and (below(i.place, ["maps.sources", "maps.reduction"]) or below(i.place, ["stores"]))
         and i.place not in ("stores.names", "stores.item_table")
@@ -401,7 +407,9 @@ def test_the_engine_sees_no_metric_and_metrics_see_no_pixel() -> None:
 
 
 def test_nobody_imports_tests() -> None:
-    strays = [i for i in IMPORTS if i.library in ("tests", "naive", "scenes", "laws", "pytest")]
+    strays = [
+        i for i in all_imports() if i.library in ("tests", "naive", "scenes", "laws", "pytest")
+    ]
     assert not strays, shown(strays)
 
 
@@ -481,7 +489,7 @@ def _names_of_faces() -> list[str]:
     faces = {".".join(path.relative_to(ROOT.parent).parts) for path in packages}
     return [
         str(found)
-        for found in IMPORTS
+        for found in all_imports()
         if found.target in faces and f"uqeval.{found.module}.".startswith(f"{found.target}.")
     ]
 
