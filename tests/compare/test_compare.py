@@ -339,7 +339,7 @@ def test_words_about_several_trainings_are_adjusted_for_all_scores(
         [str(folder / f"seed{seed}.json") for seed in (2, 3, 4)],
         [str(tmp_path / f"other{seed}.json") for seed in (5, 6)],
     ]
-    found = compare(load_models([], groups), Choice(every=True))
+    found = compare(load_models([], groups), Choice(every=True, draws=100))
     changes = [own.cells[1].difference for own in found.rows]
     tested = [change for change in changes if change is not None and change.p is not None]
     assert found.tests == len(tested) > 30

@@ -34,15 +34,19 @@ def lac(p: Sequence[Any]) -> list[float]:
 
 def aps(p: Sequence[Any]) -> list[float]:
     """The mass of all likelier classes."""
-    return [float(np.float32(sum(mass(q) for q in p if q > own) / ONE)) for own in p]
+    return [float(np.float32(above / ONE)) for above, _ in masses(p)]
 
 
 def aps_randomised(p: Sequence[Any]) -> list[float]:
     """The mass of all likelier classes, and a share of that of the class."""
     u = uniform(p)
-    return [
-        float(np.float32((sum(mass(q) for q in p if q > own) + u * mass(own)) / ONE)) for own in p
-    ]
+    return [float(np.float32((above + u * own) / ONE)) for above, own in masses(p)]
+
+
+def masses(p: Sequence[Any]) -> list[tuple[int, int]]:
+    """Of each class: the mass of all likelier classes, and its own."""
+    known = [(float(q), mass(q)) for q in p]
+    return [(sum(m for q, m in known if q > own), own_mass) for own, own_mass in known]
 
 
 SCORES: dict[str, Callable[[Sequence[Any]], list[float]]] = {

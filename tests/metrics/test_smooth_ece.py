@@ -93,6 +93,14 @@ def test_many_sets_are_each_alone() -> None:
             assert own[0] == pytest.approx(sigma, rel=1e-5)
 
 
+@pytest.mark.parametrize("sigma", [0.2, 1 / 16, 0.05, 1 / 64, 0.002])
+def test_smoothed_gaps_need_few_cosines(sigma: float) -> None:
+    """Those that are left out are below rounding at each bandwidth."""
+    gaps = np.random.default_rng(3).normal(size=(2, 4097))
+    whole = smooth._smoothed(smooth._spectrum(gaps, 4097), np.full(2, sigma), 4096)
+    np.testing.assert_allclose(smooth._tested(gaps, sigma), whole[:, ::8], atol=1e-12)
+
+
 def test_intervals_slices_and_merges(tmp_path: Path) -> None:
     options: dict[str, Any] = {"adaptive": False, "temperature": False}
     whole, path = run(tmp_path / "a", 8, {"calibration": options}, ci=0.9, draws=200)

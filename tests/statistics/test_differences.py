@@ -21,6 +21,7 @@ from uqeval.statistics.weighting import Each, Subset
 from uqeval.stores.states.saved import SavedStates
 
 N = 14
+PLAIN = {"adaptive": False, "temperature": False}
 NAMES = tuple(f"item_{i}" for i in range(N))
 
 
@@ -78,8 +79,8 @@ def test_a_difference_of_calibration_errors_is_of_both_intervals(
     runs: list[Scoring], groups: tuple[str, ...], baseline: list[int]
 ) -> None:
     """Two models, and a model against two trainings of another one."""
-    samples = Samples(runs, [range(N)] * 3, Resampling(groups, 300, 1))
     text, units = "calibration.ece", len(set(groups))
+    samples = Samples(runs, [range(N)] * 3, Resampling(groups, 300, 1), {text})
     models = [limits(samples, text, rows, units) for rows in ([0], baseline)]
     drawn = samples.scores("drawn", text)
     r = np.corrcoef(drawn[0], drawn[baseline].mean(axis=0))[0, 1]
@@ -173,18 +174,20 @@ def test_differences_of_simulated_models_contain_the_truth(tmp_path: Path) -> No
         probs = np.exp(factor * z)
         probs = (probs / probs.sum(1, keepdims=True))[:, None].astype(np.float32)
         path = tmp_path / f"{factor}.states.zip"
-        uqeval.evaluate(probs, labels, "calibration", states=path)
+        uqeval.evaluate(probs, labels, {"calibration": PLAIN}, states=path)
         models.append(Scoring(SavedStates(path)))
-    for text in ("calibration.ece", "calibration.classwise_ece"):
-        everything = Samples(models, [range(images)] * 2, Resampling(models[0].names, 100))
-        true = everything.value(text) - everything.value(text, 1)
-        inside = below = 0
-        for k in range(sets):
-            places = range(12 * k, 12 * (k + 1))
-            names = tuple(models[0].names[i] for i in places)
-            own = Samples(models, [places] * 2, Resampling(names, 300, k), {text})
+    texts = ("calibration.ece", "calibration.classwise_ece")
+    everything = Samples(models, [range(images)] * 2, Resampling(models[0].names, 100), set(texts))
+    true = {text: everything.value(text) - everything.value(text, 1) for text in texts}
+    inside, below = dict.fromkeys(texts, 0), dict.fromkeys(texts, 0)
+    for k in range(sets):
+        places = range(12 * k, 12 * (k + 1))
+        names = tuple(models[0].names[i] for i in places)
+        own = Samples(models, [places] * 2, Resampling(names, 100, k), set(texts))
+        for text in texts:
             found = difference(own, text, 0.95)
             assert isinstance(found, Bounds)
-            inside += found.low <= true <= found.high
-            below += found.high < true
-        assert inside >= 55 and below <= 3, text
+            inside[text] += found.low <= true[text] <= found.high
+            below[text] += found.high < true[text]
+    for text in texts:
+        assert inside[text] >= 55 and below[text] <= 3, text

@@ -35,7 +35,7 @@ _LEVELS = ((1 / 16, 512, 48), (1 / 64, 2048, 192))
 _COARSE = ((1 / 16, 128, 48), (1 / 64, 512, 192), (1 / 256, 2048, 768))
 _FINER = 4
 #: More cosines than these are summed by a Fourier transform.
-_SUMMED = 256
+_SUMMED = 64
 #: Sets that are scored at a time.
 _SETS = 256
 #: Nodes at which the smoothed gaps are tested.
@@ -146,6 +146,15 @@ def _smoothed(spectrum: Array, sigma: Array, nodes: int) -> Array:
     return np.fft.irfft(damped, 2 * nodes, axis=1)[:, : nodes + 1] * (2 * nodes)
 
 
+def _tested(gaps: Array, sigma: float) -> Array:
+    """Return gaps [set, node], smoothed at the bandwidth, at j / `_TESTED` [set, j]."""
+    most = gaps.shape[1] - 1
+    levels = ((terms, _TESTED) for least, _, terms in _LEVELS if sigma >= least)
+    terms, nodes = next(levels, (most + 1, most))
+    smoothed = _smoothed(_spectrum(gaps, terms), np.full(len(gaps), sigma), nodes)
+    return smoothed[:, :: nodes // _TESTED]
+
+
 def _error(spectrum: Array, sigma: Array, nodes: int) -> Array:
     """Return smECE_σ of each set: the integral of |f| by the trapezoidal rule.
 
@@ -239,9 +248,7 @@ class SmoothEce(Part[CalibrationSettings]):
 
         def signed(states: Mapping[Tally, SetStates]) -> Floats:
             gaps, pixels = states[tally]["gaps"], max(states[tally]["pixels"][0, 0], 1)
-            step = (gaps.shape[1] - 1) // _TESTED
-            sigma = np.broadcast_to(bandwidths(gaps[:1] / pixels), len(gaps))
-            return _smoothed(_spectrum(gaps, gaps.shape[1]), sigma, gaps.shape[1] - 1)[:, ::step]
+            return _tested(gaps, float(bandwidths(gaps[:1] / pixels)[0]))
 
         def weights(states: Mapping[Tally, SetStates]) -> Floats:
             pixels = np.maximum(states[tally]["pixels"], 1)
