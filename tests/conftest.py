@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -27,8 +28,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: tests wait for browsers, processes and locks."""
-    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else 3
+    """Two processes more than there are cores: tests wait for browsers, disks and locks."""
+    return len(os.sched_getaffinity(0)) + 2 if hasattr(os, "sched_getaffinity") else 4
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -49,6 +50,12 @@ def _compiling_alone() -> Iterator[None]:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw no figures: they take most of the time of a page."""
     forked.draw_nothing(monkeypatch.setattr)
+
+
+def pytest_collection_finish() -> None:
+    """Let garbage collection skip the tests themselves, which live until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:
