@@ -185,6 +185,10 @@ def test_mappings_that_are_no_stores() -> None:
         ({"probs": PROBS, "class_names": [1, 2]}, "class_names must be a list of texts"),
         ({"probs": PROBS, "names": ["a"]}, "1 names for 2 items"),
         ({"entropy": PROBS[:, 0, 0]}, "holds entropy; expected probs or logits"),
+        (
+            {"entropy": PROBS[:, 0, 0], "prediction": LABEL},
+            "'prediction': did you mean predictions",
+        ),
         ({"predictions": LABEL}, "no uncertainty, and does not say how many classes"),
         ({"predictions": LABEL, "novelty": PROBS[:, 0, 0]}, "there are. Give classes=N, or store"),
     ]:

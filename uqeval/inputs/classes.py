@@ -28,7 +28,7 @@ from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
 from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
-from uqeval.stores.kinds import PREDICTIONS_EXPECTED
+from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
 
@@ -241,7 +241,8 @@ def kind_of(stores: Sequence[Store]) -> str | None:
             )
         if "predictions" not in stores[0].arrays:
             raise StoreError(
-                f"{stores[0].path} holds {stores[0].holds()}; expected {PREDICTIONS_EXPECTED}."
+                f"{stores[0].path} holds {stores[0].holds()}; "
+                f"{predictions_expected(stores[0].held or stores[0].arrays)}"
             )
     return kind
 

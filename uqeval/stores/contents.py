@@ -17,12 +17,12 @@ from uqeval.stores.kinds import (
     FLOWS,
     KNOWN,
     PREDICTIONS,
-    PREDICTIONS_EXPECTED,
     REGRESSION,
     Declared,
     kind_of_bare,
     known_once,
     not_one_of,
+    predictions_expected,
     resolve,
     with_scale,
 )
@@ -276,7 +276,7 @@ def assemble(
             parts[kind] = (ItemArray(array, None),)
     if not parts:
         content = f"only {listed(sorted(kinds))}" if kinds else "no arrays"
-        raise StoreError(f"{cut(path)}: holds {content}; expected {PREDICTIONS_EXPECTED}.")
+        raise StoreError(f"{cut(path)}: holds {content}; {predictions_expected(kinds)}")
     count = _count(parts, path)
     if given is not None:
         names: tuple[str, ...] | None = checked_names(list(given), f"{path}: --names", count)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from uqeval.errors import StoreError, UsageError, cut, quoted
+from uqeval.errors import StoreError, UsageError, cut, nearest, quoted
 from uqeval.stores.array import StoredArray, canonical_axes
 
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
@@ -60,12 +60,18 @@ REGRESSION = frozenset({"mean", *SPREADS, "samples", "target", "valid"})
 #: Names that other tools give to arrays.
 ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
 
-#: The required arrays of a store of predictions, for messages.
-PREDICTIONS_EXPECTED = (
-    "probs or logits [N, T, C, H, W], or predictions and a map of an uncertainty [N, H, W], with "
-    "labels, for classes; or mean with std, variance, log_variance, log_std or log_b, or samples, "
-    "with target, for numbers"
-)
+
+def predictions_expected(names: Iterable[str]) -> str:
+    """Return the required arrays of a store of predictions, and which of these `names` of arrays
+    are nearly those of known ones, for messages."""
+    unknown = (own for own in sorted(names) if own not in KNOWN)
+    hints = (f" {quoted(own)}: did you mean {near}?" for own in unknown
+             if (near := nearest(own, KNOWN, 0.8)))  # fmt: skip
+    return (
+        "expected probs or logits [N, T, C, H, W], or predictions and a map of an uncertainty "
+        "[N, H, W], with labels, for classes; or mean with std, variance, log_variance, log_std or "
+        f"log_b, or samples, with target, for numbers.{''.join(hints)}"
+    )
 
 
 def shown_axes(kind: str, axes: Sequence[str]) -> list[str]:
