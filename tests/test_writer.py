@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from written import ABOUT, CLASSES, NAMES, RNG, SAMPLES, SIZE, STACK, fill, probs, stored
 
+import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UsageError
 from uqeval.maps import reduce_array
 from uqeval.stores.store import open_store
@@ -251,6 +252,30 @@ def test_maps_are_those_of_the_stack(
             np.testing.assert_array_equal(stored(path, name)[i], values)
     ours = open_store(path, role="predictions").attributes["uqeval"]
     assert ours == {"format": "maps", "version": 1, "complete": True, "samples": 4, "classes": 3}
+
+
+def test_maps_with_mean_probabilities_have_all_scores_of_the_mean(tmp_path: Path) -> None:
+    """Without them, the error names the argument."""
+    ids = RNG.integers(0, CLASSES, (3, *SIZE))
+    metrics = ["calibration", "sparsification", "failure"]
+    results = {}
+    for name, more in (("p", {"dtype": "float32"}), ("m", {"keep": "maps", "mean_probs": True}),
+                       ("few", {"keep": "maps"})):  # fmt: skip
+        with PredictionWriter(tmp_path / f"{name}.zarr", **ABOUT, **more) as writer:
+            fill(writer)
+            for item, label in zip(NAMES, ids, strict=True):
+                writer.add_labels(item, label)
+        if name == "few":
+            with pytest.raises(StoreError, match=r"no map 'brier'.*mean_probs=True\) writes"):
+                uqeval.evaluate(tmp_path / "few.zarr", metrics=metrics)
+        else:
+            results[name] = uqeval.evaluate(tmp_path / f"{name}.zarr", metrics=metrics).results
+    for family, field in (
+        ("calibration", "brier"), ("calibration", "nll"), ("calibration", "classwise_ece"),
+        ("sparsification", "ause"), ("failure", "auroc"),
+    ):  # fmt: skip
+        own, of_samples = (results[name][family][field] for name in ("m", "p"))
+        assert own == pytest.approx(of_samples, abs=1e-6)
 
 
 def test_maps_hold_one_item_in_memory(tmp_path: Path) -> None:

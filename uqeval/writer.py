@@ -72,8 +72,8 @@ class PredictionWriter:
     `kind` is `probs` or `logits`.
 
     `keep="samples"` stores the stack, as float16 unless `dtype` is another type. `keep="maps"`
-    stores the per-pixel maps that the metrics need (with `mean_probs`, also the mean
-    probabilities), computed in `dtype` (float32). All samples of an item or batch must then arrive
+    stores per-pixel maps, computed in `dtype` (float32). With `mean_probs`, it also stores the mean
+    probabilities, which calibration, Brier scores and top-k accuracy need. All samples of an item or batch must then arrive
     before the next.
 
     `repeated`: "error", or "skip" samples that are already stored; padding of distributed samplers

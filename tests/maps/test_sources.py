@@ -318,6 +318,24 @@ def test_maps_that_are_stored_beside_samples(tmp_path: Path) -> None:
         read_maps(path, wanted=["other"])
 
 
+@pytest.mark.parametrize("given", ["all", "brier"])
+def test_maps_of_labels_follow_from_stored_mean_probabilities(tmp_path: Path, given: str) -> None:
+    """Of the last block, which is not full, too; each of them alone, or beside a stored one."""
+    p, truth = softmax(0, 2, 1, C, 45, 50), labels(1, 2, 45, 50, classes=C)
+    mean = p[:, 0]
+    arrays = {"mean_probs": mean, "predictions": mean.argmax(1).astype("u1")}
+    stored_brier = np.full((2, 45, 50), 0.5, "f4")
+    path = zarr_group(tmp_path / "m", arrays | ({"brier": stored_brier} if given != "all" else {}))
+    for wanted in (["label_probability", "label_rank", "brier"], ["label_probability"]):
+        for i, found in enumerate(read_maps(path, truth, wanted)):
+            assert found.keys() == {*wanted, "prediction"}
+            expected, known = naive.maps(p[i], truth[i]), truth[i] != 255
+            for name in wanted:
+                own = stored_brier[i] if (name, given) == ("brier", "brier") else expected[name]
+                np.testing.assert_allclose(found[name][known], own[known], rtol=0, atol=3e-7)
+                assert name == given or not found[name][~known].any()
+
+
 def test_what_depends_on_labels_needs_them() -> None:
     with pytest.raises(UsageError, match="labels"):
         read_maps(softmax(0, 1, 2, C, H, W), wanted=["label_rank"])

@@ -53,6 +53,8 @@ COMPUTED = (
 )
 #: Maps that are computed if there are labels.
 OF_LABELS = ("label", "label_probability", "label_rank", "brier")
+#: Those that are computed from `mean_probs`, if they are not stored.
+OF_MEAN = frozenset(OF_LABELS) - {"label"}
 _ANNOTATIONS, _CHOICES = "annotations:", "choices:"
 #: The name of `choices_of` in a store.
 SAMPLE_PREDICTIONS = "sample_predictions"

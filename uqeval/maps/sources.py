@@ -24,7 +24,7 @@ from uqeval.maps.names import (
 )
 from uqeval.maps.reduction import BLOCK, map_bytes
 from uqeval.maps.stack_maps import TOGETHER, StackMaps
-from uqeval.maps.stored_maps import StoredMaps, missing_map_message
+from uqeval.maps.stored_maps import StoredMaps, missing_map_message, of_mean_and_label
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
 
@@ -87,6 +87,11 @@ class Source(StackMaps):
         return self.stack.samples if self.stack else None
 
     @property
+    def _of_mean(self) -> frozenset[str]:
+        """Return the maps that are computed from stored mean probabilities."""
+        return frozenset() if self.stack else self._stored_maps.of_mean
+
+    @property
     def stored_choices(self) -> int:
         """Return how many samples have their likeliest classes in a maps store; else 0."""
         return self._stored_maps.choices if SAMPLE_PREDICTIONS in self.stored else 0
@@ -114,8 +119,14 @@ class Source(StackMaps):
                     f"{self.where} holds one sample per item, for which {name} is undefined; "
                     "use entropy or confidence, or store several samples."
                 )
-            if name in ("label", "label_rank") or (self.stack and name in COMPUTED + OF_LABELS):
+            if name == "label" or name in (COMPUTED + OF_LABELS if self.stack else self._of_mean):
                 continue
+            if name == "label_rank" and name not in self.stored:
+                raise StoreError(
+                    f"{self.where}: --top-k needs `mean_probs` or `label_rank`, which this maps "
+                    "store does not hold. Write it with `uqeval reduce` or "
+                    "PredictionWriter(keep='maps', mean_probs=True), or give the samples."
+                )
             if is_annotations(name) or (
                 is_choices(name) and (self.stack or SAMPLE_PREDICTIONS in self.stored)
             ):
@@ -126,15 +137,6 @@ class Source(StackMaps):
                 raise StoreError(
                     missing_map_message(self.where, name, sorted(self.stored), bool(self.stack))
                 )
-        if (
-            "label_rank" in names
-            and not self.stack
-            and not {"label_rank", "mean_probs"} & set(self.stored)
-        ):
-            raise StoreError(
-                f"{self.where}: --top-k needs `mean_probs` or `label_rank`, which this maps store "
-                "does not hold. Write it with `uqeval reduce`, or give the samples."
-            )
         self.wanted = frozenset(names) | {"prediction"}
 
     def batches(self) -> list[range]:
@@ -177,7 +179,8 @@ class Source(StackMaps):
         # The maps of a batch, and in addition label planes and their checks.
         planes_of_labels = self.labels.annotators if self.labels else 0
         bytes_of_labels = 4 + 4 * planes_of_labels
-        map_size = len(batch) * pixels * (map_bytes(self.wanted, self.classes) + bytes_of_labels)
+        held = self.wanted | ({"mean_probs"} if self.wanted & self._of_mean else set())
+        map_size = len(batch) * pixels * (map_bytes(held, self.classes) + bytes_of_labels)
         # Chunks may be larger than an item, and are decoded completely.
         planes = [*self.stored.values(), *([self.labels.planes] if self.labels else [])]
         largest = max((plane_stack.chunk_bytes for plane_stack in planes), default=0)
@@ -234,20 +237,29 @@ class Source(StackMaps):
                 item_maps["label"] = label
             if own is not None and (name := annotations_of(len(own[1]))) in self.wanted:
                 item_maps[name] = own[1]
-            for name in self.wanted - set(item_maps) - {"label_rank"}:
-                stored, size = self._stored_maps, self.size(item)
-                item_maps[name] = (
-                    stored.choices_of(item, size)
-                    if is_choices(name)
-                    else stored.numbers(name, item, size)
-                )
-                heartbeat(item_maps[name].nbytes)
-            if "label_rank" in self.wanted and "label_rank" not in item_maps:
-                assert label is not None
-                item_maps["label_rank"] = self._stored_maps.label_rank(
-                    item, label, item_maps["prediction"]
-                )
+            item_maps |= self._stored(item, item_maps, label, heartbeat)
         return maps
+
+    def _stored(self, item: int, computed: Maps, label: Array | None, heartbeat: Heartbeat) -> Maps:
+        """Return the wanted maps that are not `computed` yet: stored ones, and those that follow
+        from stored mean probabilities.
+        """
+        stored, size, maps = self._stored_maps, self.size(item), dict[str, Array]()
+        of_mean = self.wanted & self._of_mean
+        read = self.wanted | {"mean_probs"} if of_mean else self.wanted
+        for name in sorted(read - of_mean - computed.keys()):
+            if is_choices(name):
+                maps[name] = stored.choices_of(item, size)
+            elif name == "label_rank":
+                maps[name] = stored.label_rank(item, size)
+            else:
+                maps[name] = stored.numbers(name, item, size)
+            heartbeat(maps[name].nbytes)
+        if of_mean:
+            assert label is not None
+            # Stored maps stay as they are.
+            maps = of_mean_and_label(maps["mean_probs"], label, computed["prediction"]) | maps
+        return {name: values for name, values in maps.items() if name in self.wanted}
 
     def _read_stacked(self, batch: range, heartbeat: Heartbeat) -> StackedMaps | None:
         """Return the maps of small items of one size that are all reduced from samples; None for

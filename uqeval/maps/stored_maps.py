@@ -6,16 +6,18 @@ from shlex import quote
 
 import numpy as np
 
-from uqeval.arrays import Array
+from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.maps.names import (
     COMPUTED,
     NO_UNCERTAINTY,
+    OF_MEAN,
     SAMPLE_PREDICTIONS,
     UNCERTAINTIES,
     id_dtype,
     void_of,
 )
+from uqeval.maps.reduction import BLOCK
 from uqeval.stores.bfloat16 import TOLERANCE
 from uqeval.stores.planes import Planes
 
@@ -104,24 +106,35 @@ class StoredMaps:
             _check_probabilities(name, values, where)
         return values
 
-    def label_rank(self, item: int, label: Array, prediction: Array) -> Array:
-        """Return the number of classes that are likelier than the label's, uint16 [y, x]; 0 for
-        void.
+    def label_rank(self, item: int, size: tuple[int, int]) -> Array:
+        """Return the stored number of classes that are likelier than the label's, uint16 [y, x]."""
+        return self._plane("label_rank", item, size)[0].astype(np.uint16)
 
-        Stored, or computed from float32 p̄ by the kernel's rule.
-        """
-        size = self.size(item)
-        if "label_rank" in self.planes:
-            return self._plane("label_rank", item, size)[0].astype(np.uint16)
-        mean = self._plane("mean_probs", item, size)[0].astype(np.float32)
-        is_labelled = label != void_of(self.classes)
-        y = np.where(is_labelled, label, 0).astype(np.intp)
-        label_probs = np.take_along_axis(mean, y[None], axis=0)[0]
-        rank = np.where(y == prediction, 0, 1)
-        for c in range(self.classes):
-            larger = (mean[c] > label_probs) | ((mean[c] == label_probs) & (c < y))
-            rank += larger & (y != prediction) & (c != y) & (c != prediction)
-        return np.where(is_labelled, rank, 0).astype(np.uint16)
+    @property
+    def of_mean(self) -> frozenset[str]:
+        """Return the maps that are not stored and are computed from `mean_probs` and labels."""
+        return OF_MEAN - self.planes.keys() if "mean_probs" in self.planes else frozenset()
+
+
+def of_mean_and_label(mean: Array, label: Array, prediction: Array) -> Maps:
+    """Return `OF_MEAN` of an item, by the kernel's rule, from float32 p̄ [class, y, x], and from
+    labels and predicted classes [y, x].
+    """
+    from uqeval.kernels.samples import score_labels
+
+    classes, pixels = mean.shape[0], label.size
+    dtypes = {"label_probability": "f4", "label_rank": "u2", "brier": "f4"}
+    maps = {name: np.empty(pixels, dtype) for name, dtype in dtypes.items()}
+    rows, labels, predictions = mean.reshape(classes, -1), label.reshape(-1), prediction.reshape(-1)
+    wide = np.zeros(BLOCK, np.float64)
+    for start in range(0, pixels, BLOCK):
+        part = slice(start, start + BLOCK)
+        sums = rows[:, part].astype(np.float64)
+        score_labels(
+            0, sums.shape[1], 1, 1.0, void_of(classes), sums, labels[part], predictions[part],
+            wide, *(values[part] for values in maps.values()),
+        )  # fmt: skip
+    return {name: values.reshape(label.shape) for name, values in maps.items()}
 
 
 def _check_probabilities(name: str, values: Array, where: str) -> None:
@@ -161,6 +174,11 @@ def missing_map_message(where: str, name: str, stored: list[str], samples: bool)
     measures = [name for name in stored if name not in NO_UNCERTAINTY]
     if name in UNCERTAINTIES and measures:
         hint += f" --uncertainty {measures[0]} uses that map instead."
+    if name in OF_MEAN:
+        hint += (
+            " PredictionWriter(keep='maps', mean_probs=True) writes mean_probs, from which it is "
+            "computed."
+        )
     if name == "brier" and measures:
         ranked = "" if "entropy" in stored else f" --uncertainty {measures[0]}"
         hint += (
