@@ -73,8 +73,8 @@ class PredictionWriter:
 
     `keep="samples"` stores the stack, as float16 unless `dtype` is another type. `keep="maps"`
     stores per-pixel maps, computed in `dtype` (float32). With `mean_probs`, it also stores the mean
-    probabilities, which calibration, Brier scores and top-k accuracy need. All samples of an item or batch must then arrive
-    before the next.
+    probabilities, which calibration, Brier scores and top-k accuracy need. All samples of an item
+    or batch must then arrive before the next.
 
     `repeated`: "error", or "skip" samples that are already stored; padding of distributed samplers
     needs this. `ranks`: number of processes that write into this store, all with the same settings
