@@ -129,7 +129,7 @@ def of_mean_and_label(mean: Array, label: Array, prediction: Array) -> Maps:
     wide = np.zeros(BLOCK, np.float64)
     for start in range(0, pixels, BLOCK):
         part = slice(start, start + BLOCK)
-        sums = rows[:, part].astype(np.float64)
+        sums = rows[:, part].astype(np.float64, order="C")
         score_labels(
             0, sums.shape[1], 1, 1.0, void_of(classes), sums, labels[part], predictions[part],
             wide, *(values[part] for values in maps.values()),
