@@ -278,6 +278,17 @@ def test_maps_with_mean_probabilities_have_all_scores_of_the_mean(tmp_path: Path
         assert own == pytest.approx(of_samples, abs=1e-6)
 
 
+def test_float16_in_float32_is_told_how_it_is_accepted(tmp_path: Path) -> None:
+    half = probs(1, CLASSES, 40, 50).astype("f2")
+    about = {"names": ["a"], "samples": 1, "classes": CLASSES, "size": (40, 50), "keep": "maps"}
+    with pytest.raises(DataError, match="or give dtype='float16'"):
+        PredictionWriter(tmp_path / "m.zarr", **about).add("a", half)
+    with PredictionWriter(tmp_path / "h.zarr", **about, dtype="float16") as writer:
+        assert writer.add("a", half)
+    with pytest.raises(DataError, match=r"kind='logits'\.$"):
+        PredictionWriter(tmp_path / "n.zarr", **about).add("a", half * np.float16(0.9))
+
+
 def test_maps_hold_one_item_in_memory(tmp_path: Path) -> None:
     writer = PredictionWriter(tmp_path / "m.zarr", **ABOUT, keep="maps")
     writer.add("a", STACK[0, 0], sample=0)

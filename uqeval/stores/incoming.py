@@ -206,6 +206,8 @@ def _explain(values: Array, stored: Array, row: int, tolerance: float, of: str) 
         "Take the softmax over the class axis, in float32 (`logits.float().softmax(…)`: bfloat16 "
         "and float16 are too coarse to sum to one), or write logits with kind='logits'"
     )
+    if values.dtype == np.float16 and off.max() <= bfloat16.tolerance_of(values, "float16"):
+        hint += ", or give dtype='float16', which allows these sums"
     return (
         f"the class probabilities of {count} of {off.size} pixels do not sum to 1, the worst to "
         f"{sums[y, x]:.6g} in row {row + y}, column {x} (tolerance {tolerance:g} for {of}). "
