@@ -20,7 +20,8 @@ DATA: dict[str, dict[str, Any]] = {
     "probs": {"probs": PROBS},
     "labelled": {"probs": PROBS, "labels": IDS},
     "logits": {"logits": PROBS - 1, "labels": IDS},
-    "maps": {"predictions": IDS, "entropy": PROBS[:, 0], "mean_probs": PROBS},
+    "maps": {"predictions": IDS, "entropy": PROBS[:, 0]},
+    "mean_probs": {"predictions": IDS, "entropy": PROBS[:, 0], "mean_probs": PROBS},
 }
 OPTIONS: dict[str, Any] = {
     "nan_samples": "skip", "sum_tolerance": 0.5, "ignore_index": 7, "missing_chunks": "fill",
@@ -30,6 +31,7 @@ EFFECTIVE = {
     "labelled": {"sum_tolerance", "ignore_index"},
     "logits": {"ignore_index"},
     "maps": set(),
+    "mean_probs": {"sum_tolerance"},
 }
 
 
@@ -38,7 +40,7 @@ EFFECTIVE = {
 def test_each_option_has_an_effect_or_is_refused(tmp_path: Path, data: str, name: str) -> None:
     path = str(tmp_path / "p.npz")
     np.savez(path, **DATA[data])
-    options = InputOptions(**{name: OPTIONS[name]})
+    options = InputOptions(classes=PROBS.shape[1], **{name: OPTIONS[name]})
     if name in EFFECTIVE[data]:
         open_inputs(path, None, options)
         return
@@ -49,7 +51,7 @@ def test_each_option_has_an_effect_or_is_refused(tmp_path: Path, data: str, name
 def test_all_are_told_at_once(tmp_path: Path) -> None:
     np.savez(tmp_path / "p.npz", **DATA["maps"])
     with pytest.raises(UsageError, match=r"--nan-samples.*--sum-tolerance.*--ignore-index.*leave"):
-        open_inputs(str(tmp_path / "p.npz"), None, InputOptions(**OPTIONS))
+        open_inputs(str(tmp_path / "p.npz"), None, InputOptions(classes=PROBS.shape[1], **OPTIONS))
 
 
 def test_a_label_map_needs_label_files_of_a_video(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 from command import refused
 from scenes import Chunked, all_same, labels, read_maps, read_stack, softmax, zarr_array, zarr_group
 
@@ -289,6 +290,33 @@ def test_uncertainties_that_are_no_numbers(tmp_path: Path, value: float, dtype: 
         "row 3, column 2", wanted=["mine"],
     )  # fmt: skip
     assert "finite" in message
+
+
+def test_mean_probabilities_that_are_none(tmp_path: Path) -> None:
+    mean = softmax(0, N, 3, H, W)
+    for value, says in ((np.nan, "1 of"), (-0.5, "negative"), (0.9, "1 of 30 pixels do not sum")):
+        changed = mean.copy()
+        changed[1, 2, 3, 4] = value
+        path = maps_store(tmp_path / says, mean_probs=changed)
+        maps_refused(path, "item second", says, "row 3, column 4", wanted=["mean_probs"])
+    for wanted in (["mean_probs"], ["brier", "label_probability"]):
+        given = {"truth": np.zeros((N, H, W), "u1"), "wanted": wanted}
+        maps_refused(maps_store(tmp_path / wanted[0], mean_probs=mean / 2), "--sum-t", **given)
+        assert len(read_maps(tmp_path / wanted[0] / "maps", sum_tolerance=0.6, **given)) == N
+
+
+def test_mean_probabilities_of_fewer_classes_in_one_item(tmp_path: Path) -> None:
+    """A kernel would read beyond the array."""
+    group = zarr.create_group(tmp_path / "m", attributes={"class_names": ["a", "b", "c"]})
+    for name, classes in (("first", 3), ("second", 2)):
+        mean = softmax(0, classes, H, W)
+        for kind, values in {"mean_probs": mean, "predictions": mean.argmax(0).astype("u1"),
+                             "labels": np.full((H, W), 2, "u1")}.items():  # fmt: skip
+            group[f"items/{name}/{kind}"] = values
+    maps_refused(
+        tmp_path / "m", "item second", "2 classes; expected 3", wanted=["brier"], error=StoreError,
+        missing_chunks="fill",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("id_", [3, 255])

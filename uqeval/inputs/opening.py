@@ -198,7 +198,10 @@ _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
     "kind": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "axes": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "nan_samples": ("`samples` of a regression", _has_samples),
-    "sum_tolerance": ("class probabilities, an array `probs`", lambda i: "probs" in _arrays(i)),
+    "sum_tolerance": (
+        "class probabilities, an array `probs` or `mean_probs`",
+        lambda i: not _arrays(i).isdisjoint(("probs", "mean_probs")),
+    ),
     "ignore_index": ("labels, or masks of ids", _has_void),
     "label_map": ("a folder of label PNGs", _has_label_files),
     "annotator_folders": ("a folder of label PNGs of images", lambda i: i.annotators > 0),

@@ -24,7 +24,7 @@ from uqeval.maps.names import (
 )
 from uqeval.maps.reduction import BLOCK, map_bytes
 from uqeval.maps.stack_maps import TOGETHER, StackMaps
-from uqeval.maps.stored_maps import StoredMaps, missing_map_message, of_mean_and_label
+from uqeval.maps.stored_maps import StoredMaps, missing_map_message
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
 
@@ -78,7 +78,7 @@ class Source(StackMaps):
 
     @cached_property
     def _stored_maps(self) -> StoredMaps:
-        return StoredMaps(self.stored, self.names, self.classes)
+        return StoredMaps(self.stored, self.names, self.classes, self.sum_tolerance)
 
     # ---- what there is
 
@@ -237,29 +237,11 @@ class Source(StackMaps):
                 item_maps["label"] = label
             if own is not None and (name := annotations_of(len(own[1]))) in self.wanted:
                 item_maps[name] = own[1]
-            item_maps |= self._stored(item, item_maps, label, heartbeat)
+            item_maps |= self._stored_maps.read(
+                item, self.wanted - item_maps.keys(), self.size(item), item_maps["prediction"],
+                label, heartbeat,
+            )  # fmt: skip
         return maps
-
-    def _stored(self, item: int, computed: Maps, label: Array | None, heartbeat: Heartbeat) -> Maps:
-        """Return the wanted maps that are not `computed` yet: stored ones, and those that follow
-        from stored mean probabilities.
-        """
-        stored, size, maps = self._stored_maps, self.size(item), dict[str, Array]()
-        of_mean = self.wanted & self._of_mean
-        read = self.wanted | {"mean_probs"} if of_mean else self.wanted
-        for name in sorted(read - of_mean - computed.keys()):
-            if is_choices(name):
-                maps[name] = stored.choices_of(item, size)
-            elif name == "label_rank":
-                maps[name] = stored.label_rank(item, size)
-            else:
-                maps[name] = stored.numbers(name, item, size)
-            heartbeat(maps[name].nbytes)
-        if of_mean:
-            assert label is not None
-            # Stored maps stay as they are.
-            maps = of_mean_and_label(maps["mean_probs"], label, computed["prediction"]) | maps
-        return {name: values for name, values in maps.items() if name in self.wanted}
 
     def _read_stacked(self, batch: range, heartbeat: Heartbeat) -> StackedMaps | None:
         """Return the maps of small items of one size that are all reduced from samples; None for

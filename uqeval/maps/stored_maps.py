@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from shlex import quote
 
 import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, StoreError, cut, quoted
+from uqeval.maps.contract import Heartbeat
 from uqeval.maps.names import (
     COMPUTED,
     NO_UNCERTAINTY,
@@ -15,6 +17,7 @@ from uqeval.maps.names import (
     SAMPLE_PREDICTIONS,
     UNCERTAINTIES,
     id_dtype,
+    is_choices,
     void_of,
 )
 from uqeval.maps.reduction import BLOCK
@@ -29,14 +32,18 @@ _PROBABILITIES = ("confidence", "mean_probs", "label_probability")
 class StoredMaps:
     """The maps of all items by name, one plane per item; `predictions` are class ids.
 
-    Methods raise `StoreError` for planes of another size or kind, `DataError` for values that
-    cannot be evaluated. Messages name store and item.
+    `tolerance`: the allowed |Σ_c p̄ - 1|. Methods raise `StoreError` for planes of another size or
+    kind, `DataError` for values that cannot be evaluated. Messages name store and item.
     """
 
-    def __init__(self, planes: dict[str, Planes], names: tuple[str, ...], classes: int) -> None:
+    def __init__(
+        self, planes: dict[str, Planes], names: tuple[str, ...], classes: int,
+        tolerance: float | None,
+    ) -> None:  # fmt: skip
         self.planes = planes
         self.names = names
         self.classes = classes
+        self.tolerance = TOLERANCE if tolerance is None else tolerance
 
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item's predictions."""
@@ -52,7 +59,39 @@ class StoredMaps:
         """Return predicted class ids [y, x]."""
         return self._ids("predictions", item)
 
-    def choices_of(self, item: int, size: tuple[int, int]) -> Array:
+    @property
+    def of_mean(self) -> frozenset[str]:
+        """Return the maps that are not stored and are computed from `mean_probs` and labels."""
+        return OF_MEAN - self.planes.keys() if "mean_probs" in self.planes else frozenset()
+
+    def read(
+        self, item: int, names: Set[str], size: tuple[int, int], prediction: Array,
+        label: Array | None, heartbeat: Heartbeat,
+    ) -> Maps:  # fmt: skip
+        """Return maps of an item: stored ones, and those of `of_mean`.
+
+        `size`, `prediction` [y, x] and `label` [y, x] are those of the item. `heartbeat` is called
+        with the bytes of each stored map.
+        """
+        maps: Maps = {}
+        of_mean = names & self.of_mean
+        for name in sorted((names | {"mean_probs"} if of_mean else names) - of_mean):
+            maps[name] = self._stored(name, item, size)
+            heartbeat(maps[name].nbytes)
+        if of_mean:
+            assert label is not None
+            # Stored maps stay as they are.
+            maps = of_mean_and_label(maps["mean_probs"], label, prediction) | maps
+        return {name: maps[name] for name in names}
+
+    def _stored(self, name: str, item: int, size: tuple[int, int]) -> Array:
+        if is_choices(name):
+            return self._choices(item, size)
+        if name == "label_rank":
+            return self._plane(name, item, size)[0].astype(np.uint16)
+        return self._numbers(name, item, size)
+
+    def _choices(self, item: int, size: tuple[int, int]) -> Array:
         """Return the likeliest class of each sample [sample, y, x]."""
         planes = self._ids(SAMPLE_PREDICTIONS, item)
         if planes.shape != (self.choices, *size):
@@ -84,9 +123,13 @@ class StoredMaps:
         where = f"{planes.where_of(item)}, item {cut(self.names[item])}"
         if plane.shape[-2:] != size:
             raise StoreError(f"{where}: shape {plane.shape}, but predictions are {size}.")
+        if name == "mean_probs" and len(plane) != self.classes:
+            raise StoreError(
+                f"{where}: holds {len(plane)} classes; expected {self.classes}, as the store has."
+            )
         return plane, where
 
-    def numbers(self, name: str, item: int, size: tuple[int, int]) -> Array:
+    def _numbers(self, name: str, item: int, size: tuple[int, int]) -> Array:
         """Return a map of numbers as float32 [y, x] (of `mean_probs` [class, y, x]), -0.0
         as 0.0.
         """
@@ -97,23 +140,16 @@ class StoredMaps:
             values = plane.astype(np.float32) + np.float32(0.0)
         bad = ~np.isfinite(values)
         if bad.any():
-            y, x = (int(k[0]) for k in np.nonzero(bad))
+            *_, y, x = (int(k[0]) for k in np.nonzero(bad))
             raise DataError(
                 f"{where}: {int(bad.sum())} of {bad.size} values are NaN, infinite or beyond "
-                f"float32, first at row {y}, column {x}. An uncertainty is a finite number."
+                f"float32, first at row {y}, column {x}. Expected finite numbers."
             )
         if name in _PROBABILITIES:
             _check_probabilities(name, values, where)
+        if name == "mean_probs":
+            _check_sums(values, self.tolerance, where)
         return values
-
-    def label_rank(self, item: int, size: tuple[int, int]) -> Array:
-        """Return the stored number of classes that are likelier than the label's, uint16 [y, x]."""
-        return self._plane("label_rank", item, size)[0].astype(np.uint16)
-
-    @property
-    def of_mean(self) -> frozenset[str]:
-        """Return the maps that are not stored and are computed from `mean_probs` and labels."""
-        return OF_MEAN - self.planes.keys() if "mean_probs" in self.planes else frozenset()
 
 
 def of_mean_and_label(mean: Array, label: Array, prediction: Array) -> Maps:
@@ -152,6 +188,21 @@ def _check_probabilities(name: str, values: Array, where: str) -> None:
         f"{where}: {int(bad.sum())} of {bad.size} values of the map {name} are {fault}: first "
         f"{values[bad][0]:.6g} at row {y}, column {x}. Write the map again from probabilities "
         "that sum to 1, for example with uqeval reduce."
+    )
+
+
+def _check_sums(mean: Array, tolerance: float, where: str) -> None:
+    """Raise `DataError` for mean probabilities [class, y, x] that do not sum to 1."""
+    sums = mean.sum(axis=0, dtype=np.float64)
+    off = np.abs(sums - 1.0)
+    if off.max(initial=0.0) <= tolerance:
+        return
+    y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
+    raise DataError(
+        f"{where}: the mean probabilities of {int((off > tolerance).sum())} of {off.size} pixels "
+        f"do not sum to 1: the worst to {sums[y, x]:.6g} at row {y}, column {x} (tolerance "
+        f"{tolerance:.5g}). Write the map again from probabilities that sum to 1; --sum-tolerance "
+        "allows larger differences."
     )
 
 

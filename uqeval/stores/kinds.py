@@ -62,8 +62,8 @@ ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
 
 
 def predictions_expected(names: Iterable[str]) -> str:
-    """Return the required arrays of a store of predictions, and which of these `names` of arrays
-    are nearly those of known ones, for messages."""
+    """Return which arrays a store of predictions needs, and a hint for each of the `names` of its
+    arrays that is nearly a known one."""
     unknown = (own for own in sorted(names) if own not in KNOWN)
     hints = (f" {quoted(own)}: did you mean {near}?" for own in unknown
              if (near := nearest(own, KNOWN, 0.8)))  # fmt: skip
