@@ -305,6 +305,16 @@ def test_mean_probabilities_that_are_none(tmp_path: Path) -> None:
         assert len(read_maps(tmp_path / wanted[0] / "maps", sum_tolerance=0.6, **given)) == N
 
 
+@pytest.mark.parametrize(("dtype", "value"), [("f4", np.nan), ("f4", 1.0), ("i2", -1), ("u2", 3)])
+def test_ranks_of_labels_that_are_none(tmp_path: Path, dtype: str, value: float) -> None:
+    ranks = np.zeros((N, H, W), dtype)
+    ranks[1, 0, 0] = value
+    maps_refused(
+        maps_store(tmp_path, label_rank=ranks), "item", f"{ranks.dtype}", "from 0 to 2",
+        wanted=["label_rank"], truth=np.zeros((N, H, W), "u1"),
+    )  # fmt: skip
+
+
 def test_mean_probabilities_of_fewer_classes_in_one_item(tmp_path: Path) -> None:
     """A kernel would read beyond the array."""
     group = zarr.create_group(tmp_path / "m", attributes={"class_names": ["a", "b", "c"]})

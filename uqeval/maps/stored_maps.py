@@ -88,8 +88,19 @@ class StoredMaps:
         if is_choices(name):
             return self._choices(item, size)
         if name == "label_rank":
-            return self._plane(name, item, size)[0].astype(np.uint16)
+            return self._ranks(name, item, size)
         return self._numbers(name, item, size)
+
+    def _ranks(self, name: str, item: int, size: tuple[int, int]) -> Array:
+        """Return a plane of ranks of classes, uint16 [y, x]."""
+        plane, where = self._plane(name, item, size)
+        low, high = plane.min(), plane.max()
+        if plane.dtype.kind not in "iu" or low < 0 or high >= self.classes:
+            raise DataError(
+                f"{where}: holds {plane.dtype} from {low} to {high}; expected whole numbers from "
+                f"0 to {self.classes - 1}. Write it again with `uqeval reduce`."
+            )
+        return plane.astype(np.uint16)
 
     def _choices(self, item: int, size: tuple[int, int]) -> Array:
         """Return the likeliest class of each sample [sample, y, x]."""
