@@ -118,6 +118,23 @@ def test_inspect_a_sound_store(complete: Path) -> None:
         assert f"  {label:<22} {found['values'][key]:,}\n" in table.stdout
 
 
+def test_inspect_a_store_of_mean_probabilities(tmp_path: Path) -> None:
+    mean = probs().mean(axis=1)
+    mean[0, :, 3, 4] = np.eye(C)[1]
+    ids = mean.argmax(axis=1).astype(np.uint8)
+    store = save(tmp_path / "maps.zarr", {"mean_probs": mean, "predictions": ids})
+    table = run_well("inspect", store)
+    assert "  pixels of confidence 1 1\n" in table.stdout and "samples" not in table.stdout
+    mean[0, :, 5, 6] = 0.1
+    bad = save(tmp_path / "bad.zarr", {"mean_probs": mean, "predictions": ids})
+    said = run_uqeval("inspect", bad)
+    refused(said, "do not sum to 1", "row 5, column 6", printed=True)
+    alone = save(tmp_path / "alone.zarr", {"mean_probs": mean})
+    refused(run_uqeval("pavpu", alone), "name them probs")
+    ids_alone = save(tmp_path / "ids.zarr", {"predictions": ids})
+    assert "confidence" not in run_well("inspect", ids_alone).stdout
+
+
 def test_inspect_without_labels_and_labels_alone(stores: Path) -> None:
     assert "sound" in run_well("inspect", stores / "preds.zarr").stdout
     assert "sound" in run_well("inspect", stores / "preds.zarr", stores / "labels").stdout

@@ -318,6 +318,26 @@ def test_maps_that_are_stored_beside_samples(tmp_path: Path) -> None:
         read_maps(path, wanted=["other"])
 
 
+@pytest.mark.parametrize("given", ["none", "entropy"])
+def test_confidence_and_entropy_follow_from_stored_mean_probabilities(
+    tmp_path: Path, given: str
+) -> None:
+    """Without labels, too; the same bits as from a stack of one sample."""
+    p = softmax(0, 2, 1, C, 45, 50)
+    arrays = {"mean_probs": p[:, 0], "predictions": p[:, 0].argmax(1).astype("u1")}
+    own = {"entropy": np.full((2, 45, 50), 0.5, "f4")} if given == "entropy" else {}
+    path = zarr_group(tmp_path / "m", arrays | own)
+    whole = read_maps(p, wanted=["confidence", "entropy"])
+    for wanted in (["confidence", "entropy"], ["confidence"], ["entropy"]):
+        for i, found in enumerate(read_maps(path, wanted=wanted)):
+            assert found.keys() == {*wanted, "prediction"}
+            for name in wanted:
+                expected = own[name][i] if name in own else whole[i][name]
+                assert found[name].tobytes() == expected.tobytes()
+                if name not in own:
+                    np.testing.assert_allclose(found[name], naive.maps(p[i])[name], atol=3e-7)
+
+
 @pytest.mark.parametrize("given", ["all", "brier"])
 def test_maps_of_labels_follow_from_stored_mean_probabilities(tmp_path: Path, given: str) -> None:
     """Of the last block, which is not full, too; each of them alone, or beside a stored one."""

@@ -53,8 +53,9 @@ COMPUTED = (
 )
 #: Maps that are computed if there are labels.
 OF_LABELS = ("label", "label_probability", "label_rank", "brier")
-#: Those that are computed from `mean_probs`, if they are not stored.
-OF_MEAN = frozenset(OF_LABELS) - {"label"}
+#: Those that are computed from `mean_probs`, if they are not stored: without labels, and with them.
+OF_MEAN_ALONE = frozenset({"confidence", "entropy"})
+OF_MEAN_AND_LABEL = frozenset(OF_LABELS) - {"label"}
 _ANNOTATIONS, _CHOICES = "annotations:", "choices:"
 #: The name of `choices_of` in a store.
 SAMPLE_PREDICTIONS = "sample_predictions"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+import math
+from collections.abc import Iterator, Set
 from shlex import quote
 
 import numpy as np
@@ -13,7 +14,8 @@ from uqeval.maps.contract import Heartbeat
 from uqeval.maps.names import (
     COMPUTED,
     NO_UNCERTAINTY,
-    OF_MEAN,
+    OF_MEAN_ALONE,
+    OF_MEAN_AND_LABEL,
     SAMPLE_PREDICTIONS,
     UNCERTAINTIES,
     id_dtype,
@@ -61,8 +63,11 @@ class StoredMaps:
 
     @property
     def of_mean(self) -> frozenset[str]:
-        """Return the maps that are not stored and are computed from `mean_probs` and labels."""
-        return OF_MEAN - self.planes.keys() if "mean_probs" in self.planes else frozenset()
+        """Return the maps that are not stored and are computed from `mean_probs`, some with
+        labels."""
+        if "mean_probs" not in self.planes:
+            return frozenset()
+        return (OF_MEAN_ALONE | OF_MEAN_AND_LABEL) - self.planes.keys()
 
     def read(
         self, item: int, names: Set[str], size: tuple[int, int], prediction: Array,
@@ -78,10 +83,13 @@ class StoredMaps:
         for name in sorted((names | {"mean_probs"} if of_mean else names) - of_mean):
             maps[name] = self._stored(name, item, size)
             heartbeat(maps[name].nbytes)
-        if of_mean:
+        computed: Maps = {}
+        if of_mean & OF_MEAN_ALONE:
+            computed |= of_mean_alone(maps["mean_probs"])
+        if of_mean & OF_MEAN_AND_LABEL:
             assert label is not None
-            # Stored maps stay as they are.
-            maps = of_mean_and_label(maps["mean_probs"], label, prediction) | maps
+            computed |= of_mean_and_label(maps["mean_probs"], label, prediction)
+        maps = computed | maps  # stored maps stay as they are
         return {name: maps[name] for name in names}
 
     def _stored(self, name: str, item: int, size: tuple[int, int]) -> Array:
@@ -163,25 +171,45 @@ class StoredMaps:
         return values
 
 
+def of_mean_alone(mean: Array) -> Maps:
+    """Return `OF_MEAN_ALONE` of an item, as of one sample, from float32 p̄ [class, y, x]."""
+    from uqeval.kernels.samples import entropy_of_mean, predict
+
+    size = mean.shape[1:]
+    maps = {name: np.empty(math.prod(size), np.float32) for name in OF_MEAN_ALONE}
+    wide, lead = np.zeros(BLOCK, np.float64), np.zeros(BLOCK, np.float64)
+    likeliest = np.empty(BLOCK, id_dtype(len(mean)))
+    for part, sums in _blocks(mean):
+        n = sums.shape[1]
+        predict(0, n, 1, 1.0, sums, lead, likeliest[:n], maps["confidence"][part])
+        entropy_of_mean(0, n, 1, 1.0, sums, wide, maps["entropy"][part])
+    return {name: values.reshape(size) for name, values in maps.items()}
+
+
 def of_mean_and_label(mean: Array, label: Array, prediction: Array) -> Maps:
-    """Return `OF_MEAN` of an item, by the kernel's rule, from float32 p̄ [class, y, x], and from
-    labels and predicted classes [y, x].
+    """Return `OF_MEAN_AND_LABEL` of an item, by the kernel's rule, from float32 p̄ [class, y, x],
+    and from labels and predicted classes [y, x].
     """
     from uqeval.kernels.samples import score_labels
 
-    classes, pixels = mean.shape[0], label.size
     dtypes = {"label_probability": "f4", "label_rank": "u2", "brier": "f4"}
-    maps = {name: np.empty(pixels, dtype) for name, dtype in dtypes.items()}
-    rows, labels, predictions = mean.reshape(classes, -1), label.reshape(-1), prediction.reshape(-1)
+    maps = {name: np.empty(label.size, dtype) for name, dtype in dtypes.items()}
+    labels, predictions = label.reshape(-1), prediction.reshape(-1)
     wide = np.zeros(BLOCK, np.float64)
-    for start in range(0, pixels, BLOCK):
-        part = slice(start, start + BLOCK)
-        sums = rows[:, part].astype(np.float64, order="C")
+    for part, sums in _blocks(mean):
         score_labels(
-            0, sums.shape[1], 1, 1.0, void_of(classes), sums, labels[part], predictions[part],
+            0, sums.shape[1], 1, 1.0, void_of(len(mean)), sums, labels[part], predictions[part],
             wide, *(values[part] for values in maps.values()),
         )  # fmt: skip
     return {name: values.reshape(label.shape) for name, values in maps.items()}
+
+
+def _blocks(mean: Array) -> Iterator[tuple[slice, Array]]:
+    """Yield blocks of pixels, and p̄ of each as float64 [class, pixel]."""
+    rows = mean.reshape(len(mean), -1)
+    for start in range(0, rows.shape[1], BLOCK):
+        part = slice(start, start + BLOCK)
+        yield part, rows[:, part].astype(np.float64, order="C")
 
 
 def _check_probabilities(name: str, values: Array, where: str) -> None:
@@ -236,7 +264,7 @@ def missing_map_message(where: str, name: str, stored: list[str], samples: bool)
     measures = [name for name in stored if name not in NO_UNCERTAINTY]
     if name in UNCERTAINTIES and measures:
         hint += f" --uncertainty {measures[0]} uses that map instead."
-    if name in OF_MEAN:
+    if name in OF_MEAN_ALONE | OF_MEAN_AND_LABEL:
         hint += (
             " PredictionWriter(keep='maps', mean_probs=True) writes mean_probs, from which it is "
             "computed."

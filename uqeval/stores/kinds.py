@@ -65,11 +65,13 @@ def predictions_expected(names: Iterable[str]) -> str:
     """Return which arrays a store of predictions needs, and a hint for each of the `names` of its
     arrays that is nearly a known one."""
     unknown = (own for own in sorted(names) if own not in KNOWN)
-    hints = (f" {quoted(own)}: did you mean {near}?" for own in unknown
-             if (near := nearest(own, KNOWN, 0.8)))  # fmt: skip
+    hints = [f" {quoted(own)}: did you mean {near}?" for own in unknown
+             if (near := nearest(own, KNOWN, 0.8))]  # fmt: skip
+    if "mean_probs" in names:
+        hints.append(" Mean probabilities without `predictions` are one sample: name them probs.")
     return (
-        "expected probs or logits [N, T, C, H, W], or predictions and a map of an uncertainty "
-        "[N, H, W], with labels, for classes; or mean with std, variance, log_variance, log_std or "
+        "expected probs or logits [N, T, C, H, W], or predictions and mean_probs or a map "
+        "of an uncertainty [N, H, W], with labels, for classes; or mean with std, variance, log_variance, log_std or "
         f"log_b, or samples, with target, for numbers.{''.join(hints)}"
     )
 

@@ -98,7 +98,8 @@ def inspect(
         inspection.names = list(source.names)
     inspection.facts["kind"] = source.kind
     if inputs.video is None:
-        inspection.facts["samples"] = inputs.record["samples"]
+        if inputs.record["samples"] is not None:  # a maps store has none
+            inspection.facts["samples"] = inputs.record["samples"]
     else:
         inspection.facts |= {"pairs": source.items, "sequences": len(inputs.video.rows)}
     if isinstance(source, Source) or inputs.record.get("classes") is not None:
@@ -138,8 +139,10 @@ def _readable(source: MapSource) -> list[str]:
         return ["mean", "sigma", *truth]
     if source.stack:
         return ["entropy", "confidence", *truth]
-    float_arrays = [n for n, planes in source.stored.items() if planes.arrays[0].dtype.kind == "f"]
-    return [n for n in float_arrays if n != "mean_probs"] + truth
+    floats = {n for n, planes in source.stored.items() if planes.arrays[0].dtype.kind == "f"}
+    if "mean_probs" in floats:
+        floats.add("confidence")
+    return sorted(floats) + truth
 
 
 def _inspect_store(store: Store, fill: bool) -> Inspection:
@@ -261,7 +264,7 @@ def _values(inspection: Inspection, inputs: Inputs, full: bool, machine: RunOpti
     inspection.problems += dict.fromkeys(read.problems)  # two pairs read a frame
     parallel = max(fits, 1) * (1 if cluster is None else max(cluster.workers, 1))
     inspection.values = {"items_checked": read.items, "pixels": read.pixels}
-    if source.kind == "classes":
+    if "confidence" in names:
         inspection.values["confidence_1"] = read.confident
     if _truth(source):
         inspection.values["void"] = read.void

@@ -524,6 +524,10 @@ def test_variants_with_other_bins(folder: Path) -> None:
 def test_logits_members_maps_and_samples_agree(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     own = synthetic_data.classes("kinds", items=2)
+    mean = own["probs"].astype(np.float32)
+    mean = mean if mean.ndim == 4 else mean.mean(axis=1)
+    ids = mean.argmax(axis=1).astype(np.uint8)
+    np.savez("maps.npz", mean_probs=mean, predictions=ids, labels=own["labels"])
     weights = np.log(own["probs"].astype(np.float32) + 1e-3)
     np.savez("logits.npz", logits=weights, labels=own["labels"], names=own["names"])
     numbers = synthetic_data.numbers("kinds", items=2)
@@ -533,14 +537,17 @@ def test_logits_members_maps_and_samples_agree(tmp_path: Path, monkeypatch: Any)
     spread = np.log(numbers["std"][:, None].repeat(3, axis=1))
     np.savez("members.npz", mean=members, log_std=spread, target=numbers["target"])
     for store, metrics in (
-        ("logits", METRICS["classes"]), ("samples", METRICS["numbers"]),
-        ("members", METRICS["numbers"]),
+        ("logits", METRICS["classes"]), ("maps", METRICS["classes"]),
+        ("samples", METRICS["numbers"]), ("members", METRICS["numbers"]),
     ):  # fmt: skip
         report = uqeval.evaluate(f"{store}.npz", metrics=metrics, workers=1)
         report.save(f"{store}.json")
         found = verify(f"{store}.json", everything=True)
         assert found.passed, found.problems()
         assert found.compared["set"] > 10
+        if store == "maps":  # confidence and entropy are not stored
+            assert {"ece", "nll"} <= set(found.fields["calibration"])
+            assert {"auroc", "aurc"} <= set(found.fields["failure"])
 
 
 @pytest.mark.parametrize(

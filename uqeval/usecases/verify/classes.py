@@ -146,6 +146,8 @@ def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps
             for name, planes in source.stored.items()
             if name != "sample_predictions"
         }
+        if "probs" in images:
+            images, rounding = _with_maps_of_mean(images)
     prediction = images.pop("prediction").astype(np.int64)
     probs = images.pop("probs", None)
     mean = images.pop("mean", probs)
@@ -163,6 +165,18 @@ def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps
             label = _majority(label, source.labels.ignore_index)
         _with_labels(maps, label, source.labels.ignore_index, mean)
     return maps
+
+
+def _with_maps_of_mean(images: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return stored maps and those of their mean probabilities that are not stored, and the
+    `rounding` of the latter."""
+    mean = images["probs"].astype(np.float32).astype(np.float64)
+    entropy = np.maximum(-_plogp(mean).sum(axis=0), 0.0)
+    rounding: dict[str, Array] = {}
+    if "entropy" not in images:
+        errors = np.where((entropy == 0)[..., None], 0, _rounding(mean, 0))
+        rounding["entropy"] = errors.astype(np.float16)
+    return {"entropy": entropy, "confidence": mean.max(axis=0)} | images, rounding
 
 
 def _majority(labels: Array, ignore_index: int) -> Array:
