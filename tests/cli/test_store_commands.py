@@ -132,7 +132,7 @@ def test_inspect_a_store_of_mean_probabilities(tmp_path: Path) -> None:
     alone = save(tmp_path / "alone.zarr", {"mean_probs": mean})
     refused(run_uqeval("pavpu", alone), "name them probs")
     ids_alone = save(tmp_path / "ids.zarr", {"predictions": ids})
-    assert "confidence" not in run_well("inspect", ids_alone).stdout
+    assert "confidence" not in run_well("inspect", ids_alone, "--classes", str(C)).stdout
 
 
 def test_inspect_without_labels_and_labels_alone(stores: Path) -> None:

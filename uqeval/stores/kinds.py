@@ -70,9 +70,10 @@ def predictions_expected(names: Iterable[str]) -> str:
     if "mean_probs" in names:
         hints.append(" Mean probabilities without `predictions` are one sample: name them probs.")
     return (
-        "expected probs or logits [N, T, C, H, W], or predictions and mean_probs or a map "
-        "of an uncertainty [N, H, W], with labels, for classes; or mean with std, variance, log_variance, log_std or "
-        f"log_b, or samples, with target, for numbers.{''.join(hints)}"
+        "expected probs or logits [N, T, C, H, W], or predictions and mean_probs or a map of an "
+        "uncertainty [N, H, W], with labels, for classes; or mean with std, variance, "
+        "log_variance, log_std or log_b, or samples, with target, for numbers."
+        f"{''.join(hints)}"
     )
 
 
