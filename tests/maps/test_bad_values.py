@@ -294,6 +294,8 @@ def test_uncertainties_that_are_no_numbers(tmp_path: Path, value: float, dtype: 
 
 def test_mean_probabilities_that_are_none(tmp_path: Path) -> None:
     mean = softmax(0, N, 3, H, W)
+    mean[:, 0] += 2  # predicted where nothing else is stored
+    mean /= mean.sum(axis=1, keepdims=True)
     for value, says in ((np.nan, "1 of"), (-0.5, "negative"), (0.9, "1 of 30 pixels do not sum")):
         changed = mean.copy()
         changed[1, 2, 3, 4] = value
@@ -303,6 +305,24 @@ def test_mean_probabilities_that_are_none(tmp_path: Path) -> None:
         given = {"truth": np.zeros((N, H, W), "u1"), "wanted": wanted}
         maps_refused(maps_store(tmp_path / wanted[0], mean_probs=mean / 2), "--sum-t", **given)
         assert len(read_maps(tmp_path / wanted[0] / "maps", sum_tolerance=0.6, **given)) == N
+
+
+def test_mean_probabilities_of_other_predictions(tmp_path: Path) -> None:
+    """Another model's, or those of other images; or with 1 - max as the confidence."""
+    mean = softmax(0, N, 3, H, W)
+    own = {"mean_probs": mean, "predictions": mean.argmax(1).astype("u1")}
+    confidence = mean.max(axis=1)
+    nearly = own | {"confidence": confidence - np.float32(0.007)}
+    assert len(read_maps(maps_store(tmp_path / "a", **nearly), wanted=[*nearly][:1])) == N
+    ids, wrong = own["predictions"].copy(), 1 - confidence
+    ids[1, 2, 3] = mean[1, :, 2, 3].argmin()
+    for name, changed, says in (
+        ("b", {"predictions": ids}, "likeliest classes of mean_probs at 1 of 30 pixels"),
+        ("c", {"confidence": wrong}, "confidence is not the probability"),
+        ("d", {"mean_probs": mean[::-1]}, "images in the same order"),
+    ):
+        path = maps_store(tmp_path / name, **own | changed)
+        maps_refused(path, "item", says, wanted=["mean_probs", *({"confidence"} & changed.keys())])
 
 
 @pytest.mark.parametrize(("dtype", "value"), [("f4", np.nan), ("f4", 1.0), ("i2", -1), ("u2", 3)])

@@ -83,6 +83,8 @@ class StoredMaps:
         for name in sorted((names | {"mean_probs"} if of_mean else names) - of_mean):
             maps[name] = self._stored(name, item, size)
             heartbeat(maps[name].nbytes)
+        if "mean_probs" in maps:
+            _check_likeliest(maps, prediction, self._where("mean_probs", item))
         computed: Maps = {}
         if of_mean & OF_MEAN_ALONE:
             computed |= of_mean_alone(maps["mean_probs"])
@@ -115,9 +117,8 @@ class StoredMaps:
         planes = self._ids(SAMPLE_PREDICTIONS, item)
         if planes.shape != (self.choices, *size):
             raise StoreError(
-                f"{self.planes[SAMPLE_PREDICTIONS].where_of(item)}, item {cut(self.names[item])}: "
-                f"shape {planes.shape}; expected {(self.choices, *size)}, as the first item and "
-                "the predictions have."
+                f"{self._where(SAMPLE_PREDICTIONS, item)}: shape {planes.shape}; expected "
+                f"{(self.choices, *size)}, as the first item and the predictions have."
             )
         return planes
 
@@ -125,7 +126,7 @@ class StoredMaps:
         """Return planes of class ids."""
         planes = self.planes[name]
         plane = planes.read(item)
-        where = f"{planes.where_of(item)}, item {cut(self.names[item])}"
+        where = self._where(name, item)
         if plane.dtype.kind not in "iu":
             raise StoreError(f"{where}: predictions of dtype {plane.dtype}; expected class ids.")
         low, high = int(plane.min()), int(plane.max())
@@ -135,11 +136,14 @@ class StoredMaps:
             )
         return plane.astype(id_dtype(self.classes))
 
+    def _where(self, name: str, item: int) -> str:
+        return f"{self.planes[name].where_of(item)}, item {cut(self.names[item])}"
+
     def _plane(self, name: str, item: int, size: tuple[int, int]) -> tuple[Array, str]:
         """Return a stored plane of this size, and its name for messages."""
         planes = self.planes[name]
         plane = planes.read(item)
-        where = f"{planes.where_of(item)}, item {cut(self.names[item])}"
+        where = self._where(name, item)
         if plane.shape[-2:] != size:
             raise StoreError(f"{where}: shape {plane.shape}, but predictions are {size}.")
         if name == "mean_probs" and len(plane) != self.classes:
@@ -243,6 +247,26 @@ def _check_sums(mean: Array, tolerance: float, where: str) -> None:
         f"{tolerance:.5g}). Write the map again from probabilities that sum to 1; --sum-tolerance "
         "allows larger differences."
     )
+
+
+def _check_likeliest(maps: Maps, prediction: Array, where: str) -> None:
+    """Raise `DataError` if predictions are not the likeliest classes of `mean_probs`, or if a
+    stored `confidence` is not their probability, apart from rounding."""
+    mean = maps["mean_probs"]
+    most = mean.max(axis=0)
+    of_predicted = np.take_along_axis(mean, prediction[None].astype(np.intp), axis=0)[0]
+    confidence = maps.get("confidence", most)
+    for off, fault in (
+        (most - of_predicted, "predictions are not the likeliest classes"),
+        (np.abs(confidence - most), "confidence is not the probability of the likeliest class"),
+    ):
+        if off.max(initial=0.0) > TOLERANCE:
+            y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
+            raise DataError(
+                f"{where}: {fault} of mean_probs at {int((off > TOLERANCE).sum())} of {off.size} "
+                f"pixels, most at row {y}, column {x}. Are they of the same model, with the "
+                "images in the same order? Write all maps again from the same predictions."
+            )
 
 
 def missing_map_message(where: str, name: str, stored: list[str], samples: bool) -> str:
