@@ -279,6 +279,53 @@ def test_the_smallest_p_is_of_the_units_with_the_score(tmp_path: Path) -> None:
     assert change.p is not None and change.p >= change.p_least
 
 
+def test_a_p_value_near_the_level_hardly_depends_on_the_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100 items, 5 are wrong in one model only: p is 2/2⁵, with a standard error of 0.0024."""
+    monkeypatch.setattr(swaps, "MOST", 10_000)
+    ids = np.zeros(100, np.uint8)
+    for name, wrong in (("a", 0), ("b", 5)):
+        chosen = np.array(ids)
+        chosen[:wrong] = 1
+        probs_of_items = np.eye(2, dtype=np.float32)[chosen] * 0.8 + 0.1
+        np.savez(tmp_path / f"{name}.npz", probs=probs_of_items, labels=ids)
+        evaluate(
+            str(tmp_path / f"{name}.npz"), metrics=["segmentation"], workers=1,
+            states=tmp_path / f"{name}.states.zip",
+        ).save(tmp_path / f"{name}.json")  # fmt: skip
+    for seed in range(4):
+        found = held(tmp_path, "a", "b", seed=seed, metrics=("segmentation.pixel_accuracy",))
+        change = found.rows[0].cells[1].difference
+        assert change is not None and change.p == pytest.approx(1 / 16, abs=0.008)
+
+
+def test_conformal_scores_have_no_test(tmp_path: Path) -> None:
+    """Their thresholds are fitted on other items."""
+    np.savetxt(tmp_path / "fit.txt", [str(i) for i in range(0, N, 2)], fmt="%s")
+    for name, own in (("bad", BAD), ("good", GOOD)):
+        np.savez(tmp_path / f"{name}.npz", probs=probs(*own), labels=labels())
+        evaluate(
+            str(tmp_path / f"{name}.npz"), workers=1, states=tmp_path / f"{name}.states.zip",
+            metrics={
+                "segmentation": {},
+                "conformal": {"fit_on": str(tmp_path / "fit.txt"), "alpha": 0.2},
+            },
+        ).save(tmp_path / f"{name}.json")  # fmt: skip
+    found = held(tmp_path, "bad", "good")
+    for own in found.rows:
+        change = own.cells[1].difference
+        assert change is not None
+        if str(own.address).startswith("conformal."):
+            assert change.p is None and change.verdict is None
+            assert "fitted on other items" in str(change.reason)
+            rank = own.cells[1].rank
+            assert rank is None or rank.best_share is None
+        else:
+            assert change.p is not None
+    assert {str(own.address).split(".")[0] for own in found.rows} == {"segmentation", "conformal"}
+
+
 def test_swaps_without_the_score_do_not_count(tmp_path: Path) -> None:
     """Each model has one wrong pixel, in another item: in half of the swaps one model has none."""
     labels = np.zeros((8, 2, 4))

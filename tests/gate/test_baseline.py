@@ -46,6 +46,24 @@ def test_thresholds_of_other_reports() -> None:
     assert other_threshold(taken, unknown, "pavpu") == ("0.3", "not recorded")
 
 
+def test_files_of_fitted_items_are_compared_by_what_they_name() -> None:
+    def fitted(family: str, path: str, **results: object) -> Report:
+        return report(family, {"fit_on": path}, **results)
+
+    one, other = {"fitted_on_digest": "a" * 64}, {"fitted_on_digest": "b" * 64}
+    first = fitted("conformal", "q.txt", **one)
+    assert other_setting(first, fitted("conformal", "./q.txt", **one), "conformal") is None
+    assert other_setting(first, fitted("conformal", "q.txt", **other), "conformal") == (
+        "fit_on", "q.txt (digest aaaaaaaa)", "q.txt (digest bbbbbbbb)",
+    )  # fmt: skip
+    scaled = fitted("calibration", "q.txt", ece=0.1, temperature=one)
+    assert other_setting(scaled, fitted("calibration", "x", temperature=one), "calibration") is None
+    assert other_setting(scaled, fitted("calibration", "q.txt", isotonic=other), "calibration")
+    # Reports of an earlier version do not tell.
+    assert other_setting(first, fitted("conformal", "q.txt"), "conformal") is None
+    assert other_setting(first, fitted("conformal", "x"), "conformal") == ("fit_on", "q.txt", "x")
+
+
 def test_input_options_that_change_numbers() -> None:
     now, before = report("regression", {}), report("regression", {})
     assert other_input_option(now, before) is None

@@ -17,6 +17,8 @@ from uqeval.records.report import Report
 
 #: The setting that names the report of a fitted threshold.
 _SOURCE = "threshold_from"
+#: The setting that names the items of a fit, and the digest of their names in results.
+_FIT_ON, _DIGEST = "fit_on", "fitted_on_digest"
 #: The name of a model does not change its scores.
 _MODEL_NAME = "model"
 
@@ -138,9 +140,18 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
     """Return the first setting of a metric that differs: its name and both values.
 
     A threshold of another report (`threshold_from`) is the same setting as a rule or a number that
-    gave the same threshold, and as a threshold of a third report (`other_threshold` tells).
+    gave the same threshold, and as a threshold of a third report (`other_threshold` tells). Files
+    of `fit_on` are the same if they name the same items.
     """
     settings, baseline_settings = _settings(report, key), _settings(baseline, key)
+    digests = _fitted_on(report, key), _fitted_on(baseline, key)
+    if all(digests):
+        files = settings.pop(_FIT_ON, None), baseline_settings.pop(_FIT_ON, None)
+        if digests[0] != digests[1]:
+            now, before = (
+                f"{file} (digest {own[:8]})" for file, own in zip(files, digests, strict=True)
+            )
+            return _FIT_ON, now, before
     sources = settings.pop(_SOURCE, None), baseline_settings.pop(_SOURCE, None)
     if any(sources):
         values = _threshold(report, key), _threshold(baseline, key)
@@ -168,6 +179,14 @@ def other_threshold(report: Report, baseline: Report, key: str) -> tuple[str, st
     if not any(sources) or values[0] == values[1] or not (all(sources) or None in values):
         return None
     return _number(values[0]), _number(values[1])
+
+
+def _fitted_on(report: Report, key: str) -> str:
+    """Return the digest of the items that a metric or a part of it is fitted on; empty if it is not
+    recorded, as of all items."""
+    record = report.results.get(key, {})
+    parts = [own for own in (record, *record.values()) if isinstance(own, dict)]
+    return next((str(own[_DIGEST]) for own in parts if _DIGEST in own), "")
 
 
 def _threshold(report: Report, key: str) -> float | None:

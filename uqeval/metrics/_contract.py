@@ -109,6 +109,10 @@ class Metric:
     quantile: float | None = dataclasses.field(default=None, kw_only=True)
     #: The wrong pixels or other rare events that a value rests on. A score of few has no interval.
     events: Events | None = dataclasses.field(default=None, kw_only=True)
+    #: What decides the score and is fitted on other items, such as "the threshold". The difference
+    #: of two models depends on which items those are, so it has no interval and no p-value. Empty:
+    #: nothing.
+    fitted_apart: str = dataclasses.field(default="", kw_only=True)
     #: For a score of several sets: units (items, groups) that each set needs for an interval.
     least_in_set: int = dataclasses.field(default=3, kw_only=True)
     #: Which units (items, groups) it is computed from, where a single unit may have no value of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -131,6 +132,18 @@ def fit_items(fit_on: str | None, info: DatasetInfo) -> list[int] | None:
             f"are such as {listed(list(place), 3)}."
         )
     return sorted({place[name] for name in names})
+
+
+def fitted_on(fit_on: str | None, info: DatasetInfo) -> dict[str, str]:
+    """Return the record of the items of a fit: the file that names them, and a digest of their
+    names."""
+    items = fit_items(fit_on, info)
+    if fit_on is None or items is None:
+        return {"fitted_on": "all items"}
+    all_names = info.all_names or info.names
+    names = "\n".join(sorted(all_names[i] for i in items))
+    digest = hashlib.sha256(names.encode()).hexdigest()
+    return {"fitted_on": fit_on, "fitted_on_digest": digest}
 
 
 def saved_content(files: Mapping[str, T], path: str, option: str, info: DatasetInfo) -> T:

@@ -10,7 +10,7 @@ import uqeval.metrics.calibration_scores as cs
 from uqeval.arrays import State
 from uqeval.metrics._columns import Place, SetColumns, SetStates, scores_of
 from uqeval.metrics._contract import Metric, set_value
-from uqeval.metrics._dataset_info import fit_items
+from uqeval.metrics._dataset_info import fit_items, fitted_on
 from uqeval.metrics._evaluation import Part, Run, TallyResult
 from uqeval.metrics._score_kinds import Gaps
 from uqeval.metrics.calibration_settings import CalibrationSettings
@@ -38,19 +38,24 @@ class FittedPart(Part[Settings]):
         """Return the items to fit on; None for all."""
         return fit_items(self.fit_on, self.info)
 
+    @property
+    def fitted_on(self) -> dict[str, str]:
+        """Return the record of these items."""
+        return fitted_on(self.fit_on, self.info)
+
     @abstractmethod
     def held_out(self, state_of: Callable[[Tally], State]) -> dict[str, Any]:
         """Return the scores of the items that are held out of the fit, from their states."""
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Add the scores of the items that are held out of the fit."""
-        run, fitted_on = super().run_of(results, exact), self.items
-        if fitted_on is None:
+        run, items = super().run_of(results, exact), self.items
+        if items is None:
             return run
         if not self.tallies():
             set_value(run.results, "held_out", None, f"there is no {self.noun}")
         else:
-            others = sorted(set(range(len(self.info.names))) - set(fitted_on))
+            others = sorted(set(range(len(self.info.names))) - set(items))
             scores = self.held_out(lambda tally: results[tally].of_items(tally, others))
             run.results["held_out"] = {"items": len(others)} | scores
         return run

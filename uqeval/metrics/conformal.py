@@ -25,6 +25,7 @@ from uqeval.metrics._contract import (
     ScoreTable,
     set_value,
 )
+from uqeval.metrics._dataset_info import fitted_on
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
 from uqeval.metrics._items import once_for_equal_states
@@ -85,8 +86,9 @@ class Conformal(Evaluation[ConformalSettings]):
     """Coverage and size of the sets of all items except the calibration items.
 
     `fitted`: `cut`, the threshold (of "lac" the least probability, else the largest score; None if
-    infinite), the number of calibration items and their mean loss; with an infinite threshold also
-    `infinite`, the calibration pixels with an infinite score (σ = 0, σ > 0).
+    infinite), the number of calibration items, their mean loss, and the record of their names; with
+    an infinite threshold also `infinite`, the calibration pixels with an infinite score (σ = 0,
+    σ > 0).
     """
 
     needs_fitted = ("cut",)
@@ -109,6 +111,7 @@ class Conformal(Evaluation[ConformalSettings]):
             "cut": found.cut if math.isfinite(found.cut) else None,
             "calibration_items": found.items,
             "calibration_loss": found.loss,
+            "fitted_on": fitted_on(settings.fit_on, info),
         }
         if found.infinite is not None:
             self.fitted["infinite"] = list(found.infinite)
@@ -130,7 +133,7 @@ class Conformal(Evaluation[ConformalSettings]):
             "method": settings.method, "risk": settings.risk, "alpha": settings.alpha,
             "guarantee": self._guarantee, "calibration_items": fitted["calibration_items"],
             "calibration_loss": fitted["calibration_loss"],
-        }  # fmt: skip
+        } | fitted.get("fitted_on", {})  # fmt: skip
         cut = fitted["cut"]
         threshold = 1 - cut if settings.method == "lac" else cut
         set_value(record, "threshold", threshold, self._why_infinite)

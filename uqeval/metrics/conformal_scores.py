@@ -20,6 +20,7 @@ INFINITE = (
 _CALIBRATE = "Calibrate on images like those of the evaluation (--fit-on)."
 _SMALLER = "A more accurate model has smaller sets; compare --method, too."
 _UNIT = (0.0, 1.0)
+_THRESHOLD = "the threshold"
 
 
 def infinite(pixels: Sequence[int] | None) -> str:
@@ -65,39 +66,40 @@ METRICS = (
     Metric("conformal", "coverage", "fraction", "higher", _UNIT, _SIZE, NO_PIXEL, ratio,
            label="coverage", headline=1,
            meaning="Share of pixels whose set contains the label (or interval the target).",
-           advice=_CALIBRATE, interval="share", counted=("pixels",), best=None),
+           advice=_CALIBRATE, interval="share", counted=("pixels",), best=None,
+           fitted_apart=_THRESHOLD),
     Metric("conformal", "size", "classes", "lower", (0.0, None), _SIZE, NO_PIXEL, ratio,
            label="set size", headline=2,
            meaning="Mean number of classes in the set of a pixel.",
-           advice=_SMALLER, interval="linear"),
+           advice=_SMALLER, interval="linear", fitted_apart=_THRESHOLD),
     Metric("conformal", "width", "target", "lower", (0.0, None), _SIZE, INFINITE, width,
            label="interval width", headline=3,
            meaning="Mean width of the interval of a pixel, in units of the target.",
-           advice=_SMALLER, interval="linear"),
+           advice=_SMALLER, interval="linear", fitted_apart=_THRESHOLD),
     Metric("conformal", "mean_loss", "fraction", "lower", _UNIT, _CRC, NO_ITEM, mean,
            label="mean loss of images", column="mean loss", headline=4,
            meaning="Mean over images of the controlled risk; at most alpha in expectation.",
-           advice=_CALIBRATE, interval="logit"),
+           advice=_CALIBRATE, interval="logit", fitted_apart=_THRESHOLD),
     Metric("conformal", "items_above", "fraction", "lower", _UNIT, "docs/metrics.md, Conformal",
            NO_ITEM, mean,
            label="images above alpha", headline=5,
            meaning="Share of images whose own risk is above alpha: the guarantee is an average.",
            advice="Look at these images first: they differ from those of the calibration.",
-           interval="share"),
+           interval="share", fitted_apart=_THRESHOLD),
     Metric("conformal", "singletons", "fraction", "higher", _UNIT, _SIZE, NO_PIXEL, ratio,
            label="one class",
            meaning="Share of pixels whose set is a single class.",
-           advice=_SMALLER, interval="share", counted=("pixels",)),
+           advice=_SMALLER, interval="share", counted=("pixels",), fitted_apart=_THRESHOLD),
     Metric("conformal", "empty", "fraction", None, _UNIT, _SIZE, NO_PIXEL, ratio,
            label="empty",
            meaning="Share of pixels whose set is empty: no class is likely enough.",
-           interval="share", counted=("pixels",)),
+           interval="share", counted=("pixels",), fitted_apart=_THRESHOLD),
     Metric("conformal", "items.p05", "fraction", "higher", _UNIT, "docs/metrics.md, Conformal",
            NO_ITEM, _percentile(5.0),
            label="coverage of the worst images", column="5 %",
            meaning="Coverage that 5 % of the images do not reach.",
            advice="Look at the images with the lowest coverage first.", interval="draws",
-           quantile=0.05),
+           quantile=0.05, fitted_apart=_THRESHOLD),
 )  # fmt: skip
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
 

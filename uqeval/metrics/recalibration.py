@@ -186,7 +186,7 @@ class _Recalibrated(Recalibration):
 
     def _begin(self) -> dict[str, Any]:
         """Return the record of the fit."""
-        return {"fitted_on": self.fit_on or "all items"}
+        return dict(self.fitted_on)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         record = dict(self.fitted["record"])

@@ -227,6 +227,7 @@ class ScaleOfSigma(FittedPart[RegressionSettings]):
         tally = self._errors
         state = (yield (tally,))[tally].of(tally, self.items)
         pixels, zero = state["count"].tolist()
+        self.fitted["fitted_on"] = self.fitted_on
         self.fitted["scale"] = None if zero else scale(float(state["sums"][0]), pixels)
 
     def tallies(self) -> tuple[Tally, ...]:
@@ -236,7 +237,7 @@ class ScaleOfSigma(FittedPart[RegressionSettings]):
         factor = self.fitted["scale"]
         record: dict[str, Any] = {}
         set_value(record, "value", factor, OF_SCALE[0].undefined)
-        record["fitted_on"] = self.fit_on or "all items"
+        record |= self.fitted.get("fitted_on", {"fitted_on": self.fit_on or "all items"})
         return record | self._likelihoods(states[self._errors])
 
     def _likelihoods(self, state: State) -> dict[str, Any]:

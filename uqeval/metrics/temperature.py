@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +46,7 @@ class Temperature(Recalibration):
         )
         record: dict[str, Any] = {}
         set_value(record, "value", value, fit_result.reason)
-        record["fitted_on"] = self.fit_on or "all items"
-        if self.items is not None:
-            names = sorted(self.info.names[i] for i in self.items)
-            record["fitted_on_digest"] = hashlib.sha256("\n".join(names).encode()).hexdigest()
+        record |= self.fitted_on
         record["pixels"] = fit_result.pixels
         record["label_probability_zero"] = fit_result.left_out
         self.fitted |= {"beta": fit_result.beta, "record": record}

@@ -24,6 +24,7 @@ from uqeval.statistics.intervals import UNDEFINED, inside, is_approximate
 from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, Limits, NoBounds
 from uqeval.statistics.no_interval import (
+    fitted_apart,
     having,
     not_in_states,
     too_few_events,
@@ -82,6 +83,8 @@ def difference(
     is_undefined = relative and b == 0
     if a == b and not is_undefined and _is_same_model(tuple(samples.runs[run] for run in both)):
         return Bounds(0.0, 0.0, "identical")
+    if reason := fitted_apart(metric):
+        return NoBounds(reason)
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _unless_infinite(_exact_difference(a, b, defined, level, relative))
     if metric.interval in DRAWN and resampling.unit != "batch":

@@ -40,6 +40,16 @@ def unless_coarse(bounds: Bounds, value: float, exact: float | None) -> Bounds |
     )
 
 
+def fitted_apart(metric: Metric) -> str | None:
+    """Return why the difference of two models has no interval, if other items decide the score."""
+    if not metric.fitted_apart:
+        return None
+    return (
+        f"{metric.fitted_apart} of each model is fitted on other items; with others, the "
+        "difference would change, which no interval or p-value of the evaluated items shows"
+    )
+
+
 def not_in_states(samples: Samples, text: str, runs: Iterable[int] = (0,)) -> str | None:
     """Return why a score of some runs has no interval, if saved states do not give it."""
     if all(samples.runs[run].gives(text) for run in runs):
