@@ -1,12 +1,13 @@
 """How often a gate passes falsely if a new model differs from its baseline in few items.
 
     python benchmarks/few_changes.py [--items 10 30 100] [--rates 0.01 0.02 0.05 0.1 0.2]
+                                     [--better 0 0.3 0.6]
 
-Items of one pixel, a tenth of them wrong in both models; a share of the others is wrong in the new
-model only. A rule with `max_drop` and `confidence: 0.95` has a limit of exactly this share, so it
-passes falsely where the interval of the drop is wholly below it. Exact: intervals of `uqeval gate`
-for each number of such items, with its binomial probability. "no item": the probability that no
-item differs.
+Items of one pixel, a tenth of them wrong in both models; a share of the others (`--rates`) is wrong
+in the new model only, and a fraction of that share (`--better`) in the baseline only. A rule with
+`max_drop` and `confidence: 0.95` has a limit of exactly the true drop, so it passes falsely where
+the interval of the drop is wholly below it. Exact: intervals of `uqeval gate` for each number of
+such items, with its multinomial probability. "no item": the probability that no item is worse.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import binom, multinomial
 
 import uqeval
+from uqeval.arrays import Floats
 from uqeval.statistics.differences import difference
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.methods import Bounds
@@ -29,29 +31,31 @@ from uqeval.stores.states.saved import SavedStates
 LEVEL = 0.95
 
 
-def scoring(folder: Path, items: int, wrong: int, seed: int) -> Scoring:
-    """Return the states of a model with so many wrong items."""
+def scoring(folder: Path, items: int, wrong: range, both: int, seed: int) -> Scoring:
+    """Return the states of a model that has the first items (`both`) and those of `wrong` wrong."""
     confidence = np.random.default_rng(seed).uniform(0.6, 0.99, items)
-    right = np.where(np.arange(items) < wrong, 1 - confidence, confidence)
+    is_wrong = (np.arange(items) < both) | np.isin(np.arange(items), wrong)
+    right = np.where(is_wrong, 1 - confidence, confidence)
     probs = np.stack([right, 1 - right], axis=1).astype(np.float32)
-    path = folder / f"{items}_{wrong}_{seed}.states.zip"
+    path = folder / f"{items}_{wrong.start}_{wrong.stop}_{seed}.states.zip"
     uqeval.evaluate(probs, np.zeros(items, np.uint8), "segmentation", states=path)
     return Scoring(SavedStates(path))
 
 
-def largest_drops(folder: Path, items: int) -> list[float]:
-    """Return the high end of the drop, by the number of items that only the new model has wrong."""
-    both = items // 10
-    baseline = scoring(folder, items, both, 1)
-    ends = []
-    for wrong in range(items - both + 1):
-        runs = [scoring(folder, items, both + wrong, 2), baseline]
-        samples = Samples(runs, [range(items)] * 2, Resampling(baseline.names))
-        found = difference(samples, "segmentation.pixel_accuracy", LEVEL)
-        assert isinstance(found, Bounds)
-        ends.append(-found.low)
-        if -found.low > 0.9:  # more wrong items cannot pass falsely
-            break
+def largest_drops(folder: Path, items: int, most: int) -> Floats:
+    """Return the high end of the drop [worse, better], by how many items are worse and better, at
+    most so many of each."""
+    both, counts = items // 10, range(most + 1)
+    ends = np.full((most + 1, most + 1), np.inf)
+    new = [scoring(folder, items, range(both, both + n), both, 2) for n in counts]
+    old = [scoring(folder, items, range(items - n, items), both, 1) for n in counts]
+    for worse in counts:
+        for better in range(min(most, items - both - worse) + 1):
+            runs = [new[worse], old[better]]
+            samples = Samples(runs, [range(items)] * 2, Resampling(runs[0].names))
+            found = difference(samples, "segmentation.pixel_accuracy", LEVEL)
+            assert isinstance(found, Bounds)
+            ends[worse, better] = -found.low
     return ends
 
 
@@ -59,19 +63,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, nargs="+", default=[10, 30, 100])
     parser.add_argument("--rates", type=float, nargs="+", default=[0.01, 0.02, 0.05, 0.1, 0.2])
+    parser.add_argument("--better", type=float, nargs="+", default=[0.0, 0.3, 0.6])
     options = parser.parse_args()
-    print("| items | " + " | ".join(f"{rate:.0%}" for rate in options.rates) + " |")
-    print("|---" * (len(options.rates) + 1) + "|")
+    print("| items | better | " + " | ".join(f"{rate:.0%}" for rate in options.rates) + " |")
+    print("|---" * (len(options.rates) + 2) + "|")
     with tempfile.TemporaryDirectory() as folder:
         for items in options.items:
-            ends = np.array(largest_drops(Path(folder), items))
-            cells = []
-            for rate in options.rates:
-                others = items - items // 10
-                chances = binom.pmf(np.arange(ends.size), others, rate)
-                passes = chances[ends < rate * others / items].sum()
-                cells.append(f"{passes:.1%} (no item: {chances[0]:.0%})")
-            print(f"| {items} | " + " | ".join(cells) + " |", flush=True)
+            others = items - items // 10
+            # More items than these are worse in less than one set of a million.
+            most = min(others, int(binom.ppf(1 - 1e-6, others, max(options.rates))))
+            ends = largest_drops(Path(folder), items, most)
+            numbers = np.moveaxis(np.indices(ends.shape), 0, -1)
+            rest = np.maximum(others - numbers.sum(axis=-1), 0)
+            outcomes = np.concatenate([numbers, rest[..., None]], axis=-1)
+            for share in options.better:
+                cells = []
+                for rate in options.rates:
+                    rates = [rate, share * rate, 1 - (1 + share) * rate]
+                    chances = multinomial.pmf(outcomes, others, rates)
+                    limit = (1 - share) * rate * others / items
+                    passes = chances[ends < limit].sum()
+                    cells.append(f"{passes:.1%} (no item: {binom.pmf(0, others, rate):.0%})")
+                print(f"| {items} | {share:.0%} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

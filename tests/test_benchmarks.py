@@ -220,8 +220,8 @@ def test_scores_of_few_events_are_simulated() -> None:
 
 
 def test_few_changes_are_simulated() -> None:
-    printed = simulation("few_changes.py", "--items", "10", "--rates", "0.05")
-    assert printed.splitlines()[-1] == "| 10 | 0.0% (no item: 63%) |"
+    printed = simulation("few_changes.py", "--items", "10", "--rates", "0.05", "--better", "0.6")
+    assert printed.splitlines()[-1] == "| 10 | 60% | 0.0% (no item: 63%) |"
 
 
 def test_gates_with_confidence_are_simulated() -> None:

@@ -153,6 +153,39 @@ def test_models_that_differ_in_no_item_may_differ_in_others(
     assert wrong or "is the same in all draws" in mean.reason  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize(("worse", "better"), [(0, 1), (1, 0), (1, 1), (2, 3), (9, 9), (15, 15)])
+def test_few_items_that_differ_do_not_show_that_no_more_do(
+    tmp_path: Path, worse: int, better: int, relative: bool
+) -> None:
+    """The share of items that are worse is at its exact upper bound; so is that of better ones."""
+    n = 40
+    right = np.ones((2, n), bool)  # new, baseline
+    right[0, :worse] = right[1, worse : worse + better] = right[:, -2:] = False
+    runs = []
+    for number, own in enumerate(right):
+        confidence = np.where(own, 0.9 - 0.1 * number, 0.2)
+        probs = np.stack([confidence, 1 - confidence], axis=1).astype(np.float32)
+        path = tmp_path / f"{number}.states.zip"
+        uqeval.evaluate(probs, np.zeros(n, np.uint8), "segmentation", states=path)
+        runs.append(Scoring(SavedStates(path)))
+    samples = Samples(runs, [range(n)] * 2, Resampling(runs[0].names))
+    found = difference(samples, "segmentation.pixel_accuracy", 0.95, relative)
+    assert isinstance(found, Bounds)
+
+    def change(items: list[int]) -> float:
+        new, old = right[:, items].mean(axis=1)
+        return float((new - old) / (old if relative else 1))
+
+    low, high = naive.jackknife_t(range(n), change, 0.95, False)
+    if worse + better <= n / 2:
+        scale = right[1].mean() if relative else 1
+        down, up = (naive.clopper_pearson(k, n, 0.95)[1] - k / n for k in (worse, better))
+        value = change([*range(n)])
+        low, high = min(low, value - down / scale), max(high, value + up / scale)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
+
+
 def test_the_same_model_twice(runs: list[Scoring]) -> None:
     samples = Samples([runs[0]] * 2, [range(N)] * 2, Resampling(NAMES, 300, 1))
     found = difference(samples, "calibration.ece", 0.95)

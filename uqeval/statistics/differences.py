@@ -8,7 +8,7 @@ because noise shifts the errors of two models by different amounts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -53,7 +53,8 @@ def difference(
     `relative`: as a fraction of the absolute score of the others. Method: jackknife with Student's
     t on the difference; expanded percentiles for kinds that need draws; paired MOVER for sums of
     absolute gaps; exact bounds for two shares without events, and for scores in [0, 1] that differ
-    by the same in all units. Two runs on the same predictions have the difference 0.
+    by the same in all units. If few units differ, exact bounds widen the jackknife of such scores.
+    Two runs on the same predictions have the difference 0.
     """
     metric = metric_at(text)
     resampling = samples.resampling
@@ -100,7 +101,10 @@ def difference(
         return _of_no_other_unit(a - b, b, least, level, relative)
     if resampling.unit == "batch":
         return methods.batch_means(scores, level)
-    return methods.jackknife_t(scores, level, logit=False)
+    bounds = methods.jackknife_t(scores, level, logit=False)
+    if metric.interval in ("share", "logit") and isinstance(bounds, Bounds):
+        return pair.for_few_changes(bounds)
+    return bounds
 
 
 def defined_in_both(samples: Samples, text: str, runs: TwoModels = ((0,), (1,))) -> int:
@@ -162,6 +166,32 @@ class _Pair:
             return bounds
         of_values = _means(np.array(exact, np.float64)[:, None], self.runs)
         return unless_coarse(bounds, self.value, float(_changes(*of_values, self.relative)[0]))
+
+    def for_few_changes(self, bounds: Bounds) -> Bounds:
+        """Return the bounds of scores in [0, 1], wide enough if most units do not differ.
+
+        The jackknife of few units that differ does not show that more of them may. So the share of
+        units that are worse may be at its exact upper bound, and each moves the difference by the
+        largest change of a unit; those that are better likewise.
+        """
+        first, second = self.scores("alone")
+        changes = first - second
+        changes = changes[np.isfinite(changes)]
+        is_worse, is_better = changes < -_ROUNDING, changes > _ROUNDING
+        if not changes.size or is_worse.sum() + is_better.sum() > changes.size / 2:
+            return bounds
+        reach = float(np.abs(changes).max()) / (abs(self._baseline) if self.relative else 1.0)
+        down, up = (
+            reach * (methods.clopper_pearson(share, changes.size, self.level)[1] - share)
+            for share in (float(is_worse.mean()), float(is_better.mean()))
+        )
+        return replace(
+            bounds, low=min(bounds.low, self.value - down), high=max(bounds.high, self.value + up)
+        )
+
+    @property
+    def _baseline(self) -> float:
+        return float(self.scores("whole")[1][0])
 
     def _of_gaps(self, is_finite: NDArray[np.bool_], units: int) -> Bounds:
         """Return the interval from those of both models, at least up to the observed difference."""
