@@ -124,3 +124,19 @@ def test_what_predictions_were_evaluated_against() -> None:
     assert other_data(with_data(reference="a"), with_data(reference="b")) == "reference"
     forward = with_data(forward="a"), with_data(forward="b")
     assert other_data(*forward) == "saved forward flow"
+
+
+def test_a_baseline_with_sets_of_an_earlier_version() -> None:
+    """Earlier versions recorded the number of sets as that of classes."""
+
+    def of(classes: int, **inputs: Any) -> Report:
+        own = report("ood", {"aggregation": "mean"})
+        own.inputs |= {"ignore_index": 255, "classes": classes, **inputs}
+        return own
+
+    sets = [{"name": name, "items": 2} for name in ("in", "fog", "rain")]
+    assert other_setting(of(19, sets=sets), of(3, sets=sets), "ood") is None
+    assert other_setting(of(19, ood_mask=2), of(2, ood_mask=2), "ood") is None
+    fewer = of(19, sets=sets[:2])
+    assert other_setting(of(19, sets=sets), fewer, "ood") == ("sets", 3, 2)
+    assert other_setting(of(19), of(11), "ood") == ("classes", 19, 11)

@@ -58,6 +58,30 @@ def test_zeros_are_left_out_where_the_user_says_so(tmp_path: Path) -> None:
     assert evaluated(path, invalid="nan").results == evaluated(path).results
 
 
+def test_negative_markers_of_targets_that_nobody_measured(tmp_path: Path) -> None:
+    arrays = sparse()
+    unmeasured = arrays["target"] == 0
+
+    def said(marker: float, depth: bool = False, **changes: Any) -> list[str]:
+        own = arrays | {"target": np.where(unmeasured, np.float32(marker), arrays["target"])}
+        path = save(tmp_path / "r.npz", own | changes)
+        report = uqeval.evaluate(path, None, {"regression": {"depth": depth}})
+        return [text for text in report.warnings if "are negative" in text]
+
+    (text,) = said(-1)
+    assert "down to -1, and others reach" in text
+    assert f"uqeval regression {tmp_path / 'r.npz'} --invalid -1 " in text
+    assert len(said(-9999)) == len(said(-0.3, depth=True)) == 1
+    assert not said(-0.3)  # measured: no marker
+    path = str(tmp_path / "r.npz")
+    save(tmp_path / "r.npz", arrays | {"target": np.where(unmeasured, -1, arrays["target"])})
+    for invalid in (-1, "nan"):
+        report = uqeval.evaluate(path, None, "regression", invalid=invalid)
+        assert not any("are negative" in text for text in report.warnings)
+    scaled = np.clip(arrays["target"] / 100, -1, 1) - unmeasured
+    assert scaled.min() == -1 and not said(0, target=scaled)
+
+
 def test_no_warning_of_few_zeros_or_of_negative_targets(tmp_path: Path) -> None:
     assert not zeros_of(evaluated(save(tmp_path / "few.npz", sparse(0.005))))
     arrays = sparse()

@@ -9,6 +9,7 @@ import naive_metrics
 import naive_ood
 import numpy as np
 import pytest
+from command import refused
 from PIL import Image
 from scenes import softmax
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -70,6 +71,7 @@ def test_each_set_and_all_together(tmp_path: Path) -> None:
         )
     assert [item["ood"]["set"] for item in report.items][6:8] == ["in", "fog"]
     assert report.inputs["sets"][2] == {"name": "rain", "items": 6}
+    assert report.inputs["classes"] == 3
 
 
 def test_images_of_each_set(tmp_path: Path) -> None:
@@ -136,6 +138,7 @@ def test_a_mask_inside_the_images(tmp_path: Path) -> None:
             assert abs(record[name] - value) <= record.get(f"{name}_bound", 0) + 1e-9, name
         assert "images" not in record
     assert by_mask.numerics["ood"]["void"] == np.count_nonzero(~counted)
+    assert by_mask.inputs["classes"] == by_id.inputs["classes"] == 3
 
 
 @pytest.mark.parametrize("with_labels", [True, False])
@@ -255,6 +258,24 @@ def test_bad_inputs(tmp_path: Path, options: dict[str, Any], words: list[str]) -
         uqeval.evaluate(first, None, ["ood"], **options)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_sets_of_another_network_are_refused(tmp_path: Path) -> None:
+    """More classes have a higher entropy, so AUROC would compare the networks."""
+    first, fog, _ = save(tmp_path)
+    np.savez(tmp_path / "other.npz", probs=softmax(4, 6, 2, 5, *SIZE))
+    for name, classes in (("maps", 3), ("other_maps", 5)):
+        mean_probs = softmax(5, 6, 1, classes, *SIZE)[:, 0]
+        arrays = {"predictions": mean_probs.argmax(1).astype("u1"), "mean_probs": mean_probs}
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+    maps, other_maps, other = (tmp_path / f"{name}.npz" for name in ("maps", "other_maps", "other"))
+    assert uqeval.evaluate(first, None, ["ood"], out=[fog, maps]).inputs["classes"] == 3
+    for out in ([other], [fog, other], [other_maps], [maps, other_maps]):
+        message = refused(lambda own=out: uqeval.evaluate(first, None, ["ood"], out=own))
+        assert f"{out[-1]} has 5 classes, but {first} has 3." in message
+    # A part without items of IN and of the other OUT set.
+    options: dict[str, Any] = {"part": "3/3", "states": tmp_path / "s.states.zip"}
+    refused(lambda: uqeval.evaluate(first, None, ["ood"], out=[fog, other], **options), "5 classes")
 
 
 @pytest.mark.parametrize(

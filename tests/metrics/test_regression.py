@@ -181,3 +181,15 @@ def test_draws_of_one_target_have_no_nmse(seed: int) -> None:
     data = {"mean": target + rng.normal(0, 1, target.shape), "std": np.ones(target.shape)}
     report = uqeval.evaluate(data | {"target": target}, None, ["regression"], ci=0.9, draws=2000)
     assert report.intervals["regression.nmse"]["standard_error"] < 1e6
+
+
+def test_targets_in_another_unit_are_a_warning() -> None:
+    rng = np.random.default_rng(1)
+    target = rng.uniform(1, 60, (3, 8, 9))
+    mean, sigma = target + rng.normal(size=target.shape), np.ones(target.shape)
+    for factor, is_doubtful in ((1, False), (1000, True)):
+        arrays = {"mean": mean, "std": sigma, "target": factor * target}
+        warnings = uqeval.evaluate(arrays, None, "regression", region="box:0:0.5,0:1").warnings
+        doubts = [text for text in warnings if "metres and millimetres" in text]
+        assert len(doubts) == is_doubtful
+        assert all(text.startswith("regression: the nMSE is ") for text in doubts)

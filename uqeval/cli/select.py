@@ -120,7 +120,7 @@ def _markdown(selection: Selection) -> str:
     from uqeval.report.markdown import cell, table_lines
 
     table = _table(selection)
-    note = [f"<sub>{cell(table.note)}</sub>"] if table.note else []
+    note = [f"<sub>{cell(table.notes)}</sub>"] if table.notes else []
     return "\n".join([f"### {table.title}", "", *table_lines(table), "", *note]).rstrip() + "\n"
 
 

@@ -217,9 +217,13 @@ def other_input_option(report: Report, baseline: Report) -> tuple[str, Any, Any]
 
 
 def _settings(report: Report, key: str) -> dict[str, Any]:
-    settings = report.settings.get(key)
+    inputs, settings = report.inputs, report.settings.get(key)
     shared: dict[str, Any] = {
-        name: report.inputs[name] for name in ("ignore_index", "classes") if name in report.inputs
+        name: inputs[name] for name in ("ignore_index", "classes") if name in inputs
     }
+    if "sets" in inputs or "ood_mask" in inputs:
+        # Earlier versions recorded the number of sets as that of classes.
+        shared.pop("classes", None)
+        shared["sets"] = len(inputs.get("sets") or ("in", "out"))
     settings = settings if isinstance(settings, dict) else {}
     return shared | {name: value for name, value in settings.items() if name != _MODEL_NAME}

@@ -86,6 +86,7 @@ def _open_several(
     set_of_first, of_in = parts[0]
     if set_of_first != 0:
         of_in = open_classes(opened[0], truth, dataclasses.replace(options, **_WHOLE), range(1))
+    _refuse_other_classes(of_in, [own for _, own in parts])
     sources: list[Any] = [inputs.source for _, inputs in parts]
     source = Sets(
         sources, [k for k, _ in parts], names[chosen.start : chosen.stop], len(opened),
@@ -132,7 +133,7 @@ def _open_masked(
     masked = dataclasses.replace(
         inputs, source=sets, class_names=("in", "out"), watch=watch,
         inner_classes=source.classes if source.labels is not None and mask.out is None else 0,
-        record=inputs.record | record | {"classes": 2}, warnings=[*inputs.warnings, *warnings],
+        record=inputs.record | record, warnings=[*inputs.warnings, *warnings],
     )  # fmt: skip
     return masked, (opened.stores[0], opened.names, _count(opened))
 
@@ -255,6 +256,21 @@ def _refuse_same_stores(opened: Sequence[PredictionStores]) -> None:
             seen.add(key)
 
 
+def _refuse_other_classes(of_in: Inputs, of_sets: Sequence[Inputs]) -> None:
+    """Raise `UsageError` for a set whose predictions have another number of classes than IN: the
+    uncertainty of another network has another scale.
+    """
+    of_in_source: Any = of_in.source
+    for own in of_sets:
+        source: Any = own.source
+        if source.classes != of_in_source.classes:
+            raise UsageError(
+                f"{source.where} has {source.classes} classes, but {of_in_source.where} has "
+                f"{of_in_source.classes}. IN and OUT are compared by the uncertainty of one "
+                "network; give its predictions for every set."
+            )
+
+
 def _records(opened: PredictionStores) -> list[dict[str, Any]]:
     """Return the records of all stores of one set."""
     kind = kind_of(opened.stores)
@@ -266,7 +282,6 @@ def _joined(
     record: dict[str, Any], partial: bool, sets: tuple[int, ...], all_names: tuple[str, ...],
 ) -> Inputs:  # fmt: skip
     """Return the inputs of several sets."""
-    record["classes"] = source.classes
     texts = [f"set {k} of {source.classes}" for k in dict.fromkeys(sets)]
     watch = Watch.joined([part.watch for part in parts], texts, source.names)
     warnings = list(dict.fromkeys(text for part in parts for text in part.warnings))

@@ -232,6 +232,7 @@ class Source(StackMaps):
                 maps += self._reduce(run, of_run, heartbeat)
         else:
             maps = [{"prediction": self._stored_maps.prediction(item)} for item in batch]
+            heartbeat(sum(own["prediction"].nbytes for own in maps))
         for item, label, own, item_maps in zip(batch, labels, of_annotators, maps, strict=True):
             if label is not None and "label" in self.wanted:
                 item_maps["label"] = label

@@ -31,6 +31,26 @@ RANKING = (
 SCALE_SIGMA = "Scale σ by a factor fitted on other images."
 
 
+#: A gap between confidence and accuracy, or between nominal and observed coverage, worth acting on.
+LARGE_GAP = 0.02
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Results that are so bad that predictions and ground truth may not belong together.
+
+    `sign`: what shows it, as a clause. `cause`: what may be wrong, as sentences.
+    """
+
+    sign: str
+    cause: str
+
+    @property
+    def warning(self) -> str:
+        """Return the warning about it, with the command that shows the data."""
+        return f"{self.sign}. {self.cause} uqeval report --gallery 3 shows both."
+
+
 @dataclass(frozen=True)
 class Chance:
     """The score of an uninformative input, such as an uncertainty independent of the errors.
@@ -97,6 +117,13 @@ class Metric:
     meaning: str = dataclasses.field(kw_only=True)
     #: What to do when it is bad; nothing for a description.
     advice: str = dataclasses.field(default="", kw_only=True)
+    #: Returns from the results and the settings why `advice` does not help, and what does; empty
+    #: if it may help.
+    unhelpful: Callable[[Record, Record], str] | None = dataclasses.field(
+        default=None, kw_only=True
+    )
+    #: The value above which findings give the advice; None: they do not give it for its value.
+    large: float | None = dataclasses.field(default=None, kw_only=True)
     #: Its score by chance, or None; findings compare with it.
     chance: Chance | None = dataclasses.field(default=None, kw_only=True)
     #: Whether it is the risk of an item, such as errors without a warning: pages rank items by it.
@@ -134,6 +161,11 @@ class Metric:
     def best_value(self) -> float | None:
         """Return its best value; None if it has none."""
         return self.range[self.direction == "higher"] if self.best == "end" else self.best
+
+    def advice_for(self, record: Record, settings: Record) -> str:
+        """Return the advice for a record of results and its settings."""
+        other = self.unhelpful(record, settings) if self.unhelpful else ""
+        return other or self.advice
 
     @property
     def heading(self) -> str:

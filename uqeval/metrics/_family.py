@@ -17,7 +17,7 @@ from uqeval.errors import UsageError, cut, did_you_mean, option_name
 from uqeval.keys import Key
 from uqeval.maps.region_text import region_of
 from uqeval.maps.regions import SHARE
-from uqeval.metrics._contract import Display, Metric
+from uqeval.metrics._contract import Display, Doubt, Metric
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Part
 from uqeval.metrics._view import InView
@@ -55,6 +55,8 @@ class Family:
     sweep. `needs_reference`: it compares the predictions with those of a reference.
     `needs_annotators`: it compares the labels of several annotators. `on_request`: it is evaluated
     only if a user names it. `one_pass`: options with which it counts shards in one pass.
+    `doubt` returns from a record of results why predictions and ground truth may not belong
+    together, or None; it is a warning, and the first advice of the findings.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Family:
     needs_annotators: bool = False
     on_request: bool = False
     one_pass: str = ""
+    doubt: Callable[[Mapping[str, Any]], Doubt | None] | None = None
 
     @property
     def in_reports(self) -> str:

@@ -12,8 +12,10 @@ from uqeval.maps.names import sigma_of
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.settings import Settings, option
 
-#: The share of targets that may be 0 without a warning.
-_FEW_ZEROS = 0.01
+#: The share of targets that may be 0, or a negative marker, without a warning.
+_FEW = 0.01
+#: Negative values that often mean `not measured`.
+_MARKERS = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, -32768.0, -2147483648.0)
 
 
 def sigma_map(uncertainty: str) -> str:
@@ -64,15 +66,43 @@ def check_unit(uncertainty: str, info: DatasetInfo) -> None:
 def zero_targets(state: State, info: DatasetInfo) -> list[str]:
     """Return a warning if many targets are 0 and none is negative (state of `TargetCounts`)."""
     pixels, zeros, negative = state["counts"].tolist()
-    if negative or zeros <= _FEW_ZEROS * pixels or info.invalid:
+    if negative or zeros <= _FEW * pixels or info.invalid:
         return []
-    command = " ".join(["uqeval", info.command, *map(quote, info.paths), "--invalid 0"])
+    command = _command_without(0, info)
     return [
         f"{zeros} of {pixels} evaluated targets ({zeros / pixels:.1%}) are exactly 0 and none is "
         "negative: they count as measurements. If 0 means `not measured`, add --invalid 0 to the "
         f"command: {command}  (invalid: 0 in uqeval.yaml, invalid=0 in Python). If 0 is "
         "measured, --invalid nan confirms it."
     ]
+
+
+def negative_targets(
+    state: State, ends: tuple[float, float], info: DatasetInfo, *, depths: bool
+) -> list[str]:
+    """Return a warning if negative targets look like a value that means `not measured`.
+
+    `state` of `TargetCounts`; `ends`: the smallest and the largest target. A depth is never
+    negative. Other targets must reach above 1 (targets in [-1, 1] are scaled), and have a marker as
+    their smallest value.
+    """
+    pixels, _, negative = state["counts"].tolist()
+    least, most = ends
+    is_marker = least in _MARKERS and most > 1 and negative > _FEW * pixels
+    if info.invalid or not negative or not (depths or is_marker):
+        return []
+    return [
+        f"{negative} of {pixels} evaluated targets ({negative / pixels:.1%}) are negative, down to "
+        f"{least:.6g}, and others reach {most:.6g}: they count as measurements. If {least:.6g} "
+        "means `not measured`, add --invalid to the command: "
+        f"{_command_without(least, info)}  (invalid: {least:.6g} in uqeval.yaml, "
+        f"invalid={least:.6g} in Python). If it is measured, --invalid nan confirms it."
+    ]
+
+
+def _command_without(value: float, info: DatasetInfo) -> str:
+    """Return the command that leaves out targets of a value."""
+    return " ".join(["uqeval", info.command, *map(quote, info.paths), f"--invalid {value:.10g}"])
 
 
 def refuse_nothing(pixels: int, info: DatasetInfo, region: str = "") -> None:

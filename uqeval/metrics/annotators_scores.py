@@ -6,7 +6,7 @@ from typing import Literal
 
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import over, running_sum
-from uqeval.metrics._contract import Chance, IntervalKind, Metric
+from uqeval.metrics._contract import LARGE_GAP, Chance, IntervalKind, Metric
 
 _KOHL, _VALUES = "Kohl et al. 2018, §3", "Kahl et al. 2024"
 _GED_NEEDS = "needs samples, and an item with labels of two annotators or more"
@@ -59,12 +59,12 @@ def _metric(
     field: str, unit: str, better: str, limits: tuple[float | None, float | None], reference: str,
     undefined: str, formula: object, label: str, meaning: str, *, interval: IntervalKind,
     headline: int = 0, advice: str = "", column: str = "", chance: Chance | None = None,
-    of_class: str = "", best: Literal["end"] | float = "end",
+    of_class: str = "", best: Literal["end"] | float = "end", large: float | None = None,
 ) -> Metric:  # fmt: skip
     return Metric(
         "annotators", field, unit, better or None, limits, reference, undefined, formula,  # type: ignore[arg-type]
         label=label, meaning=meaning, interval=interval, headline=headline, advice=advice,
-        column=column, chance=chance, of_class=of_class, best=best,
+        column=column, chance=chance, of_class=of_class, best=best, large=large,
     )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ METRICS = (
     _metric("ece", "fraction", "lower", _UNIT, "docs/metrics.md, Several annotators", VOID, ece,
             "ECE against annotators",
             "Mean gap between confidence and the share of annotators who chose the same class.",
-            interval="gaps", headline=3, advice=_SOFT, column="ECE"),
+            interval="gaps", headline=3, advice=_SOFT, large=LARGE_GAP, column="ECE"),
     _metric("kl", "nats", "lower", (0.0, None), "Kullback & Leibler 1951", VOID, kl,
             "KL from annotators",
             "How far the probabilities are from the shares of the annotators' votes.",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, np
 from uqeval.metrics._columns import SetStates, as_numbers, over
-from uqeval.metrics._contract import ALL_VOID, TEMPERATURE, Metric
+from uqeval.metrics._contract import ALL_VOID, LARGE_GAP, TEMPERATURE, Metric
 from uqeval.metrics._items import exact_sums
 from uqeval.metrics._score_kinds import Gaps
 
@@ -100,6 +100,22 @@ def class_eces(classes: Binned, pixels: Array) -> Array:
     return ece(classes, pixels[:, None])
 
 
+def _unhelpful_temperature(record: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Return why a fitted temperature does not help, and what to do; empty if it lowers the ECE, or
+    if none is fitted.
+    """
+    fit = record.get("temperature") or {}
+    held_out = fit.get("held_out") or {}
+    before, after = held_out.get("before") or record, held_out.get("after") or fit
+    first, second = before.get("ece"), after.get("ece")
+    if first is None or second is None or second < first:
+        return ""
+    return (
+        f"The fitted temperature does not lower it ({first:.3f} before, {second:.3f} after). "
+        "Fit more parameters on other images (--isotonic, --vector), or train with label smoothing."
+    )
+
+
 _EMPTY = "no bin holds a pixel"
 _UNFITTED = "there is no fitted temperature"
 _GUO = "Guo et al. 2017"
@@ -108,7 +124,8 @@ METRICS = (
     Metric("calibration", "ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3", ALL_VOID, ece,
            label="ECE", headline=1,
            meaning="Mean gap between confidence and accuracy.",
-           advice=TEMPERATURE, interval="gaps"),
+           advice=TEMPERATURE, unhelpful=_unhelpful_temperature, large=LARGE_GAP,
+           interval="gaps"),
     Metric("calibration", "mce", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 5", _EMPTY, mce,
            label="MCE", headline=2,
            meaning="Largest gap between confidence and accuracy of any bin.",

@@ -12,7 +12,7 @@ import uqeval.metrics.regression_scores as rs
 from uqeval.arrays import Floats, State, np
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers
-from uqeval.metrics._contract import Column, Display, ScoreTable
+from uqeval.metrics._contract import Column, Display, Doubt, ScoreTable
 from uqeval.metrics._dataset_info import DatasetInfo, read_fit_on
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets, variants
@@ -22,6 +22,7 @@ from uqeval.metrics.depth import DepthScores
 from uqeval.metrics.depth import records as depth_records
 from uqeval.metrics.regression_settings import RegressionSettings
 from uqeval.metrics.sigma_checks import BinsOfSigma, ScaleOfSigma
+from uqeval.metrics.standard_distributions import factors, quantiles
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -56,8 +57,8 @@ DISPLAY = Display(
                 Column("sigma_scale.held_out.nll_before", "held out, before"),
                 Column("sigma_scale.held_out.nll", "held out, with the factor"),
             ),
-            "ENCE and UCE: 0 where errors are as large as σ in every bin of σ. Factor above 1: σ "
-            "is too small.",
+            "ENCE and UCE: 0 where errors are as large as σ in every bin of σ. Factor: with it, "
+            "the mean of (ε/σ)² is 1; a few large errors can decide it.",
         ),
     ),
     figures=("regression",),
@@ -150,14 +151,34 @@ class Regression(Evaluation[RegressionSettings]):
         messages = numbers.void_items(
             self.info.names, [item["pixels"] for item in run.items], self.region
         )
-        messages += numbers.zero_targets(run.total(TargetCounts()), self.info)
-        zero = int(run.total(self._sums)["zero"][0, 0])
+        counts, sums = run.total(TargetCounts()), run.total(self._sums)
+        messages += numbers.zero_targets(counts, self.info)
+        if not self.region:
+            ends, depths = (float(sums["least"][0]), float(sums["most"][0])), self.settings.depth
+            messages += numbers.negative_targets(counts, ends, self.info, depths=depths)
+            doubt = _doubt(run.results)
+            messages += [doubt.warning] if doubt else []
+        zero = int(sums["zero"][0, 0])
         if zero:
             messages.append(
                 f"σ = 0 at {zero} of {run.results['pixels']} evaluated pixels: no likelihood; "
                 "intervals of width 0 hold a target only where the prediction is exact."
             )
         return messages
+
+
+def _doubt(record: Mapping[str, Any]) -> Doubt | None:
+    """Return a doubt if a constant would have smaller errors than the predictions."""
+    nmse, rmse = record.get("nmse"), record.get("rmse")
+    if nmse is None or rmse is None or nmse <= 1:
+        return None
+    return Doubt(
+        f"the nMSE is {nmse:.4g}, above 1: the errors (RMSE {rmse:.4g}) are larger than those of "
+        f"predicting the mean of the targets ({rmse / math.sqrt(nmse):.4g})",
+        "Predictions and targets may have other units, such as metres and millimetres, or be of "
+        "other items; targets may hold a value that means `not measured` (--invalid); or a few "
+        "predictions are far off.",
+    )
 
 
 def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
@@ -167,10 +188,10 @@ def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
 
     sigma, distribution = settings.sigma, settings.distribution
     scores = PredictiveScores(
-        distribution == "laplace", rs.LEVELS, rs.factors(rs.LEVELS, distribution), sigma
+        distribution == "laplace", rs.LEVELS, factors(rs.LEVELS, distribution), sigma
     )
-    interval_counts = IntervalCounts(rs.factors(settings.interval_levels, distribution), sigma)
-    below = QuantileCounts(rs.quantiles(settings.quantile_levels, distribution), sigma)
+    interval_counts = IntervalCounts(factors(settings.interval_levels, distribution), sigma)
+    below = QuantileCounts(quantiles(settings.quantile_levels, distribution), sigma)
     shares = (interval_counts, below) if settings.proportion == "quantile" else (interval_counts,)
     return (ErrorSums(sigma), scores, *shares)
 
@@ -253,5 +274,6 @@ FAMILY = Family(
     about=_ABOUT,
     display=DISPLAY,
     label="Regression",
+    doubt=_doubt,
     on_subsets=OnSubsets(default=("regression",), of_one_sample=("pixels", "rmse", "mae", "nmse")),
 )

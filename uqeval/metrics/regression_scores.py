@@ -6,41 +6,18 @@ Raftery 2007 (CRPS, interval score), Quiñonero-Candela et al. 2006 (nMSE, NLPD)
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from statistics import NormalDist
 
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import NO_PIXEL, SCALE_SIGMA, Metric
+from uqeval.metrics._contract import LARGE_GAP, NO_PIXEL, SCALE_SIGMA, Metric
 from uqeval.metrics._items import exact_sums
+from uqeval.metrics.sigma_advice import unhelpful_factor
 
 #: Levels of coverage that every report has.
 LEVELS = (0.5, 0.9, 0.95)
 #: How an area is computed from gaps between nominal and observed coverage.
 AREAS = ("trapezoid", "crossing", "mean")
-
-
-def factors(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
-    """Return half widths, in units of σ, of the central intervals with these nominal coverages.
-
-    Gaussian: Φ⁻¹((p + 1)/2). Laplace with standard deviation σ: -ln(1 - p)/√2.
-    """
-    if distribution == "laplace":
-        return tuple(-math.log1p(-p) / math.sqrt(2) for p in levels)
-    return tuple(NormalDist().inv_cdf((p + 1) / 2) for p in levels)
-
-
-def quantiles(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
-    """Return the quantiles of these levels in ]0, 1[, in units of σ.
-
-    Gaussian: Φ⁻¹(p). Laplace with standard deviation σ: ln(2p)/√2, and -ln(2 - 2p)/√2 above ½.
-    """
-    if distribution == "laplace":
-        return tuple(
-            math.copysign(math.log(2 * min(p, 1 - p)) / math.sqrt(2), p - 0.5) for p in levels
-        )
-    return tuple(NormalDist().inv_cdf(p) for p in levels)
 
 
 def root_mean(total: Array, pixels: Array) -> Array:
@@ -144,15 +121,15 @@ METRICS = (
     Metric("regression", "auce", "fraction", "lower", (0.0, 1.0), _G20, NO_PIXEL, auce,
            label="AUCE", headline=2,
            meaning="Area between the nominal and the observed coverage of the predicted intervals.",
-           advice=SCALE_SIGMA, interval="gaps"),
+           advice=SCALE_SIGMA, unhelpful=unhelpful_factor, large=LARGE_GAP, interval="gaps"),
     Metric("regression", "auce_over", "fraction", "lower", (0.0, 1.0), _G20, NO_PIXEL, auce_over,
            label="AUCE, over-confident", column="over-confident",
            meaning="The part of AUCE where intervals are too narrow.",
-           advice=SCALE_SIGMA, interval="gaps"),
+           advice=SCALE_SIGMA, unhelpful=unhelpful_factor, interval="gaps"),
     Metric("regression", "auce_under", "fraction", "lower", (0.0, 1.0), _G20, NO_PIXEL, auce_under,
            label="AUCE, under-confident", column="under-confident",
            meaning="The part of AUCE where intervals are too wide.",
-           advice=SCALE_SIGMA, interval="gaps"),
+           advice=SCALE_SIGMA, unhelpful=unhelpful_factor, interval="gaps"),
     Metric("regression", "nll", "nats", "lower", (None, None),
            "Quiñonero-Candela et al. 2006, eq. 5 (NLPD)", ZERO_SIGMA, nll,
            label="NLL", headline=3,

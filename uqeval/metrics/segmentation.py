@@ -27,6 +27,7 @@ from uqeval.metrics._contract import (
     ONE_CLASS,
     ClassBars,
     Display,
+    Doubt,
     Metric,
     Panel,
     ScoreTable,
@@ -131,19 +132,8 @@ class Segmentation(Evaluation[SegmentationSettings]):
         return {"void": int(run.total(self._counts)["void"][0])}
 
     def warnings(self, run: Run) -> list[str]:
-        """Return a warning if the accuracy is far below that of guessing among several classes.
-
-        Then predictions and labels may have different orders of classes.
-        """
-        accuracy, classes = run.results["pixel_accuracy"], self.info.classes
-        labelled = sum(row["pixels"] > 0 for row in run.results["per_class"])
-        if accuracy is None or labelled < 2 or accuracy >= _FAR_BELOW / classes:
-            return []
-        return [
-            f"the pixel accuracy is {accuracy:.4f}, far below that of guessing one of {classes} "
-            f"classes ({1 / classes:.4f}). The classes of predictions and labels may be in another "
-            "order, or labels may begin at 1. uqeval report --gallery 3 shows both."
-        ]
+        doubt = _doubt(run.results)
+        return [doubt.warning] if doubt else []
 
     def check(self, results: Mapping[Tally, TallyResult]) -> None:
         """Raise `DataError` where every label is void."""
@@ -156,6 +146,19 @@ class Segmentation(Evaluation[SegmentationSettings]):
                     "who labelled only parts of items, or fill their whole plane with void."
                 )
             raise all_void(self.info)
+
+
+def _doubt(record: Mapping[str, Any]) -> Doubt | None:
+    """Return a doubt if the accuracy is far below that of guessing among several classes."""
+    accuracy, rows = record.get("pixel_accuracy"), record.get("per_class") or []
+    classes, labelled = len(rows), sum(row.get("pixels", 0) > 0 for row in rows)
+    if accuracy is None or labelled < 2 or accuracy >= _FAR_BELOW / classes:
+        return None
+    return Doubt(
+        f"the pixel accuracy is {accuracy:.4f}, far below that of guessing one of {classes} "
+        f"classes ({1 / classes:.4f})",
+        "The classes of predictions and labels may be in another order, or labels may begin at 1.",
+    )
 
 
 def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:
@@ -215,4 +218,5 @@ FAMILY = Family(
     label="Segmentation",
     words={"iou": "IoU"},
     on_subsets=OnSubsets(default=("classes",)),
+    doubt=_doubt,
 )

@@ -89,7 +89,8 @@ OF_BINS = (
 OF_SCALE = (
     Metric("regression", "sigma_scale.value", "factor", None, (0.0, None), f"{_LEVI}, §3.3",
            f"{ZERO_SIGMA}; or {_EXACT}", scale, label="best factor of σ", interval="positive",
-           meaning="Factor of σ with the least NLL: above 1 the predicted σ is too small."),
+           meaning="Factor of σ with the least NLL: the root of the mean (ε/σ)², which a few "
+           "large errors can decide."),
     Metric("regression", "sigma_scale.nll_before", "nats", "lower", (None, None),
            f"{_LEVI}, §3.3", ZERO_SIGMA, likelihood, label="NLL before scaling σ",
            advice=SCALE_SIGMA, interval="draws", meaning="Gaussian NLL with the predicted σ."),

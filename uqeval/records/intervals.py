@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+#: Follows the units of a score that compares several kinds, such as right and wrong pixels.
+RARER = "have the rarer kind"
+
 
 def interval_record(
     intervals: Mapping[str, Any], key: str, fields: Sequence[str]

@@ -60,7 +60,7 @@ def report_to_latex(report: Report) -> str:
     lines += ["% partial: not all items were evaluated."] * report.partial
     lines += [f"% warning: {printable(text)}" for text in report.warnings]
     for table in tables_of(report):
-        notes = [text for text in (table.title, table.note) if text]
+        notes = [text for text in (table.title, table.notes) if text]
         lines += ["", *(f"% {printable(text)}" for text in notes), *table_lines(table)]
     return "\n".join(lines) + "\n"
 

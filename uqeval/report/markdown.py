@@ -27,8 +27,8 @@ def _to_markdown(report: Report) -> str:
         lines += ["**Partial:** not all items were evaluated.", ""]
     for table in tables_of(report):
         lines += [f"### {cell(table.title)}", "", *table_lines(table), ""]
-        if table.note:
-            lines += [f"<sub>{cell(table.note)}</sub>", ""]
+        if table.notes:
+            lines += [f"<sub>{cell(table.notes)}</sub>", ""]
     if report.warnings:
         lines += ["### Warnings", "", *(f"- {cell(text)}" for text in report.warnings), ""]
     return "\n".join(lines)

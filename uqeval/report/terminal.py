@@ -147,8 +147,8 @@ def print_table(table: Table, console: Console) -> None:
         for texts in table.texts:
             rich_table.add_row(*_cells(table, texts, widths))
         console.print(rich_table)
-    if table.note:
-        console.print(f"[dim]{escape(table.note)}[/]", highlight=False)
+    if table.notes:
+        console.print(f"[dim]{escape(table.notes)}[/]", highlight=False)
         console.print()
 
 

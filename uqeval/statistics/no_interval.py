@@ -9,7 +9,7 @@ from typing import Any
 from uqeval.errors import listed
 from uqeval.metrics import Metric
 from uqeval.records.addresses import Address
-from uqeval.records.intervals import plural, units_of
+from uqeval.records.intervals import RARER, plural, units_of
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import metric_at
@@ -173,7 +173,8 @@ def few_defined(intervals: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if metric is None or not metric.headline or "per_class" in text or record["low"] is None:
             continue
         if units["defined"] < (FEW if units["drawn"] >= FEW else units["drawn"] / 2):
-            few.append(f"{text} ({units_of(record)})")
+            kind = f" {RARER}" if len(metric.units_with) > 1 else ""
+            few.append(f"{text} ({units_of(record)}{kind})")
     if not few:
         return []
     return [

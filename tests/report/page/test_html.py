@@ -25,6 +25,7 @@ from uqeval.report.tables.items import columns_of
 from uqeval.report.tables.scores import scores
 from uqeval.report.tables.settings import pairs
 from uqeval.report.tables.settings import settings as setting_table
+from uqeval.report.tables.table import LEGEND
 from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell
 
@@ -124,6 +125,11 @@ def test_intervals_are_shown() -> None:
     html = to_html({"r": one})
     assert html.count("≈ [0.2500, 0.7500]") == 2  # on the card, in the table
     assert html.count("95 %: ≈ [0.2500, 0.7500]") == 1
+    assert html.count(LEGEND) == 2
+    one.timing |= {"seconds": 1.0, "bytes_read": 1}
+    assert to_overview({"r": one}, {}, None, None).count(LEGEND) == 1
+    one.intervals["pavpu.pavpu"]["approximate"] = False
+    assert LEGEND not in to_html({"r": one})
     assert "Bars: confidence intervals" in html
 
 

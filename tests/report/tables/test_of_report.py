@@ -12,8 +12,9 @@ from small_report import report, scores
 
 from uqeval.errors import printable
 from uqeval.metrics import METRICS
+from uqeval.report.page.html import to_html
 from uqeval.report.tables.cells import interval_of
-from uqeval.report.tables.of_report import tables_of
+from uqeval.report.tables.of_report import headline_table, tables_of
 from uqeval.report.tables.table import (
     Cell,
     Row,
@@ -89,7 +90,7 @@ def test_intervals_and_slices() -> None:
     assert intervals.title == "Intervals"
     assert intervals.texts == [["pavpu", "Surplus", "-0.1250", "≈ [-0.2000, 0.1000]", "2 items"]]
     assert "level 90 % from 2 items. Below 30 they may be too narrow." in intervals.note
-    assert "approximate" in intervals.note
+    assert "≈: approximate" in intervals.notes and "≈: approximate" in slices.notes
     assert "Ranks of" not in slices.note
     slice_record = cut.slices["light=day"]
     slice_record["approximate"] = ["failure", "sparsification"]
@@ -104,6 +105,29 @@ def test_intervals_and_slices() -> None:
     assert "Intervals" in text and "1 group (few)" in text
     ends = [table.title for table in tables_of(report(intervals={"pavpu.phi": surplus}))]
     assert "Intervals" not in ends and "Slices" not in ends
+
+
+def test_headlines_without_an_interval_have_the_reason() -> None:
+    """On terminals and pages; a score that compares two kinds names the rarer."""
+    units = {"name": "item", "drawn": 18, "defined": 6}
+    why = "6 items have the rarer of what this score compares; an interval needs 59"
+    intervals = {
+        "failure.auroc": {"low": 0.8, "high": 0.9, "level": 0.9, "units": units},
+        "failure.fpr95": {"low": None, "high": None, "level": 0.9, "units": units, "reason": why},
+    }
+    own = report(
+        results={"failure": {"auroc": 0.85, "fpr95": 0.4}}, intervals=intervals,
+        settings={"intervals": {"level": 0.9, "unit": "item", "units": 18}},
+    )  # fmt: skip
+    said = f"No interval of failure.fpr95: {why}."
+    table = headline_table(own, "run")
+    assert table.note == said and table.legend == ""
+    assert table.texts[0][-1] == "6 of 18 items have the rarer kind"
+    (of_command,) = (t for t in tables_of(own) if t.title == "Intervals")
+    assert of_command.note.endswith(said)
+    page = to_html({"r": own})
+    assert said in page and "(6 of 18 items have the rarer kind)" in page
+    assert "No interval" not in to_html({"r": report()})
 
 
 def printed(what: object, width: int = 200, **options: object) -> str:

@@ -7,16 +7,25 @@ adjustment for the number of scores from which the sentence was chosen.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import printable
-from uqeval.glossary import metric_of
+from uqeval.glossary import families, metric_of
+from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.intervals import plural
 from uqeval.records.report import OF_CUT, Report
 from uqeval.records.resampling import FEW
-from uqeval.report.findings.scores import Finding, Score, described, is_large_gap, whole_scores
+from uqeval.report.findings.scores import (
+    Finding,
+    Score,
+    described,
+    first_keys,
+    is_large_gap,
+    whole_scores,
+)
 from uqeval.report.findings.strongest import first_score, strongest
 from uqeval.report.findings.weakest import weakest
 
@@ -50,10 +59,14 @@ def _advice(
 
     Without the `path` of the report there is no command.
     """
+    if (doubtful := _doubt(report, path)) is not None:
+        return doubtful
     failed = [v for v in judgement.verdicts if v.counts_as == "fail"] if judgement else []
     for verdict in failed:
         if (metric := _metric_of_rule(verdict)) is not None and metric.advice:
-            return f"{verdict.address} fails its rule. {metric.advice}", metric.family
+            key = verdict.address.key
+            advice = metric.advice_for(report.results.get(key) or {}, _settings(report, key))
+            return f"{verdict.address} fails its rule. {advice}", metric.family
     if unproven is not None:
         return unproven.advice, unproven.family
     if weak is not None:
@@ -64,7 +77,8 @@ def _advice(
         proven = score.interval is not None
         if is_large_gap(score) and (proven or "part" not in report.inputs):
             doubt = "" if proven else " Without --ci, this applies to these items only."
-            return f"{described(score)}. {score.metric.advice}{doubt}", score.metric.family
+            advice = score.metric.advice_for(score.record, _settings(report, score.key))
+            return f"{described(score)}. {advice}{doubt}", score.metric.family
     if not report.results or "sweep" in report.results:
         return None
     if "part" in report.inputs:
@@ -85,6 +99,24 @@ def _advice(
         count = f"{units} {plural(unit, units)}{of_pairs}"
         return f"Evaluate {request}: intervals from {count} may be too narrow.", ""
     return "Keep this report as a baseline, and set limits in a file of rules for uqeval gate.", ""
+
+
+def _settings(report: Report, key: str) -> Mapping[str, Any]:
+    settings = report.settings.get(key)
+    return settings if isinstance(settings, dict) else {}
+
+
+def _doubt(report: Report, path: str | None) -> tuple[str, ...] | None:
+    """Return the advice to look at the data if predictions and ground truth may not belong
+    together, its family, and a command to paste."""
+    for key in first_keys(report):
+        family = families().get(family_of(key))
+        doubt = family.doubt(report.results[key]) if family and family.doubt else None
+        if family and doubt:
+            command = "" if path is None else f"uqeval report {quote(path)} --gallery 3"
+            text = f"Check the data first: {doubt.sign}. {doubt.cause}"
+            return f"{text} The page shows both with --gallery.", family.in_reports, command
+    return None
 
 
 def _way_to_look(report: Report, kind: str, weak: Score, path: str) -> tuple[str, str]:

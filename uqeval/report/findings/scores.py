@@ -66,14 +66,10 @@ class Score:
         return self.value - factor * (self.value - low), self.value + factor * (high - self.value)
 
 
-#: A gap between confidence and accuracy, or between nominal and observed coverage, worth acting on.
-_GAP = 0.02
-
-
 def is_large_gap(score: Score) -> bool:
     """Return whether a calibration error is large; without an interval, whether its value is."""
     low, _ = score.ends() or (score.value, score.value)
-    return score.metric.interval == "gaps" and low > _GAP
+    return score.metric.large is not None and low > score.metric.large
 
 
 def number(value: float) -> str:

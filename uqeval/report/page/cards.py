@@ -13,7 +13,7 @@ from uqeval.records.scalars import ARROWS
 from uqeval.report.command import command_of
 from uqeval.report.figures.contract import lines_of
 from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
-from uqeval.report.tables.table import Cell
+from uqeval.report.tables.table import ROUGH, Cell
 
 #: The largest number of further variants on a card; the tables have all.
 MOST_VARIANTS = 6
@@ -42,6 +42,11 @@ class Card:
     variant: str = ""
     others: list[tuple[str, Cell]] = field(default_factory=list)
     more: int = 0
+
+    @property
+    def is_rough(self) -> bool:
+        """Return whether an interval on the card is computed from bins."""
+        return any(ROUGH in own.interval for own in (self.cell, *(cell for _, cell in self.others)))
 
     @property
     def address(self) -> str:

@@ -31,11 +31,12 @@ from uqeval.report.page.item_table import table_of_items
 from uqeval.report.page.items_behind_cell import CellItems, cell_items
 from uqeval.report.page.several import Several
 from uqeval.report.page.side_by_side import SideBySide
+from uqeval.report.tables.cells import headlines_without_interval
 from uqeval.report.tables.comparison import differences
 from uqeval.report.tables.records import tables
 from uqeval.report.tables.scores import families, scores, slices
-from uqeval.report.tables.settings import pairs, resampling, settings
-from uqeval.report.tables.table import Table
+from uqeval.report.tables.settings import pairs, resampling, samples, settings
+from uqeval.report.tables.table import LEGEND, ROUGH, Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -100,8 +101,9 @@ def to_html(
         first=first_screen(report, judgement),
         cards=other_cards(report),
         tables=_tables(report, targets),
-        resampling=resampling(report),
+        resampling=f"{resampling(report)} {headlines_without_interval(report)}".strip(),
         settings=settings(report),
+        samples=samples(report),
         slices=slices(report),
         inputs=pairs(report.inputs),
         numerics=pairs(report.numerics),
@@ -229,6 +231,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["with_options"] = _with_options
+    environment.globals |= {"rough": ROUGH, "legend": LEGEND}
     return environment
 
 

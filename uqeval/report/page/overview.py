@@ -23,9 +23,12 @@ from uqeval.report.page.html import MOST_ROWS, rendered
 def cost(report: Report) -> str:
     """Return the amount of work as text: items, seconds, bytes read."""
     timing = report.timing
-    read = timing["bytes_read"]
-    work = f"{_bytes(read)} read" if read else "all from saved states"
-    return f"{number_of(len(report.items), 'item')}, {timing['seconds']:.1f} s, {work}"
+    parts = [number_of(len(report.items), "item"), f"{timing['seconds']:.1f} s"]
+    if read := timing["bytes_read"]:
+        parts.append(f"{_bytes(read)} read")
+    elif timing.get("items_reused"):
+        parts.append("all from saved states")
+    return ", ".join(parts)
 
 
 def _bytes(count: float) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from uqeval.errors import is_number
+from uqeval.errors import is_number, listed
+from uqeval.glossary import headlines, metric_of
 from uqeval.keys import family_of
-from uqeval.records.intervals import interval, units_of
+from uqeval.records.addresses import Address
+from uqeval.records.intervals import RARER, interval, units_of
 from uqeval.records.report import Report
 from uqeval.report.tables.table import Cell, format_number
 
@@ -67,8 +69,46 @@ def interval_of(
     level_text = f"{100 * record['level']:.4g} %: " if level and record.get("level") else ""
     counts = record.get("units") or {}
     some = units and counts.get("defined") != counts.get("drawn")
-    part = f" ({units_of(record)})" if some else ""
+    part = f" ({some_units(record, key, fields)})" if some else ""
     return f"{level_text}{about}[{_end(record['low'])}, {_end(record['high'])}]{part}"
+
+
+def without_interval(reasons: Iterable[tuple[str, str | None]], where: str) -> str:
+    """Return the reasons why scores have no interval, each with its scores; at most three.
+
+    `reasons`: of each address, None without one. `where`: the place of the others.
+    """
+    scores_by_reason: dict[str, dict[str, None]] = {}
+    for address, reason in reasons:
+        if reason is not None:
+            scores_by_reason.setdefault(reason, {})[address] = None
+    texts = [f"{listed(names, 3)}: {reason}" for reason, names in scores_by_reason.items()]
+    if not texts:
+        return ""
+    more = f"; {len(texts) - 3} other reasons ({where})" if len(texts) > 3 else ""
+    return f"No interval of {'; '.join(texts[:3])}{more}."
+
+
+def headlines_without_interval(report: Report) -> str:
+    """Return the reasons why headlines of a report have no interval; empty without intervals."""
+    addresses = (
+        Address.of_key(key, (name,))
+        for key, record in report.results.items() for name in headlines(key)
+        if record.get(name) is not None
+    )  # fmt: skip
+    return without_interval(
+        ((str(a), (report.intervals.get(a.within) or {}).get("reason")) for a in addresses),
+        "in the report",
+    )
+
+
+def some_units(record: Mapping[str, Any], key: str, fields: Sequence[str]) -> str:
+    """Return the units of the interval of a score as text. A score that compares several kinds of
+    units rests on the rarest, of which the record has the number."""
+    metric, counts = metric_of(family_of(key), ".".join(fields)), record.get("units") or {}
+    is_part = counts.get("defined") not in (None, counts.get("drawn"))
+    of_rarer = is_part and metric is not None and len(metric.units_with) > 1
+    return f"{units_of(record)} {RARER}" if of_rarer else units_of(record)
 
 
 def _end(value: float) -> str:

@@ -9,6 +9,7 @@ from uqeval.errors import listed, number_of
 from uqeval.records.scalars import with_arrow
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
+from uqeval.report.tables.cells import without_interval
 from uqeval.report.tables.table import Cell as TableCell
 from uqeval.report.tables.table import Row as TableRow
 from uqeval.report.tables.table import Table, by_address, format_number, text_table
@@ -46,7 +47,7 @@ def to_markdown(comparison: Comparison, first: Table | None = None) -> str:
         lines += [f"**{escaped(finding.title)}:** {escaped(finding.text)}", ""]
     for table in tables_of(comparison, first):
         lines += [f"### {escaped(table.title)}", "", *table_lines(table), ""]
-        lines += [f"<sub>{escaped(table.note)}</sub>", ""] if table.note else []
+        lines += [f"<sub>{escaped(table.notes)}</sub>", ""] if table.notes else []
     lines += [f"- warning: {escaped(text)}" for text in comparison.warnings]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -118,8 +119,6 @@ def differences(comparison: Comparison) -> Table:
     note = ""
     if any(intervals):
         note = f"[…]: interval at level {choice.level}{_rest_on(intervals)}, not adjusted."
-        if any(interval and interval.approximate for interval in intervals):
-            note += " ≈: computed from bins."
         if any(interval and interval.exact for interval in intervals):
             note += (
                 " †: the models differ by the same in all units; exact bounds (Clopper-Pearson)."
@@ -158,18 +157,12 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
 
 
 def _without_interval(comparison: Comparison) -> str:
-    """Return the reasons why differences have no interval, each with its scores; at most three."""
-    scores_by_reason: dict[str, dict[str, None]] = {}
-    for row in comparison.rows:
-        for cell in row.cells:
-            if cell.difference is not None and cell.difference.reason is not None:
-                scores_of_reason = scores_by_reason.setdefault(cell.difference.reason, {})
-                scores_of_reason[str(row.address)] = None
-    texts = [f"{listed(names, 3)}: {reason}" for reason, names in scores_by_reason.items()]
-    if not texts:
-        return ""
-    more = f"; {len(texts) - 3} other reasons (--format json)" if len(texts) > 3 else ""
-    return f"No interval of {'; '.join(texts[:3])}{more}."
+    """Return the reasons why differences have no interval."""
+    return without_interval(
+        ((str(row.address), cell.difference.reason)
+         for row in comparison.rows for cell in row.cells if cell.difference),
+        "--format json",
+    )  # fmt: skip
 
 
 def _rest_on(intervals: list[Interval | None]) -> str:

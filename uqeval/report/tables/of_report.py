@@ -13,7 +13,12 @@ from uqeval.records.intervals import interval as interval_at
 from uqeval.records.intervals import units_of
 from uqeval.records.report import Report
 from uqeval.records.scalars import BESIDE, with_arrow
-from uqeval.report.tables.cells import about, interval_of
+from uqeval.report.tables.cells import (
+    about,
+    headlines_without_interval,
+    interval_of,
+    some_units,
+)
 from uqeval.report.tables.scores import slices, whole_of
 from uqeval.report.tables.settings import resampling
 from uqeval.report.tables.table import (
@@ -190,9 +195,6 @@ def _entries(value: Any) -> list[Record]:
     return value if isinstance(value, list) else []
 
 
-_ROUGH = "≈: approximate, computed from bins."
-
-
 def headline_table(report: Report, title: str) -> Table:
     """Return the table of headlines of a report, with those of variants."""
     rows = []
@@ -205,12 +207,13 @@ def headline_table(report: Report, title: str) -> Table:
                 interval_record = interval_at(report.intervals, key, [name]) or {}
                 score = with_arrow(label(family, name), description.get("direction"))
                 value = format_number(record[name])
-                rows.append([key, score, value, interval, units_of(interval_record)])
+                rows.append([key, score, value, interval, some_units(interval_record, key, [name])])
     columns, width = ["metric", "score", "value", "interval", "units"], 5
     if not any(row[3] for row in rows):
         width = 3
+    notes = (headlines_without_interval(report), without_meaning(report.results))
     return text_table(
-        title, columns[:width], [row[:width] for row in rows], without_meaning(report.results),
+        title, columns[:width], [row[:width] for row in rows], " ".join(filter(None, notes)),
         left=frozenset({0, 1}), grouping=by_columns(1),
     )  # fmt: skip
 
@@ -245,7 +248,7 @@ def _intervals(report: Report) -> Table | None:
     rows = [row for row in table.texts if row[3]] if len(table.columns) == 5 else []
     if not rows:
         return None
-    note = f"{_note(report, rows)} {table.note}".strip()
+    note = f"{resampling(report)} {table.note}".strip()
     return text_table(table.title, table.columns, rows, note, table.left, table.grouping)
 
 
@@ -260,16 +263,11 @@ def _slices(report: Report) -> Table | None:
         units = f"{units_of(slice_record)}{' (few)' if slice_record.get('small') else ''}".strip()
         counts = [format_number(slice_record.get("items", 0)), units]
         rows.append([row.name, *counts, *(c.plain for c in row.cells)])
-    note = _note(report, rows) if any(c.interval for row in grid.rows for c in row.cells) else ""
+    has_intervals = any(c.interval for row in grid.rows for c in row.cells)
+    note = resampling(report) if has_intervals else ""
     few = "few: the slice has too few units for reliable scores." if has_few else ""
     note = " ".join(filter(None, (few, grid.note, note)))
     return text_table("Slices", ["slice", "items", "units", *grid.columns[1:]], rows, note)
-
-
-def _note(report: Report, rows: list[list[str]]) -> str:
-    """Return a note: the method of the intervals, and the mark of approximate ones."""
-    rough = _ROUGH if any("≈" in text for row in rows for text in row[1:]) else ""
-    return " ".join(text for text in (resampling(report), rough) if text)
 
 
 def tables_of(report: Report) -> list[Table]:

@@ -67,6 +67,14 @@ def _as_text(value: Any) -> str:
     return str(value)
 
 
+def samples(report: Report) -> str:
+    """Return how many predictions a pixel has, as text; empty where the store does not say it."""
+    count = report.inputs.get("samples")
+    if not count:
+        return ""
+    return "one prediction per pixel" if count == 1 else f"{count} samples per pixel"
+
+
 def resampling(report: Report) -> str:
     """Return the method of the report's intervals as text; empty without intervals."""
     return in_words(report.settings.get("intervals")) if report.settings.get("intervals") else ""

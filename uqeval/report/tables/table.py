@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+#: The mark of an interval that is computed from bins, and its legend.
+ROUGH = "≈ ["
+LEGEND = "≈: approximate, computed from bins."
+
 #: Divides the texts of a row into a heading above it and the texts of the remaining columns.
 Grouping = Callable[[list[str]], tuple[str, list[str]]]
 
@@ -83,6 +87,17 @@ class Table:
             [row.name, *(cell.plain + (" ★" if cell.best else unmarked) for cell in row.cells)]
             for row in self.rows
         ]
+
+    @property
+    def legend(self) -> str:
+        """Return what the marks of its cells mean; empty without marks."""
+        is_rough = any(ROUGH in cell.plain for row in self.rows for cell in row.cells)
+        return LEGEND if is_rough else ""
+
+    @property
+    def notes(self) -> str:
+        """Return the note and the legend."""
+        return " ".join(filter(None, (self.note, self.legend)))
 
     @cached_property
     def reasons(self) -> list[str]:

@@ -11,6 +11,7 @@ from uqeval.records.addresses import Address
 from uqeval.records.intervals import interval_record, units_of
 from uqeval.records.report import Report
 from uqeval.report.markdown import cell
+from uqeval.report.tables.settings import samples
 from uqeval.usecases.evidence.collecting import Evidence
 from uqeval.usecases.evidence.statement import (
     name_of,
@@ -68,7 +69,7 @@ def _data(name: str, report: Report) -> Iterator[str]:
     yield f"{len(report.items)} items, evaluated {finished} by uqeval {report.uqeval_version}."
     classes = inputs.get("classes")
     if classes:
-        yield f"{classes} classes, {inputs.get('samples') or 'no'} samples per pixel."
+        yield f"{', '.join(filter(None, (f'{classes} classes', samples(report))))}."
         yield f"Label {inputs.get('ignore_index')} is void: its pixels are not counted."
     yield ""
     yield "| data | path | fingerprint |"

@@ -1,0 +1,58 @@
+"""Whether a fitted factor of σ improves the coverage, for the advice of a report."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from uqeval.metrics.standard_distributions import factors, quantiles, share_below
+
+
+def unhelpful_factor(record: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Return why σ should not be scaled by the factor of `record`, and what to do; empty if the
+    factor lowers the AUCE, or if there is none.
+
+    A few errors of many σ dominate the mean of (ε/σ)², and so the factor with the least NLL. The
+    AUCE at the factor is interpolated between the plotted levels.
+    """
+    factor = (record.get("sigma_scale") or {}).get("value")
+    calibration = record.get("calibration") or {}
+    p, observed = calibration.get("p") or [], calibration.get("observed") or []
+    of_quantiles = settings.get("proportion") == "quantile"
+    if not factor or not p or None in observed:
+        return ""
+    share, inverse = _distribution(str(settings.get("distribution")), of_quantiles)
+    curve = [(0.0, 0.0), *((x, y) for x, y in zip(p, observed, strict=True) if 0 < x < 1), (1, 1)]
+    scaled = [_at(share(factor * inverse(x)), curve) if 0 < x < 1 else x for x in p]
+    before, after = _area(p, observed), _area(p, scaled)
+    if after < before:
+        return ""
+    return (
+        f"The factor of σ with the least NLL ({factor:.4g}) would not lower it (to about "
+        f"{after:.3f}): a few errors that are large beside their σ decide the factor. Look at the "
+        "worst items first, and do not scale σ by this factor."
+    )
+
+
+def _distribution(
+    name: str, of_quantiles: bool
+) -> tuple[Callable[[float], float], Callable[[float], float]]:
+    """Return the level of a half width (or quantile) in units of σ, and the inverse."""
+    if of_quantiles:
+        return lambda z: share_below(z, name), lambda p: quantiles([p], name)[0]
+    return lambda z: 2 * share_below(z, name) - 1, lambda p: factors([p], name)[0]
+
+
+def _at(p: float, curve: Sequence[tuple[float, float]]) -> float:
+    """Return the value of a piecewise linear curve from (0, 0) to (1, 1)."""
+    k = min(bisect_right([x for x, _ in curve], p), len(curve) - 1)
+    (x, y), (next_x, next_y) = curve[k - 1], curve[k]
+    return y + (next_y - y) * (p - x) / (next_x - x)
+
+
+def _area(p: Sequence[float], observed: Sequence[float]) -> float:
+    """Return the area between observed and nominal coverage by trapezoids."""
+    gaps = [abs(x - y) for x, y in zip(p, observed, strict=True)]
+    steps = zip(p, p[1:], gaps, gaps[1:], strict=False)
+    return sum((b - a) * (left + right) / 2 for a, b, left, right in steps)
