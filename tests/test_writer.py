@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import refused
 from written import ABOUT, CLASSES, NAMES, RNG, SAMPLES, SIZE, STACK, fill, probs, stored
 
 import uqeval
@@ -312,3 +313,11 @@ def test_labels_for_all_or_none(tmp_path: Path) -> None:
     found = np.stack(stored(path, "labels"))
     np.testing.assert_array_equal(found, ids)
     assert found.dtype == np.uint8
+
+
+def test_an_option_without_effect_is_refused(tmp_path: Path) -> None:
+    def act() -> None:
+        PredictionWriter(tmp_path / "p.zarr", **ABOUT, mean_probs=True)
+
+    refused(act, "mean_probs=True", "keep='samples'", "keep='maps'", error=UsageError)
+    assert not list(tmp_path.iterdir())

@@ -14,6 +14,7 @@ from uqeval.stores.writing.new_store import NewStore, local_path
 from uqeval.stores.writing.verification import check_same_settings, damaged_parts
 from uqeval.stores.writing.write_lock import HINT, WriteLock, begin
 from uqeval.stores.zarr import writer as zw
+from uqeval.stores.zarr.unfinished import is_unfinished, path_of_new
 
 
 class UnfinishedStore:
@@ -51,7 +52,7 @@ class UnfinishedStore:
         self.finished = resume and not overwrite and zw.is_complete(self._final) is True
         if overwrite and resume and zw.is_complete(self._final) is False:
             overwrite = False
-        root = self._final.with_name(f".{self._final.name}.new") if overwrite else self._final
+        root = path_of_new(self._final) if overwrite else self._final
         self.store = NewStore(root, len(names), names, dense, compression)
         if self.finished:
             check_same_settings(root, attributes, names, kinds, dense)
@@ -60,7 +61,7 @@ class UnfinishedStore:
             self._claims, self._earlier = WriteLock(root), set[str]()
             self.kept = set(range(len(names)))
             return
-        if overwrite and not self._is_unfinished(root):
+        if overwrite and not is_unfinished(root):
             shutil.rmtree(root, ignore_errors=True)  # an older store that was replaced
 
         def create(folder: Path) -> None:
@@ -183,11 +184,6 @@ class UnfinishedStore:
             if self.store.root != self._final:
                 zw.publish(self.store.root, self._final)
                 self._claims.moved(self._final)
-
-    @staticmethod
-    def _is_unfinished(root: Path) -> bool:
-        """Return whether the store at `root` is unfinished, with or without living writers."""
-        return (root / zw.HIDDEN).is_dir()
 
     def _all_of(self, index: int, parts: set[str]) -> bool:
         return f"{index}.all" in parts or all(f"{index}.{t}" in parts for t in range(self._samples))

@@ -24,6 +24,7 @@ from uqeval.stores.names import checked_names
 from uqeval.stores.zarr.array import ZarrArray
 from uqeval.stores.zarr.metadata import Document, check_format, load_json, load_layout, load_node
 from uqeval.stores.zarr.source import FolderSource, Source, ZipSource, array_place, is_url
+from uqeval.stores.zarr.unfinished import hint_of_missing, note_of_older
 from uqeval.stores.zarr.writer import item_folder
 
 
@@ -42,7 +43,7 @@ def open_source(path: str) -> Source:
             f"{cut(path)}: is neither a folder nor a readable zip file, so it cannot hold a Zarr "
             "store. If it was copied here, copy it again."
         )
-    raise StoreError(f"{cut(path)}: there is nothing here. Check the path.")
+    raise StoreError(f"{cut(path)}: there is nothing here. {hint_of_missing(path)}")
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class ZarrStore(Contents):
         if self._array is not None:
             self._array.fill_missing = opening.fill_missing
             one = store_of_one(self._array, opening)
-            return replace(one, warnings=(*one.warnings, *self._source.warnings()))
+            return replace(one, warnings=(*one.warnings, *self._warnings()))
         group = self._group
         if group is None and is_url(path) and path.lower().endswith(".zip"):
             raise StoreError(
@@ -176,7 +177,7 @@ class ZarrStore(Contents):
                 arrays[kind] = array
         names = own_names(group.arrays, group.attributes, path)
         warnings = [f"left out: {error}" for error in group.unreadable.values()]
-        warnings += self._source.warnings()
+        warnings += self._warnings()
         arrays = opening.declared.of_named(arrays, path)
         return assemble(path, arrays, opening.names, names, group.attributes, warnings)
 
@@ -195,6 +196,10 @@ class ZarrStore(Contents):
         if key is not None:
             raise StoreError(f"{cut(self.path)}: holds no array called {quoted(key)}.")
         return None
+
+    def _warnings(self) -> list[str]:
+        beside = [] if is_url(self.path) else note_of_older(self.path)
+        return [*beside, *self._source.warnings()]
 
     def _kinds_of_first_item(self) -> set[str]:
         first = next(iter(self._source.children("items")), None)
@@ -248,7 +253,7 @@ class ZarrStore(Contents):
             raise StoreError(
                 f"{cut(path)}: items/ is empty; expected a group for each item. Write it again."
             )
-        warnings = tuple(self._source.warnings())
+        warnings = tuple(self._warnings())
         return Store(
             path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes, warnings
         )
