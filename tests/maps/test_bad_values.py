@@ -409,8 +409,34 @@ def test_one_hot_labels(tmp_path: Path) -> None:
         refused(lambda: writer.add_labels("first", one_hot[0]), *words, error=DataError)
         for name, item in zip(NAMES, samples(), strict=True):
             writer.add(name, item)
-    one_hot[0, :, 0, 0] = 0  # annotators who agree about one pixel
+    one_hot[0, :, 0, 0] = 1  # annotators who agree about one pixel
     read_maps(samples()[:1], one_hot[:1])
+
+
+@pytest.mark.parametrize("scale", [1, 255])
+@pytest.mark.parametrize("void", [0, 255])
+def test_one_hot_labels_with_void_pixels(tmp_path: Path, scale: int, void: int) -> None:
+    ids = np.arange(N * H * W).reshape(N, H, W) % C
+    one_hot = (scale * np.eye(C)[ids]).transpose(0, 3, 1, 2).astype("u1")
+    one_hot[:, :, 0] = void
+    words = [f"is {scale} in exactly one of 4 planes", f"void in all of them ({W} pixels)",
+             "np.where(labels.min(1) == labels.max(1), 255, labels.argmax(1))"]  # fmt: skip
+    maps_refused(samples(), *words, "item 0", truth=one_hot)
+    with uqeval.PredictionWriter(
+        tmp_path / "written", names=NAMES, samples=T, classes=C, size=(H, W), ignore_index=-1
+    ) as writer:
+        refused(lambda: writer.add_labels("first", one_hot[0]), *words, error=DataError)
+        for name, item in zip(NAMES, samples(), strict=True):
+            writer.add(name, item)
+    proposed = np.where(one_hot.min(1) == one_hot.max(1), 255, one_hot.argmax(1))
+    assert (proposed[:, 0] == 255).all() and (proposed[:, 1:] == ids[:, 1:]).all()
+
+
+def test_annotators_who_disagree_about_every_object_are_read() -> None:
+    raters = np.zeros((N, C, H, W), "u1")
+    for r in range(C):
+        raters[:, r, r, :3] = 1
+    read_maps(samples(), raters)
 
 
 def test_bool_labels_of_several_classes() -> None:

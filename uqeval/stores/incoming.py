@@ -133,21 +133,32 @@ def not_logits(total: int) -> str:
 
 def refuse_one_hot(labels: Array, classes: int, where: str) -> None:
     """Raise `DataError` if labels [annotator, y, x] are planes of classes: one for each class, with
-    a 1 in exactly one of them at each pixel.
+    the same number, 1 or 255, in one of them at each pixel, or in none or void in all of them.
 
-    Planes of a single class are not refused: annotators may disagree about a whole image.
+    Planes of a single class are not refused: annotators may disagree about a whole image. Nor are
+    planes that are mostly equal: annotators may disagree about every object.
     """
+    if len(labels) != classes or labels[0].size < LEAST_PIXELS:
+        return
+    is_one = np.count_nonzero(labels, axis=0) == 1
+    if 2 * np.count_nonzero(is_one) <= is_one.size:
+        return
+    value, rest = labels[:, is_one].max(), labels[:, ~is_one]
+    is_void = (rest[0] == 0) | (rest[0] < 0) | (rest[0] >= classes)
     if (
-        len(labels) == classes
-        and labels[0].size >= LEAST_PIXELS
-        and bool(((labels == 0) | (labels == 1)).all())
-        and bool((labels.sum(axis=0, dtype=np.int64) == 1).all())
-        and labels.any(axis=(1, 2)).sum() > 1
+        value in (1, 255)
+        and bool(np.isin(labels[:, is_one], (0, value)).all())
+        and bool((is_void & (rest == rest[0])).all())
+        and np.count_nonzero(labels[:, is_one].any(axis=1)) > 1
     ):
+        void = f", or void in all of them ({rest.shape[1]} pixels)" if rest.size else ""
+        ids = "labels.argmax(1)"
+        if void:
+            ids = f"np.where(labels.min(1) == labels.max(1), 255, {ids})"
         raise DataError(
-            f"{where}: the labels look one-hot: each pixel is 1 in exactly one of {classes} "
-            f"planes, one for each class. They would count as labels of {classes} annotators. "
-            "Save class ids instead: labels.argmax(1) for [N, C, H, W]."
+            f"{where}: the labels look one-hot: each pixel is {int(value)} in exactly one of "
+            f"{classes} planes, one for each class{void}. They would count as labels of {classes} "
+            f"annotators. Save class ids instead: {ids} for [N, C, H, W]."
         )
 
 
@@ -247,6 +258,8 @@ def checked_labels(
     """
     if values.dtype.kind not in "iu":
         raise DataError(f"{where}: labels are {values.dtype}, expected class ids as integers.")
+    if values.ndim == 3:
+        refuse_one_hot(values, classes, where)
     is_class = (values < classes) & (values >= 0) if values.dtype.kind == "i" else values < classes
     bad = ~(is_class | (values == ignore_index))
     if bad.any():
@@ -256,6 +269,4 @@ def checked_labels(
             f"ignore_index {ignore_index}, first {int(values[(*plane, y, x)])} in row {row + y}, "
             f"column {x}."
         )
-    if values.ndim == 3:
-        refuse_one_hot(values, classes, where)
     return values.astype(label_dtype(classes, ignore_index), copy=False)
