@@ -72,6 +72,30 @@ def test_sums_that_are_not_1(tmp_path: Path, dtype: str, chunks: Any) -> None:
     assert f"tolerance {0.002 if dtype == 'f2' else 0.0001}" in message
 
 
+def hint(message: str) -> str:
+    return message[message.index("(tolerance") :].partition("). ")[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda p: p * 100, "percentages: divide them by 100"),
+        (lambda p: p * np.float32(1.0005), "too coarse to sum to 1. Take the softmax in float32"),
+        (lambda p: p * np.float32(0.9), "Check the order of axes"),
+        (lambda p: p * np.float32(20), "There are values above 1. If these are logits"),
+    ],
+)
+def test_readers_and_the_writer_say_the_same_about_sums(
+    tmp_path: Path, change: Any, says: str
+) -> None:
+    p = change(samples("f4"))
+    read_message = maps_refused(p, "do not sum to 1", says)
+    about = {"names": NAMES, "samples": T, "classes": C, "size": (H, W), "dtype": "float32"}
+    writer = uqeval.PredictionWriter(tmp_path / "p.zarr", **about)
+    said = refused(lambda: writer.add(NAMES[0], p[0]), says, error=DataError)
+    assert hint(read_message).startswith(hint(said)) or "logits, declare" in said
+
+
 @pytest.mark.parametrize("dtype", ["u1", "u2"])
 def test_integers_that_do_not_sum_to_1(tmp_path: Path, dtype: str) -> None:
     top = np.iinfo(dtype).max

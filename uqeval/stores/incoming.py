@@ -10,6 +10,7 @@ from uqeval.arrays import Array
 from uqeval.errors import DataError, cut
 from uqeval.stores import bfloat16
 from uqeval.stores.float16 import to_half, to_single
+from uqeval.stores.sum_hints import hint_of_sums
 
 #: Logits and labels of fewer pixels may look like probabilities and one-hot labels by chance.
 LEAST_PIXELS = 16
@@ -204,25 +205,22 @@ def _explain(values: Array, stored: Array, row: int, tolerance: float, of: str) 
                 f"row {row + y}, column {x}. A probability is a finite number."
             )
     low, high = float(exact.min()), float(exact.max())
-    if low < 0 or high > 1 + tolerance or len(values) == 1:
-        return (
-            f"values from {low:.4g} to {high:.4g} are not probabilities. Are they logits? Give "
-            "the softmax over the classes, or declare kind='logits'."
-        )
+    logits = "If these are logits, declare kind='logits', or give their softmax over the classes."
+    if low < 0 or len(values) == 1:
+        return f"values from {low:.4g} to {high:.4g} are not probabilities. {logits}"
     sums = stored.astype(np.float64).sum(axis=0)
     off = np.abs(sums - 1.0)
     y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
     count = int((off > tolerance).sum())
-    hint = (
-        "Take the softmax over the class axis, in float32 (`logits.float().softmax(…)`: bfloat16 "
-        "and float16 are too coarse to sum to one), or write logits with kind='logits'"
-    )
-    if values.dtype == np.float16 and off.max() <= bfloat16.tolerance_of(values, "float16"):
-        hint += ", or give dtype='float16', which allows these sums"
+    fits_half = off.max() <= bfloat16.tolerance_of(values, "float16")
+    wider = ""
+    if values.dtype == np.float16 and fits_half:
+        wider = "Or give dtype='float16', which allows these sums."
+    hint = hint_of_sums(sums, high, tolerance, logits, wider)
     return (
         f"the class probabilities of {count} of {off.size} pixels do not sum to 1, the worst to "
         f"{sums[y, x]:.6g} in row {row + y}, column {x} (tolerance {tolerance:g} for {of}). "
-        f"{hint}."
+        f"{hint}"
     )
 
 
