@@ -180,6 +180,13 @@ def test_other_refusals(tmp_path: Path) -> None:
         writer.add("b", STACK[1, 1], sample=1)
     with pytest.raises(DataError, match="labels of item 'a': 60 pixels have ids outside 0 … 2"):
         writer.add_labels("a", np.full(SIZE, 7))
+    refused(
+        lambda: writer.add_labels("a", np.arange(60).reshape(SIZE) % 4),
+        "run from 1 to 3 and 0 is void, save np.where(labels == 0, 255, labels - 1)",
+        "3 is void, give ignore_index=3",
+        error=DataError,
+    )
+    refused(lambda: writer.add_labels("a", np.full(SIZE, 3)), "subtract 1", error=DataError)
     with pytest.raises(DataError, match="float64, expected class ids"):
         writer.add_labels("a", np.zeros(SIZE))
     for wrong in ({"kind": "softmax"}, {"samples": 0}, {"class_names": ["one"]}, {"dtype": "f8"}):

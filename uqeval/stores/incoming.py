@@ -246,6 +246,24 @@ def label_dtype(classes: int | None, ignore_index: int) -> np.dtype[Any]:
     return np.dtype(np.uint8 if largest <= 255 else np.uint16 if largest <= 65535 else np.int32)
 
 
+def numbered_from_1(labels: Array, strange: Array, classes: int, option: str) -> str:
+    """Return a hint about labels whose only invalid id is the number of classes; empty for others.
+
+    `strange`: the invalid ids, each once. `option` declares the number of classes as the void id.
+    """
+    if strange.tolist() != [classes]:
+        return ""
+    if not (labels == 0).any():
+        return (
+            f" The labels look numbered from 1 to {classes}; class ids start at 0: subtract 1 from "
+            "them."
+        )
+    return (
+        f" If the ids run from 1 to {classes} and 0 is void, save np.where(labels == 0, 255, "
+        f"labels - 1). If they start at 0 and {classes} is void, give {option}."
+    )
+
+
 def checked_labels(
     values: Array, classes: int, ignore_index: int, where: str, row: int = 0
 ) -> Array:
@@ -262,9 +280,10 @@ def checked_labels(
     bad = ~(is_class | (values == ignore_index))
     if bad.any():
         *plane, y, x = (int(at[0]) for at in np.nonzero(bad))
+        hint = numbered_from_1(values, np.unique(values[bad]), classes, f"ignore_index={classes}")
         raise DataError(
             f"{where}: {int(bad.sum())} pixels have ids outside 0 … {classes - 1} that are not the "
             f"ignore_index {ignore_index}, first {int(values[(*plane, y, x)])} in row {row + y}, "
-            f"column {x}."
+            f"column {x}." + hint
         )
     return values.astype(label_dtype(classes, ignore_index), copy=False)
