@@ -139,16 +139,30 @@ class UnfinishedStore:
         """Return the items whose samples (or labels, once one item has some) are not all
         written.
         """
+        of_samples, of_labels = self._missing()
+        return [name for name in self.names if name in of_samples or name in of_labels]
+
+    def _missing(self) -> tuple[set[str], set[str]]:
+        """Return the items that lack samples, and those that lack labels."""
         try:
             parts = self._claims.written()
         except FileNotFoundError:  # another process has closed it
-            return []
+            return set(), set()
         labels = any(part.endswith(".labels") for part in parts)
-        return [
-            name
-            for i, name in enumerate(self.names)
-            if not self._all_of(i, parts) or (labels and f"{i}.labels" not in parts)
-        ]
+        items = list(enumerate(self.names))
+        return (
+            {name for i, name in items if not self._all_of(i, parts)},
+            {name for i, name in items if labels and f"{i}.labels" not in parts},
+        )
+
+    def _told_missing(self, missing: Sequence[str]) -> str:
+        """Return the number of items that are missing, and which of them lack only labels."""
+        of_samples, of_labels = self._missing()
+        lacking = [name for name in missing if name in of_labels - of_samples]
+        told = f"{len(missing)} of {len(self.names)} items are incomplete: {listed(missing)}"
+        if not lacking:
+            return f"{told}."
+        return f"{told}. These lack only labels, which other items have: {listed(lacking)}."
 
     def close(self) -> None:
         """Mark the store complete if all parts are written, and move it to its path.
@@ -163,9 +177,8 @@ class UnfinishedStore:
                 self._complete()
             elif self._ranks == 1 and self._claims.alone():
                 raise OutputError(
-                    f"{cut(self.path)}: {len(missing)} of {len(self.names)} items are incomplete: "
-                    f"{listed(missing)}. The store stays unfinished; continue with resume=True. "
-                    f"{HINT}"
+                    f"{cut(self.path)}: {self._told_missing(missing)} The store stays unfinished; "
+                    f"continue with resume=True. {HINT}"
                 )
             clean = True
         finally:

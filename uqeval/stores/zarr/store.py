@@ -17,6 +17,7 @@ from uqeval.stores.contents import (
     assemble,
     check_attributes,
     own_names,
+    refuse_nested,
     store_of_one,
 )
 from uqeval.stores.kinds import KNOWN, Declared, resolve
@@ -176,6 +177,8 @@ class ZarrStore(Contents):
                 array.fill_missing = opening.fill_missing
                 arrays[kind] = array
         names = own_names(group.arrays, group.attributes, path)
+        if not group.arrays and not group.unreadable and not path.endswith(".zip"):
+            refuse_nested(path, [f"{path}/{name}" for name in self._groups_with_arrays(group)])
         warnings = [f"left out: {error}" for error in group.unreadable.values()]
         warnings += self._warnings()
         arrays = opening.declared.of_named(arrays, path)
@@ -196,6 +199,17 @@ class ZarrStore(Contents):
         if key is not None:
             raise StoreError(f"{cut(self.path)}: holds no array called {quoted(key)}.")
         return None
+
+    def _groups_with_arrays(self, group: ZarrGroup) -> list[str]:
+        """Return the names of groups inside a group, at any depth, that have arrays."""
+        start = f"{group.name}/" if group.name else ""
+        inside = [open_zarr_group(self._source, f"{start}{name}") for name in group.groups]
+        return [
+            name
+            for own in inside
+            if own is not None
+            for name in ([own.name] if own.arrays else self._groups_with_arrays(own))
+        ]
 
     def _warnings(self) -> list[str]:
         beside = [] if is_url(self.path) else note_of_older(self.path)
