@@ -22,7 +22,7 @@ from uqeval.statistics.options import CutOptions
 
 ODD_VALUES = [
     -1, 2.5, float("nan"), "\x00", b"x", [], [3], {"a": 1}, {3}, object(), True, np.float32(0.5),
-    np.zeros(3), np.zeros((2, 2)), np.array(["a", None]), len, 10**30,
+    np.zeros(3), np.zeros((2, 2)), np.array(["a", None]), len, 10**30, np.float16, np.dtype("f8"),
 ]  # fmt: skip
 OPTIONS = [
     (None, name) for settings in (InputOptions, CutOptions, ResumableOptions)
@@ -185,6 +185,25 @@ def test_a_function_says_which_argument_is_wrong() -> None:
     assert read("a", other=3) == "a"
     with pytest.raises(UsageError, match=r"^path=3; expected a path\.$"):
         read(3)  # type: ignore[arg-type]
+
+
+class DType:
+    """Like `torch.float16`, which has no name."""
+
+    def __repr__(self) -> str:
+        return "torch.float16"
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.dtype("float16"), DType(), "float16"])
+def test_a_dtype_is_its_name(tmp_path: Path, dtype: Any) -> None:
+    about = {"names": ["a"], "samples": 1, "classes": 2, "size": (1, 1)}
+    with uqeval.PredictionWriter(tmp_path / "p.zarr", dtype=dtype, **about) as writer:
+        assert writer.dtype == "float16"
+        writer.add("a", np.full((2, 1, 1), 0.5))
+    with pytest.raises(UsageError, match=r"^dtype=.*float64.*; expected one of float16, float32"):
+        uqeval.PredictionWriter(tmp_path / "q.zarr", dtype=np.float64, **about)
+    with pytest.raises(UsageError, match=r"^keep=.*float16.*; expected one of samples, maps"):
+        uqeval.PredictionWriter(tmp_path / "q.zarr", keep=dtype, **about)
 
 
 def test_each_value_of_a_list_of_choices_is_checked() -> None:

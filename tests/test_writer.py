@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import refused
 from written import ABOUT, CLASSES, NAMES, RNG, SAMPLES, SIZE, STACK, fill, probs, stored
 
 import uqeval
@@ -179,6 +180,13 @@ def test_other_refusals(tmp_path: Path) -> None:
         writer.add("b", STACK[1, 1], sample=1)
     with pytest.raises(DataError, match="labels of item 'a': 60 pixels have ids outside 0 … 2"):
         writer.add_labels("a", np.full(SIZE, 7))
+    refused(
+        lambda: writer.add_labels("a", np.arange(60).reshape(SIZE) % 4),
+        "run from 1 to 3 and 0 is void, save np.where(labels == 0, 255, labels - 1)",
+        "3 is void, give ignore_index=3",
+        error=DataError,
+    )
+    refused(lambda: writer.add_labels("a", np.full(SIZE, 3)), "subtract 1", error=DataError)
     with pytest.raises(DataError, match="float64, expected class ids"):
         writer.add_labels("a", np.zeros(SIZE))
     for wrong in ({"kind": "softmax"}, {"samples": 0}, {"class_names": ["one"]}, {"dtype": "f8"}):
@@ -195,7 +203,7 @@ def test_a_sum_is_judged_as_it_is_stored(tmp_path: Path) -> None:
     writer.add("a", STACK[0] * np.float32(1.00155))  # so near the limit that rounding decides
     with pytest.raises(DataError, match=r"tolerance 0.002"):
         writer.add("b", STACK[1] * np.float32(1.0026))
-    with pytest.raises(DataError, match=r"float32 .*too coarse"):
+    with pytest.raises(DataError, match=r"float32\)\. .*too coarse"):
         PredictionWriter(tmp_path / "q.zarr", **ABOUT, dtype="float32").add(
             "a", STACK[0].astype("f2")
         )
@@ -281,11 +289,11 @@ def test_maps_with_mean_probabilities_have_all_scores_of_the_mean(tmp_path: Path
 def test_float16_in_float32_is_told_how_it_is_accepted(tmp_path: Path) -> None:
     half = probs(1, CLASSES, 40, 50).astype("f2")
     about = {"names": ["a"], "samples": 1, "classes": CLASSES, "size": (40, 50), "keep": "maps"}
-    with pytest.raises(DataError, match="or give dtype='float16'"):
+    with pytest.raises(DataError, match="Or give dtype='float16'"):
         PredictionWriter(tmp_path / "m.zarr", **about).add("a", half)
     with PredictionWriter(tmp_path / "h.zarr", **about, dtype="float16") as writer:
         assert writer.add("a", half)
-    with pytest.raises(DataError, match=r"kind='logits'\.$"):
+    with pytest.raises(DataError, match=r"softmax ran over the classes"):
         PredictionWriter(tmp_path / "n.zarr", **about).add("a", half * np.float16(0.9))
 
 
@@ -312,3 +320,11 @@ def test_labels_for_all_or_none(tmp_path: Path) -> None:
     found = np.stack(stored(path, "labels"))
     np.testing.assert_array_equal(found, ids)
     assert found.dtype == np.uint8
+
+
+def test_an_option_without_effect_is_refused(tmp_path: Path) -> None:
+    def act() -> None:
+        PredictionWriter(tmp_path / "p.zarr", **ABOUT, mean_probs=True)
+
+    refused(act, "mean_probs=True", "keep='samples'", "keep='maps'", error=UsageError)
+    assert not list(tmp_path.iterdir())

@@ -13,12 +13,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from written import ABOUT, CLASSES, NAMES, SAMPLES, STACK, fill, probs, stored
+from written import ABOUT, CLASSES, NAMES, SAMPLES, SIZE, STACK, fill, probs, stored
 
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
 from uqeval.stores.store import open_store
 from uqeval.stores.zarr import writer as zw
 from uqeval.writer import PredictionWriter
+
+
+def test_missing_labels_are_named(tmp_path: Path) -> None:
+    writer = PredictionWriter(tmp_path / "p.zarr", **ABOUT)
+    for name, stack in zip(NAMES[:2], STACK, strict=False):
+        writer.add(name, stack)
+    writer.add_labels("a", np.zeros(SIZE, np.uint8))
+    assert writer.missing() == ["b", "c"]
+    words = "2 of 3 items are incomplete: b, c. These lack only labels, which other items have: b."
+    with pytest.raises(OutputError, match=words):
+        writer.close()
 
 
 def test_missing_items_leave_the_store_unfinished(tmp_path: Path) -> None:

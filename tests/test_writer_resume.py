@@ -9,10 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import refused, run_uqeval
 from written import ABOUT, NAMES, SAMPLES, STACK, fill, stored
 
+import uqeval
 from uqeval.disk.publishing import publish_folder
 from uqeval.errors import OutputError
+from uqeval.stores.store import open_store
 from uqeval.stores.zarr import writer as zw
 from uqeval.writer import PredictionWriter
 
@@ -194,3 +197,22 @@ def test_damaged_metadata_are_written_again(
                 writer.add_labels(name, LABELS)
         there = {str(own.relative_to(path)): own.read_bytes() for own in files_of(path)}
         assert there == {str(own.relative_to(whole)): own.read_bytes() for own in files_of(whole)}
+
+
+@pytest.mark.parametrize("size", [ABOUT["size"], None])
+def test_readers_name_the_unfinished_store_that_would_replace(tmp_path: Path, size: object) -> None:
+    path, about = tmp_path / "p.zarr", ABOUT | {"size": size}
+    unfinished(path, overwrite=True, size=size)
+    words = ".p.zarr.new", "is unfinished", "resume=True and overwrite=True"
+    refused(lambda: open_store(path, role="predictions"), "there is nothing here", *words)
+    refused(run_uqeval("inspect", path), "there is nothing here", *words)
+    with PredictionWriter(path, **about, overwrite=True, resume=True) as writer:
+        assert writer.done("a")
+        fill(writer, ("c",))
+        writer.add_labels("c", LABELS)
+    assert open_store(path, role="predictions").warnings == ()
+    unfinished(path, overwrite=True, size=size)
+    (warning,) = open_store(path, role="predictions").warnings
+    assert all(word in warning for word in ("p.zarr: these are the old predictions", *words))
+    report = uqeval.evaluate(path)
+    assert warning in report.warnings

@@ -81,8 +81,23 @@ def python_value(value: Any) -> Any:
         value = tuple(value)
     if type(value) in (list, tuple):
         return type(value)(python_value(entry) for entry in value)
-    is_simple = hasattr(value, "tolist") and getattr(value, "ndim", 2) < 2
-    return value.tolist() if is_simple else value
+    is_simple = not isinstance(value, type) and getattr(value, "ndim", 2) in (0, 1)
+    return value.tolist() if is_simple and hasattr(value, "tolist") else value
+
+
+def name_of_dtype(annotation: Any, value: Any) -> Any:
+    """Return the name of a dtype (`np.float16`, `torch.float16`) if the annotation has this name as
+    a choice, else the value.
+    """
+    if isinstance(value, type):
+        name = value.__name__
+    elif type(value).__name__.lower().endswith("dtype"):
+        name = getattr(value, "name", None) or repr(value).removeprefix("torch.")
+    else:
+        return value
+    kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    choices = [get_args(kind) for kind in kinds if get_origin(kind) is Literal]
+    return name if any(name in names for names in choices) else value
 
 
 def fits(annotation: Any, value: Any) -> bool:
@@ -149,7 +164,8 @@ def checks_types(*names: str) -> Callable[[F], F]:
     """Make a function raise `UsageError` if one of these arguments does not fit its annotation.
 
     Without names, all named arguments with an annotation are checked. The function receives NumPy
-    scalars as numbers, and 1-D arrays and iterators as lists. Its errors spell options as keywords.
+    scalars as numbers, 1-D arrays and iterators as lists, and dtypes as their names where names are
+    listed. Its errors spell options as keywords.
     """
 
     def decorate(function: F) -> F:
@@ -169,7 +185,8 @@ def checks_types(*names: str) -> Callable[[F], F]:
         def checked(*args: Any, **keywords: Any) -> Any:
             bound = signature.bind_partial(*args, **keywords)
             for name in bound.arguments.keys() & set(wanted):
-                value, annotation = python_value(bound.arguments[name]), hints()[name]
+                annotation = hints()[name]
+                value = name_of_dtype(annotation, python_value(bound.arguments[name]))
                 if not fits(annotation, value):
                     raise UsageError(f"{name}={quoted(value)}; expected {in_words(annotation)}.")
                 bound.arguments[name] = value

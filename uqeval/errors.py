@@ -59,10 +59,16 @@ def quoted(value: object) -> str:
 
 
 def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str:
-    """Return the most similar of `names`; empty if none is at least that similar (0 to 1)."""
+    """Return the most similar of `names`; empty if none is at least that similar (0 to 1).
+
+    Upper and lower case count as equal.
+    """
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(name, list(names), 1, least)), "")
+    by_folded: dict[str, str] = {}
+    for own in names:
+        by_folded.setdefault(own.casefold(), own)
+    return next((by_folded[n] for n in get_close_matches(name.casefold(), by_folded, 1, least)), "")
 
 
 def did_you_mean(name: str, names: Iterable[str], otherwise: str, least: float = 0.6) -> str:

@@ -116,7 +116,7 @@ class PredictionWriter:
         self.size = None if size is None else (int(size[0]), int(size[1]))
         self.dtype = dtype or ("float32" if keep == "maps" else "float16")
         self.ignore_index = ignore_index
-        self._check(class_names)
+        self._check(class_names, mean_probs)
         self._mean_probs = mean_probs
         self._index = {name: index for index, name in enumerate(self.names)}
         self._gathered = SampleBuffer(samples)
@@ -139,7 +139,7 @@ class PredictionWriter:
         )  # fmt: skip
         self._store = self._draft.store
 
-    def _check(self, class_names: Sequence[str] | None) -> None:
+    def _check(self, class_names: Sequence[str] | None, mean_probs: bool) -> None:
         """Raise `UsageError` for settings that no store can have."""
         if not self.names or min(self.samples, self.classes, *(self.size or ())) < 1:
             raise UsageError("names, samples, classes and size must not be empty or below 1.")
@@ -147,6 +147,11 @@ class PredictionWriter:
             self.classes, max(self.classes, 2),
         ):  # fmt: skip
             raise UsageError(f"{len(class_names)} class_names for {self.classes} classes.")
+        if mean_probs and self.keep != "maps":
+            raise UsageError(
+                "mean_probs=True has no effect on keep='samples': all scores follow from the "
+                "samples. Leave it out, or store maps with keep='maps'."
+            )
 
     def _attributes(
         self, class_names: Sequence[str] | None, sample_kind: str | None

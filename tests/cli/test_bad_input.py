@@ -309,6 +309,11 @@ def test_labels_that_are_numbered_from_1(tmp_path: Path) -> None:
     store = stored(tmp_path, planes=planes)
     told = pavpu_refused(tmp_path, store, says=["numbered from 1 to 5", "start at 0: subtract 1"])
     assert "--ignore-index" not in told
+    planes[0, :3] = 0
+    advice = "np.where(labels == 0, 255, labels - 1)", "5 is void, give --ignore-index 5"
+    (tmp_path / "void").mkdir()
+    said = run_uqeval("pavpu", stored(tmp_path / "void", planes=planes))
+    refused(said, "ids run from 1 to 5 and 0 is void", *advice)
 
 
 @pytest.mark.parametrize("value", [65536 + 1, 2**32 + 1, -1])

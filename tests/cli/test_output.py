@@ -302,6 +302,11 @@ def test_the_short_help_of_failure_shows_the_options_of_its_two_families() -> No
         assert f"│ {option}" in short, option
 
 
+def test_the_short_help_of_ood_shows_the_option_of_its_second_form() -> None:
+    """Its description speaks of --ood-mask."""
+    assert "│ --ood-mask " in run_well("ood", "--help").stdout
+
+
 def test_the_help_of_each_command_fits_a_terminal(tmp_path: Path) -> None:
     heights = {}
     for name in COMMANDS:

@@ -157,3 +157,17 @@ def test_invalid_targets_on_the_command_line_and_in_the_file(folder: Path, tmp_p
     (tmp_path / "uqeval.yaml").write_text(text)
     done = run_well("regression", "--format", "json", cwd=tmp_path)
     assert json.loads(done.stdout)["results"]["regression"]["pixels"] == known
+
+
+def test_arrays_of_unknown_names_are_named(tmp_path: Path) -> None:
+    numbers = np.ones((2, 4, 4))
+    np.savez(tmp_path / "depth.npz", depth=numbers, std=numbers, target=numbers)
+    np.savez(tmp_path / "preds.npz", mean=numbers, std=numbers)
+    np.savez(tmp_path / "probs.npz", probs=np.full((2, 2, 4, 4), 0.5))
+    np.savez(tmp_path / "gt.npz", gt=numbers.astype("u1"))
+    for command, given, says in (
+        ("regression", ["depth.npz"], ["depth.npz holds depth, std, target", "called `mean`"]),
+        ("regression", ["preds.npz", "gt.npz"], ["gt.npz is ground truth", "it holds gt"]),
+        ("failure", ["probs.npz", "gt.npz"], ["gt.npz is ground truth", "`labels`", "holds gt"]),
+    ):
+        refused(run_uqeval(command, *given, cwd=tmp_path), *says)

@@ -72,6 +72,30 @@ def test_sums_that_are_not_1(tmp_path: Path, dtype: str, chunks: Any) -> None:
     assert f"tolerance {0.002 if dtype == 'f2' else 0.0001}" in message
 
 
+def hint(message: str) -> str:
+    return message[message.index("(tolerance") :].partition("). ")[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda p: p * 100, "percentages: divide them by 100"),
+        (lambda p: p * np.float32(1.0005), "too coarse to sum to 1. Take the softmax in float32"),
+        (lambda p: p * np.float32(0.9), "Check the order of axes"),
+        (lambda p: p * np.float32(20), "There are values above 1. If these are logits"),
+    ],
+)
+def test_readers_and_the_writer_say_the_same_about_sums(
+    tmp_path: Path, change: Any, says: str
+) -> None:
+    p = change(samples("f4"))
+    read_message = maps_refused(p, "do not sum to 1", says)
+    about = {"names": NAMES, "samples": T, "classes": C, "size": (H, W), "dtype": "float32"}
+    writer = uqeval.PredictionWriter(tmp_path / "p.zarr", **about)
+    said = refused(lambda: writer.add(NAMES[0], p[0]), says, error=DataError)
+    assert hint(read_message).startswith(hint(said)) or "logits, declare" in said
+
+
 @pytest.mark.parametrize("dtype", ["u1", "u2"])
 def test_integers_that_do_not_sum_to_1(tmp_path: Path, dtype: str) -> None:
     top = np.iinfo(dtype).max
@@ -429,8 +453,34 @@ def test_one_hot_labels(tmp_path: Path) -> None:
         refused(lambda: writer.add_labels("first", one_hot[0]), *words, error=DataError)
         for name, item in zip(NAMES, samples(), strict=True):
             writer.add(name, item)
-    one_hot[0, :, 0, 0] = 0  # annotators who agree about one pixel
+    one_hot[0, :, 0, 0] = 1  # annotators who agree about one pixel
     read_maps(samples()[:1], one_hot[:1])
+
+
+@pytest.mark.parametrize("scale", [1, 255])
+@pytest.mark.parametrize("void", [0, 255])
+def test_one_hot_labels_with_void_pixels(tmp_path: Path, scale: int, void: int) -> None:
+    ids = np.arange(N * H * W).reshape(N, H, W) % C
+    one_hot = (scale * np.eye(C)[ids]).transpose(0, 3, 1, 2).astype("u1")
+    one_hot[:, :, 0] = void
+    words = [f"is {scale} in exactly one of 4 planes", f"void in all of them ({W} pixels)",
+             "np.where(labels.min(1) == labels.max(1), 255, labels.argmax(1))"]  # fmt: skip
+    maps_refused(samples(), *words, "item 0", truth=one_hot)
+    with uqeval.PredictionWriter(
+        tmp_path / "written", names=NAMES, samples=T, classes=C, size=(H, W), ignore_index=-1
+    ) as writer:
+        refused(lambda: writer.add_labels("first", one_hot[0]), *words, error=DataError)
+        for name, item in zip(NAMES, samples(), strict=True):
+            writer.add(name, item)
+    proposed = np.where(one_hot.min(1) == one_hot.max(1), 255, one_hot.argmax(1))
+    assert (proposed[:, 0] == 255).all() and (proposed[:, 1:] == ids[:, 1:]).all()
+
+
+def test_annotators_who_disagree_about_every_object_are_read() -> None:
+    raters = np.zeros((N, C, H, W), "u1")
+    for r in range(C):
+        raters[:, r, r, :3] = 1
+    read_maps(samples(), raters)
 
 
 def test_bool_labels_of_several_classes() -> None:

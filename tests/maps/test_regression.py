@@ -12,6 +12,7 @@ from command import refused
 from number_stores import NAMES, SHAPE, evaluated, numbers, save
 from scenes import all_same, opened, zarr_group
 
+import uqeval
 from uqeval.errors import DataError, StoreError, UqevalError, UsageError
 from uqeval.maps.names import ERROR_KEY
 
@@ -179,13 +180,38 @@ def test_samples_that_are_no_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("log_variance", 200.0, "1 evaluated pixels are beyond float32"),
+        ("log_variance", 2000.0, "1 of 180 evaluated values are NaN, or their σ is infinite"),
+        ("log_std", 100.0, "1 evaluated pixels are beyond float32"),
+        ("variance", 1e80, "1 evaluated pixels are beyond float32"),
+    ],
+)
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_spread_that_overflows_is_named(
+    tmp_path: Path, name: str, value: float, says: str, members: int
+) -> None:
+    spread = np.ones((1, members, 12, 15))
+    spread[0, -1, 3, 4] = value
+    mean, target = np.zeros(spread.shape), np.zeros((1, 12, 15))
+    path = save(tmp_path / "large.npz", {"mean": mean, name: spread, "target": target})
+    says = says.replace("180", str(180 * members))
+    message = refused(lambda: uqeval.evaluate(path, None, "regression"), f"[{name}], item 0", says)
+    plain = {"log_variance": "variance", "log_std": "std"}.get(name)
+    assert (f"call the array {plain}." in message) == (plain is not None)
+
+
+@pytest.mark.parametrize(
     ("name", "value", "words"),
     [
         ("mean", np.nan, "[mean], item 2: 1 of|NaN or infinite"),
         ("std", np.nan, "[std], item 2: 1 of|NaN or infinite"),
         ("std", np.inf, "[std], item 2"),
         ("std", -1.0, "[std], item 2|are negative, first -1 at|standard deviation is not negative"),
-        ("mean", 1e300, "are beyond float32"),
+        ("std", -1.0, "call the array log_std, or log_variance"),
+        ("std", 1e300, "[std], item 2: 1 evaluated pixels are beyond float32"),
+        ("mean", 1e300, "[mean], item 2: 1 evaluated pixels are beyond float32"),
         ("energy", -1.0, "[energy], item 2: 1 evaluated values are negative, first -1 at"),
         ("energy", np.nan, "[energy], item 2: 1 evaluated values are NaN"),
     ],

@@ -215,6 +215,15 @@ def test_one_kind_of_pixels_is_undefined() -> None:
     for name in ("auroc", "aupr_in", "aupr_out", "fpr95", "detection_error"):
         assert record[name] is None and "out of it" in record[f"{name}_reason"]
     assert "no out-of-distribution pixel" in report.warnings[-1]
+    assert "255" not in report.warnings[-1]
+
+
+def test_masks_that_mark_out_with_the_void_id() -> None:
+    mask = np.zeros((7, *SIZE), "u1")
+    mask[:, 0] = 255
+    warning = uqeval.evaluate(INSIDE, None, ["ood"], ood_mask=mask).warnings[-1]
+    assert "no out-of-distribution pixel" in warning
+    assert f"{7 * SIZE[1]} pixels are void" in warning and "OUT pixels with 1, not 255" in warning
 
 
 def test_same_images_without_names_are_a_warning(tmp_path: Path) -> None:

@@ -54,6 +54,13 @@ def test_rank_stands_for_axes(
     assert len(store.arrays[kind]) == N
 
 
+def test_arrays_that_are_only_in_groups(tmp_path: Path) -> None:
+    group(tmp_path / "s", {})
+    zarr.open_group(tmp_path / "s", mode="a").create_array("a/b/probs", data=probs())
+    store_refused(tmp_path / "s", "holds no arrays itself", f"{tmp_path / 's'}/a/b.")
+    assert set(open_store(tmp_path / "s/a/b", role="predictions").arrays) == {"probs"}
+
+
 def test_dimension_names_decide(tmp_path: Path) -> None:
     named = (probs(H, W, N, C), {"dimension_names": ["height", "width", "frame", "band"]})
     store = open_store(group(tmp_path / "s", {"probs": named}), role="predictions")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uqeval.engine.options import MachineOptions
-from uqeval.errors import UsageError, option_name
+from uqeval.errors import UsageError, listed, option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import options_of
 from uqeval.statistics.options import CutOptions
@@ -147,7 +147,14 @@ def _predictions_of(stores: Sequence[Contents]) -> bool:
 
 
 def _how_to_pack(stores: Sequence[Contents]) -> str:
-    """Return a hint for separate files of mean and standard deviation, or a lost item axis."""
+    """Return a hint for a target without predictions of a known name, for separate files of mean
+    and standard deviation, or for a lost item axis."""
+    for store in stores:
+        if store.is_truth() and len(store.kinds - {"target", "valid", "labels", "names"}):
+            return (
+                f" {store} holds {listed(sorted(store.kinds), 12)}. Predicted numbers are arrays "
+                "called `mean` (with `std`, …) or `samples`, class predictions `probs` or `logits`."
+            )
     loose = [store for store in stores if _noun(store) == "targets" and _is_loose(store.path)]
     if not loose:
         return ""

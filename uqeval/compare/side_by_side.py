@@ -303,8 +303,11 @@ class _OneStore:
                 )
             )
             if not self.names:
+                of_models = dict.fromkeys(n for own in self.item_names for n in own)
                 raise UsageError(
-                    f"{self._place}the models have no common items. Evaluate them on the same data."
+                    f"{self._place}the models have no common items: their items are called "
+                    f"{' and '.join(listed(own, 3) for own in of_models)}. Evaluate them on the "
+                    "same data; --names FILE of the evaluation gives stores the same names."
                 )
             if reason or len(self.models) < 2:
                 raise UsageError(

@@ -18,6 +18,7 @@ from uqeval.inputs.options import InputOptions
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.incoming import as_array
+from uqeval.stores.kinds import KNOWN
 from uqeval.stores.names import read_names_file
 from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.watch import PartsByItem, Watch, Watched, WatchedText
@@ -319,6 +320,19 @@ def warn_of_masks(
         for path, name in names
         if name not in used and _MASK.search(name)
     ]
+
+
+def name_of_truth(stores: Sequence[Store]) -> str:
+    """Return a hint if the last of several stores of predictions holds only maps of other names: it
+    may be meant as ground truth.
+    """
+    last = stores[-1]
+    if len(stores) == 1 or KNOWN & set(last.arrays):
+        return ""
+    return (
+        f" If {cut(last.path)} is ground truth, call its array `labels` (class ids) or `target` "
+        f"(numbers); it holds {last.holds()}."
+    )
 
 
 def is_regression(opened: PredictionStores) -> bool:

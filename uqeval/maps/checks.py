@@ -28,6 +28,7 @@ from uqeval.maps.names import (
     sigma_of,
     void_of,
 )
+from uqeval.stores.sum_hints import hint_of_sums
 
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
@@ -101,15 +102,12 @@ class SumCheck:
         t, i = (int(k[0]) for k in np.nonzero(off))
         if not p.any():
             hint = "All are 0: a chunk that was never written reads as zeros."
-        elif (abs(sums - 100) <= 100 * self.tolerance).all():
-            hint = "The sums are 100, so these are percentages: divide them by 100."
-        elif p.max() > 1.0 + self.tolerance:
-            hint = f"There are values above 1. {LOGITS}"
         else:
-            hint = (
-                "Check the order of axes (dimension_names) and that the softmax ran over the "
-                "classes; --sum-tolerance allows larger differences."
-            )
+            hint = hint_of_sums(
+                sums, p.max(), self.tolerance, LOGITS,
+                "--sum-tolerance allows larger differences.",
+                floats=block.dtype.kind != "u",
+            )  # fmt: skip
         raise DataError(
             f"{self.where}: the class probabilities of {int(off.sum())} of {off.size} pixels from "
             f"{self._pixel_name(start)} on do not sum to 1, first {sums[t, i]:.6g} in sample "

@@ -7,7 +7,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, listed
 from uqeval.maps.names import id_dtype, void_of
-from uqeval.stores.incoming import refuse_one_hot
+from uqeval.stores.incoming import numbered_from_1, refuse_one_hot
 
 #: The hint if height and width of a plane look swapped.
 SWAPPED = (
@@ -90,11 +90,9 @@ def label_map(
         y, x = (int(k[0]) for k in np.nonzero(~is_valid))
         hint = "--label-map cityscapes for Cityscapes ids" if noun == "labels" else "--classes"
         hint = f"Give --ignore-index, or {hint}."
-        if noun == "labels" and strange.tolist() == [classes] and not (plane == 0).any():
-            hint = (
-                f"The labels look numbered from 1 to {classes}; class ids start at 0: subtract 1 "
-                "from them."
-            )
+        if noun == "labels":
+            option = f"--ignore-index {classes}"
+            hint = numbered_from_1(plane, strange, classes, option).strip() or hint
         raise DataError(
             f"{where}: {int((~is_valid).sum())} of {plane.size} pixels have {noun} outside the "
             f"{classes} classes 0 … {classes - 1} and other than ignore_index {ignore_index}: "

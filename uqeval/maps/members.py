@@ -13,6 +13,7 @@ from uqeval.errors import DataError, cut
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.names import VOID
 from uqeval.maps.reduction import read_only
+from uqeval.maps.spread_hints import of_large, of_negative
 from uqeval.stores.array import StoredArray
 from uqeval.stores.buffer_pool import BufferPool
 from uqeval.stores.kinds import SPREADS
@@ -268,16 +269,16 @@ class Members:
         for stack in (self.means, self.spreads):
             if stack and check.bad.get(stack.kind, _no_bad_values())[0]:
                 hint = "Mask these pixels with an array `valid`, false there, or write them again."
+                problem = "NaN or infinite"
                 if stack is self.spreads and self.log is not None:
-                    hint = f"It is a natural logarithm: σ = {SPREADS[stack.kind]}. {hint}"
+                    hint, problem = of_large(stack.kind) + hint, "NaN, or their σ is infinite"
                 if stack.kind == "samples":
                     hint = "Mask them with an array `valid`, or skip NaN with --nan-samples skip."
-                raise DataError(
-                    self._told(stack, item, check, check.bad[stack.kind], "NaN or infinite", hint)
-                )
+                bad = check.bad[stack.kind]
+                raise DataError(self._told(stack, item, check, bad, problem, hint))
         if check.negative[0]:
             assert self.spreads is not None
-            hint = f"A {'variance' if self.squared else 'standard deviation'} is not negative."
+            hint = of_negative(self.spreads.kind)
             raise DataError(self._told(self.spreads, item, check, check.negative, "negative", hint))
 
     def _told(
@@ -319,11 +320,26 @@ class Members:
         for bad, problem in problems:
             if bad[0]:
                 y, x = divmod(int(bad[1]), check.label.shape[1])
+                stack, hint = self.means, ""
+                if bad is check.beyond and self._has_large_spread(item, y, x):
+                    assert self.spreads is not None
+                    stack, hint = self.spreads, of_large(self.spreads.kind)
                 raise DataError(
-                    f"{self.means.members[0][item].source.array.where}, item "
+                    f"{stack.members[0][item].source.array.where}, item "
                     f"{cut(self.names[item])}: {int(bad[0])} evaluated pixels {problem}, first "
-                    f"at row {y}, column {x}. Mask them with `valid`."
+                    f"at row {y}, column {x}. {hint}Mask them with `valid`."
                 )
+
+    def _has_large_spread(self, item: int, y: int, x: int) -> bool:
+        """Return whether a stored σ of a pixel is beyond float32."""
+        if self.spreads is None:
+            return False
+        members = range(self.spreads.samples)
+        values = np.array([_value(self.spreads, item, m, y, x) for m in members])
+        factor, slope = self.log or (1.0, 0.5 if self.squared else 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sigma = np.log(factor) + slope * (values if self.log else np.log(values))
+        return bool((sigma > np.log(np.finfo(np.float32).max)).any())
 
 
 def _value(stack: Stack, item: int, member: int, y: int, x: int) -> float:

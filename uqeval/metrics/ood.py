@@ -182,7 +182,8 @@ class OutOfDistribution(Evaluation[OodSettings]):
         return {"void": int(run.total(self._pixels)["void"][0])}
 
     def warnings(self, run: Run) -> list[str]:
-        messages = _warnings(run.results)
+        void = 0 if self._has_items else int(run.total(self._pixels)["void"][0])
+        messages = _warnings(run.results, void)
         if self._has_items and self._aggregation.name == "mean":
             messages += _same_images(run.items, self.info.names)
         return messages
@@ -232,7 +233,8 @@ def _of_both_kinds(score: Any, weights: Array, out: Array, value: Array) -> Arra
     return np.where(both, score(weights, out, value), np.nan)
 
 
-def _warnings(results: Mapping[str, Any]) -> list[str]:
+def _warnings(results: Mapping[str, Any], void: int) -> list[str]:
+    """Return warnings about the scores. `void`: the void pixels of images with a mask."""
     if results["pixels_out"] and results["pixels_in"]:
         if results["auroc"] < 0.5:
             return [
@@ -241,7 +243,13 @@ def _warnings(results: Mapping[str, Any]) -> list[str]:
             ]
         return []
     missing = "out-of-distribution" if results["pixels_in"] else "in-distribution"
-    return [f"there is no {missing} pixel, so the scores are undefined."]
+    hint = ""
+    if void and not results["pixels_out"]:
+        hint = (
+            f" {void} pixels are void: in a mask, the void id (255 unless its store has another "
+            "ignore_index) does not count. Mark OUT pixels with 1, not 255."
+        )
+    return [f"there is no {missing} pixel, so the scores are undefined.{hint}"]
 
 
 def _same_images(items: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:

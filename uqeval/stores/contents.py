@@ -75,6 +75,17 @@ def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
         )
 
 
+def refuse_nested(path: str, places: Sequence[str]) -> None:
+    """Raise `StoreError` for a file or group without arrays if groups inside it, at `places`, have
+    some.
+    """
+    if places:
+        raise StoreError(
+            f"{cut(path)}: holds no arrays itself; its groups do. Give the path of a group: "
+            f"{listed(places)}."
+        )
+
+
 class Contents(ABC):
     """Base class of all formats, which `FORMATS` in `store.py` lists.
 

@@ -10,6 +10,7 @@ from uqeval.arrays import Array
 from uqeval.errors import DataError, cut
 from uqeval.stores import bfloat16
 from uqeval.stores.float16 import to_half, to_single
+from uqeval.stores.sum_hints import hint_of_sums
 
 #: Logits and labels of fewer pixels may look like probabilities and one-hot labels by chance.
 LEAST_PIXELS = 16
@@ -133,21 +134,32 @@ def not_logits(total: int) -> str:
 
 def refuse_one_hot(labels: Array, classes: int, where: str) -> None:
     """Raise `DataError` if labels [annotator, y, x] are planes of classes: one for each class, with
-    a 1 in exactly one of them at each pixel.
+    the same number, 1 or 255, in one of them at each pixel, or in none or void in all of them.
 
-    Planes of a single class are not refused: annotators may disagree about a whole image.
+    Planes of a single class are not refused: annotators may disagree about a whole image. Nor are
+    planes that are mostly equal: annotators may disagree about every object.
     """
+    if len(labels) != classes or labels[0].size < LEAST_PIXELS:
+        return
+    is_one = np.count_nonzero(labels, axis=0) == 1
+    if 2 * np.count_nonzero(is_one) <= is_one.size:
+        return
+    value, rest = labels[:, is_one].max(), labels[:, ~is_one]
+    is_void = (rest[0] == 0) | (rest[0] < 0) | (rest[0] >= classes)
     if (
-        len(labels) == classes
-        and labels[0].size >= LEAST_PIXELS
-        and bool(((labels == 0) | (labels == 1)).all())
-        and bool((labels.sum(axis=0, dtype=np.int64) == 1).all())
-        and labels.any(axis=(1, 2)).sum() > 1
+        value in (1, 255)
+        and bool(np.isin(labels[:, is_one], (0, value)).all())
+        and bool((is_void & (rest == rest[0])).all())
+        and np.count_nonzero(labels[:, is_one].any(axis=1)) > 1
     ):
+        void = f", or void in all of them ({rest.shape[1]} pixels)" if rest.size else ""
+        ids = "labels.argmax(1)"
+        if void:
+            ids = f"np.where(labels.min(1) == labels.max(1), 255, {ids})"
         raise DataError(
-            f"{where}: the labels look one-hot: each pixel is 1 in exactly one of {classes} "
-            f"planes, one for each class. They would count as labels of {classes} annotators. "
-            "Save class ids instead: labels.argmax(1) for [N, C, H, W]."
+            f"{where}: the labels look one-hot: each pixel is {int(value)} in exactly one of "
+            f"{classes} planes, one for each class{void}. They would count as labels of {classes} "
+            f"annotators. Save class ids instead: {ids} for [N, C, H, W]."
         )
 
 
@@ -193,25 +205,22 @@ def _explain(values: Array, stored: Array, row: int, tolerance: float, of: str) 
                 f"row {row + y}, column {x}. A probability is a finite number."
             )
     low, high = float(exact.min()), float(exact.max())
-    if low < 0 or high > 1 + tolerance or len(values) == 1:
-        return (
-            f"values from {low:.4g} to {high:.4g} are not probabilities. Are they logits? Give "
-            "the softmax over the classes, or declare kind='logits'."
-        )
+    logits = "If these are logits, declare kind='logits', or give their softmax over the classes."
+    if low < 0 or len(values) == 1:
+        return f"values from {low:.4g} to {high:.4g} are not probabilities. {logits}"
     sums = stored.astype(np.float64).sum(axis=0)
     off = np.abs(sums - 1.0)
     y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
     count = int((off > tolerance).sum())
-    hint = (
-        "Take the softmax over the class axis, in float32 (`logits.float().softmax(…)`: bfloat16 "
-        "and float16 are too coarse to sum to one), or write logits with kind='logits'"
-    )
-    if values.dtype == np.float16 and off.max() <= bfloat16.tolerance_of(values, "float16"):
-        hint += ", or give dtype='float16', which allows these sums"
+    fits_half = off.max() <= bfloat16.tolerance_of(values, "float16")
+    wider = ""
+    if values.dtype == np.float16 and fits_half:
+        wider = "Or give dtype='float16', which allows these sums."
+    hint = hint_of_sums(sums, high, tolerance, logits, wider)
     return (
         f"the class probabilities of {count} of {off.size} pixels do not sum to 1, the worst to "
         f"{sums[y, x]:.6g} in row {row + y}, column {x} (tolerance {tolerance:g} for {of}). "
-        f"{hint}."
+        f"{hint}"
     )
 
 
@@ -237,6 +246,24 @@ def label_dtype(classes: int | None, ignore_index: int) -> np.dtype[Any]:
     return np.dtype(np.uint8 if largest <= 255 else np.uint16 if largest <= 65535 else np.int32)
 
 
+def numbered_from_1(labels: Array, strange: Array, classes: int, option: str) -> str:
+    """Return a hint about labels whose only invalid id is the number of classes; empty for others.
+
+    `strange`: the invalid ids, each once. `option` declares the number of classes as the void id.
+    """
+    if strange.tolist() != [classes]:
+        return ""
+    if not (labels == 0).any():
+        return (
+            f" The labels look numbered from 1 to {classes}; class ids start at 0: subtract 1 from "
+            "them."
+        )
+    return (
+        f" If the ids run from 1 to {classes} and 0 is void, save np.where(labels == 0, 255, "
+        f"labels - 1). If they start at 0 and {classes} is void, give {option}."
+    )
+
+
 def checked_labels(
     values: Array, classes: int, ignore_index: int, where: str, row: int = 0
 ) -> Array:
@@ -247,15 +274,16 @@ def checked_labels(
     """
     if values.dtype.kind not in "iu":
         raise DataError(f"{where}: labels are {values.dtype}, expected class ids as integers.")
+    if values.ndim == 3:
+        refuse_one_hot(values, classes, where)
     is_class = (values < classes) & (values >= 0) if values.dtype.kind == "i" else values < classes
     bad = ~(is_class | (values == ignore_index))
     if bad.any():
         *plane, y, x = (int(at[0]) for at in np.nonzero(bad))
+        hint = numbered_from_1(values, np.unique(values[bad]), classes, f"ignore_index={classes}")
         raise DataError(
             f"{where}: {int(bad.sum())} pixels have ids outside 0 … {classes - 1} that are not the "
             f"ignore_index {ignore_index}, first {int(values[(*plane, y, x)])} in row {row + y}, "
-            f"column {x}."
+            f"column {x}." + hint
         )
-    if values.ndim == 3:
-        refuse_one_hot(values, classes, where)
     return values.astype(label_dtype(classes, ignore_index), copy=False)

@@ -27,6 +27,7 @@ from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.incoming import as_array
 from uqeval.stores.kinds import Declared
 from uqeval.stores.zarr.source import is_url, is_zarr
+from uqeval.stores.zarr.unfinished import hint_of_missing
 
 #: The formats, in the order in which they are tried. Each has a function that recognises a path by
 #: its name and kind of file, and the name of its class, which is imported on use.
@@ -69,7 +70,7 @@ class Unreadable(Contents):
             os.close(open_descriptor(path))
         except FileNotFoundError:
             raise StoreError(
-                f"{cut(path)}: there is nothing here; expected {EXPECTED}. Check the path."
+                f"{cut(path)}: there is nothing here; expected {EXPECTED}. {hint_of_missing(path)}"
             ) from None
         except OSError as error:  # a device, a loop of links, no permission
             raise StoreError(

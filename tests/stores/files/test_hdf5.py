@@ -140,6 +140,17 @@ def test_outputs_never_go_into_the_file(tmp_path: Path) -> None:
         refuse_overlap([path], [f"{path}::/run/a"])
 
 
+def test_arrays_that_are_only_in_groups(tmp_path: Path) -> None:
+    path = tmp_path / "s.h5"
+    with h5py.File(path, "w") as file:
+        file["run/a/probs"], file["run/b/probs"], file["run/text"] = PROBS, PROBS, "x"
+    says = [f"s.h5: holds no arrays itself; its groups do. Give the path of a group: {path}::/run/"]
+    says.append(f"{path}::/run/a, {path}::/run/b.")
+    refused(run_uqeval("inspect", path), *says)
+    says[0] = "s.h5::/run: holds no arrays itself"
+    refused(run_uqeval("inspect", f"{path}::/run"), *says)
+
+
 def test_without_h5py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
     (tmp_path / "s.h5").write_bytes(b"")

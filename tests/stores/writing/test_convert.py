@@ -198,7 +198,7 @@ def change(*at: int, to: float) -> np.ndarray:
         (STACK, {"axes": "NTCHH"}, "expected letters of NTCHW"),
         (STACK, {"names": ["a"]}, "1 names for 3 items"),
         (STACK, {"key": "x"}, "--key x names an array of a .npz file"),
-        (STACK.astype("f4") * 255, {}, "not probabilities"),
+        (STACK.astype("f4") * 255, {}, "sums are 255, .*: divide them by 255"),
         (STACK[0, 0, 0], {}, "Give kind="),
         (LABELS, {}, "may hold any of several kinds. Give kind="),
         (np.full((1, 2, 3, 3), 128, np.uint8), {}, "with scale None"),

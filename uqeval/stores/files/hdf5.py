@@ -22,6 +22,7 @@ from uqeval.stores.contents import (
     Opening,
     check_attributes,
     hdf5_path,
+    refuse_nested,
     store_of_named,
     store_of_one,
 )
@@ -147,6 +148,7 @@ class Hdf5Group:
     def __init__(self, path: str, group: Any) -> None:
         import h5py
 
+        self._path, self._group = cut(path), group
         self.attributes = _attributes(group)
         self.arrays: dict[str, Hdf5Array] = {}
         self.warnings: list[str] = []
@@ -164,6 +166,20 @@ class Hdf5Group:
                     self.attributes["names"] = [str(v) for v in member.asstr()[:].tolist()]
             elif member.dtype.kind in "biuf" and member.shape is not None:
                 self.arrays[str(name)] = Hdf5Array(path, member)
+
+    def groups_with_arrays(self) -> list[str]:
+        """Return the addresses of groups inside, at any depth, that have arrays of numbers."""
+        import h5py
+
+        found: dict[str, None] = {}
+
+        def note(_: str, node: Any) -> None:
+            if isinstance(node, h5py.Dataset) and node.dtype.kind in "biuf":
+                found[node.parent.name] = None
+
+        with _readable(self._path):
+            self._group.visititems(note)
+        return list(found)
 
 
 def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
@@ -264,5 +280,8 @@ class Hdf5Store(Contents):
         for array in opened.arrays.values():
             array.fill_missing = opening.fill_missing
         check_attributes(opened.attributes, self._shown)
+        if not opened.arrays:
+            file, _ = hdf5_path(self.path) or (self.path, "/")
+            refuse_nested(self._shown, [f"{file}::{name}" for name in opened.groups_with_arrays()])
         store = store_of_named(self._shown, opened.arrays, opened.attributes, opening)
         return replace(store, warnings=(*store.warnings, *opened.warnings))

@@ -14,6 +14,7 @@ from uqeval.stores.writing.new_store import NewStore, local_path
 from uqeval.stores.writing.verification import check_same_settings, damaged_parts
 from uqeval.stores.writing.write_lock import HINT, WriteLock, begin
 from uqeval.stores.zarr import writer as zw
+from uqeval.stores.zarr.unfinished import is_unfinished, path_of_new
 
 
 class UnfinishedStore:
@@ -51,7 +52,7 @@ class UnfinishedStore:
         self.finished = resume and not overwrite and zw.is_complete(self._final) is True
         if overwrite and resume and zw.is_complete(self._final) is False:
             overwrite = False
-        root = self._final.with_name(f".{self._final.name}.new") if overwrite else self._final
+        root = path_of_new(self._final) if overwrite else self._final
         self.store = NewStore(root, len(names), names, dense, compression)
         if self.finished:
             check_same_settings(root, attributes, names, kinds, dense)
@@ -60,7 +61,7 @@ class UnfinishedStore:
             self._claims, self._earlier = WriteLock(root), set[str]()
             self.kept = set(range(len(names)))
             return
-        if overwrite and not self._is_unfinished(root):
+        if overwrite and not is_unfinished(root):
             shutil.rmtree(root, ignore_errors=True)  # an older store that was replaced
 
         def create(folder: Path) -> None:
@@ -138,16 +139,30 @@ class UnfinishedStore:
         """Return the items whose samples (or labels, once one item has some) are not all
         written.
         """
+        of_samples, of_labels = self._missing()
+        return [name for name in self.names if name in of_samples or name in of_labels]
+
+    def _missing(self) -> tuple[set[str], set[str]]:
+        """Return the items that lack samples, and those that lack labels."""
         try:
             parts = self._claims.written()
         except FileNotFoundError:  # another process has closed it
-            return []
+            return set(), set()
         labels = any(part.endswith(".labels") for part in parts)
-        return [
-            name
-            for i, name in enumerate(self.names)
-            if not self._all_of(i, parts) or (labels and f"{i}.labels" not in parts)
-        ]
+        items = list(enumerate(self.names))
+        return (
+            {name for i, name in items if not self._all_of(i, parts)},
+            {name for i, name in items if labels and f"{i}.labels" not in parts},
+        )
+
+    def _told_missing(self, missing: Sequence[str]) -> str:
+        """Return the number of items that are missing, and which of them lack only labels."""
+        of_samples, of_labels = self._missing()
+        lacking = [name for name in missing if name in of_labels - of_samples]
+        told = f"{len(missing)} of {len(self.names)} items are incomplete: {listed(missing)}"
+        if not lacking:
+            return f"{told}."
+        return f"{told}. These lack only labels, which other items have: {listed(lacking)}."
 
     def close(self) -> None:
         """Mark the store complete if all parts are written, and move it to its path.
@@ -162,9 +177,8 @@ class UnfinishedStore:
                 self._complete()
             elif self._ranks == 1 and self._claims.alone():
                 raise OutputError(
-                    f"{cut(self.path)}: {len(missing)} of {len(self.names)} items are incomplete: "
-                    f"{listed(missing)}. The store stays unfinished; continue with resume=True. "
-                    f"{HINT}"
+                    f"{cut(self.path)}: {self._told_missing(missing)} The store stays unfinished; "
+                    f"continue with resume=True. {HINT}"
                 )
             clean = True
         finally:
@@ -183,11 +197,6 @@ class UnfinishedStore:
             if self.store.root != self._final:
                 zw.publish(self.store.root, self._final)
                 self._claims.moved(self._final)
-
-    @staticmethod
-    def _is_unfinished(root: Path) -> bool:
-        """Return whether the store at `root` is unfinished, with or without living writers."""
-        return (root / zw.HIDDEN).is_dir()
 
     def _all_of(self, index: int, parts: set[str]) -> bool:
         return f"{index}.all" in parts or all(f"{index}.{t}" in parts for t in range(self._samples))

@@ -17,6 +17,7 @@ from uqeval.stores.contents import (
     assemble,
     check_attributes,
     own_names,
+    refuse_nested,
     store_of_one,
 )
 from uqeval.stores.kinds import KNOWN, Declared, resolve
@@ -24,6 +25,7 @@ from uqeval.stores.names import checked_names
 from uqeval.stores.zarr.array import ZarrArray
 from uqeval.stores.zarr.metadata import Document, check_format, load_json, load_layout, load_node
 from uqeval.stores.zarr.source import FolderSource, Source, ZipSource, array_place, is_url
+from uqeval.stores.zarr.unfinished import hint_of_missing, note_of_older
 from uqeval.stores.zarr.writer import item_folder
 
 
@@ -42,7 +44,7 @@ def open_source(path: str) -> Source:
             f"{cut(path)}: is neither a folder nor a readable zip file, so it cannot hold a Zarr "
             "store. If it was copied here, copy it again."
         )
-    raise StoreError(f"{cut(path)}: there is nothing here. Check the path.")
+    raise StoreError(f"{cut(path)}: there is nothing here. {hint_of_missing(path)}")
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class ZarrStore(Contents):
         if self._array is not None:
             self._array.fill_missing = opening.fill_missing
             one = store_of_one(self._array, opening)
-            return replace(one, warnings=(*one.warnings, *self._source.warnings()))
+            return replace(one, warnings=(*one.warnings, *self._warnings()))
         group = self._group
         if group is None and is_url(path) and path.lower().endswith(".zip"):
             raise StoreError(
@@ -175,8 +177,10 @@ class ZarrStore(Contents):
                 array.fill_missing = opening.fill_missing
                 arrays[kind] = array
         names = own_names(group.arrays, group.attributes, path)
+        if not group.arrays and not group.unreadable and not path.endswith(".zip"):
+            refuse_nested(path, [f"{path}/{name}" for name in self._groups_with_arrays(group)])
         warnings = [f"left out: {error}" for error in group.unreadable.values()]
-        warnings += self._source.warnings()
+        warnings += self._warnings()
         arrays = opening.declared.of_named(arrays, path)
         return assemble(path, arrays, opening.names, names, group.attributes, warnings)
 
@@ -195,6 +199,21 @@ class ZarrStore(Contents):
         if key is not None:
             raise StoreError(f"{cut(self.path)}: holds no array called {quoted(key)}.")
         return None
+
+    def _groups_with_arrays(self, group: ZarrGroup) -> list[str]:
+        """Return the names of groups inside a group, at any depth, that have arrays."""
+        start = f"{group.name}/" if group.name else ""
+        inside = [open_zarr_group(self._source, f"{start}{name}") for name in group.groups]
+        return [
+            name
+            for own in inside
+            if own is not None
+            for name in ([own.name] if own.arrays else self._groups_with_arrays(own))
+        ]
+
+    def _warnings(self) -> list[str]:
+        beside = [] if is_url(self.path) else note_of_older(self.path)
+        return [*beside, *self._source.warnings()]
 
     def _kinds_of_first_item(self) -> set[str]:
         first = next(iter(self._source.children("items")), None)
@@ -248,7 +267,7 @@ class ZarrStore(Contents):
             raise StoreError(
                 f"{cut(path)}: items/ is empty; expected a group for each item. Write it again."
             )
-        warnings = tuple(self._source.warnings())
+        warnings = tuple(self._warnings())
         return Store(
             path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes, warnings
         )
