@@ -295,6 +295,21 @@ def test_the_short_help_leads_to_all_options() -> None:
     assert run_well("gate", "--help-all").stdout == run_well("gate", "--help").stdout
 
 
+def test_the_short_help_names_no_option_that_it_leaves_out(tmp_path: Path) -> None:
+    sentence = "With --annotator-folders it is a folder"
+    whole, short = (
+        " ".join(run_forked("annotators", option, cwd=tmp_path).stdout.split())
+        for option in ("--help-all", "--help")
+    )
+    assert sentence in whole and sentence not in short
+    assert "the axes item, annotator, y and x." in short
+    for name in COMMANDS:
+        shown = run_forked(name, "--help", cwd=tmp_path).stdout
+        head, _, options = shown.partition("╭─ Options")
+        named = {*re.findall("--[a-z-]+", head.partition("Example")[0])}
+        assert all(f"{flag} " in options for flag in named - {"--help"}), (name, named)
+
+
 def test_the_short_help_of_failure_shows_the_options_of_its_two_families() -> None:
     """Its description speaks of --images."""
     short = run_well("failure", "--help").stdout

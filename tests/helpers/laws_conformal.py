@@ -28,7 +28,7 @@ EXAMPLES: tuple[Tally, ...] = (
     Nonconformity("aps", 4, 1),
     Nonconformity("aps-randomised", 300),
     Nonconformity("lac", 4, coarse=770),
-    Nonconformity("aps", 4, coarse=0),
+    Nonconformity("aps", 4, coarse=32768),
     PredictionSets("lac", 4, 0.25),
     PredictionSets("aps", 4, 0.5),
     PredictionSets("aps-randomised", 4, 0.75),
@@ -43,14 +43,15 @@ OF_NUMBERS: tuple[Tally, ...] = (
 _INFINITE = 0x7F800000
 
 
-def _pixels(tally: Any, items: Sequence[Maps]) -> list[tuple[Any, int]]:
-    """Probabilities and label of each pixel that counts."""
+def _pixels(tally: Any, items: Sequence[Maps]) -> list[tuple[Any, int, int]]:
+    """Probabilities, place in the item and label of each pixel that counts."""
     found = []
     for maps in items:
         label = maps["label"]
         for y, x in np.argwhere(label != void_of(tally.classes)):
             if getattr(tally, "of_class", None) in (None, label[y, x]):
-                found.append((maps["mean_probs"][:, y, x], int(label[y, x])))
+                place = int(y * label.shape[1] + x)
+                found.append((maps["mean_probs"][:, y, x], place, int(label[y, x])))
     return found
 
 
@@ -60,11 +61,9 @@ def _evaluated_pixels(tally: Any, items: Sequence[Maps]) -> State:
 
 def _nonconformity(tally: Any, items: Sequence[Maps]) -> State:
     state: State = tally.empty()
-    for p, label in _pixels(tally, items):
-        if tally.score == "lac":
-            key = _INFINITE - int(np.float32(p[label]).view(np.int32))
-        else:
-            key = int(np.float32(naive.SCORES[tally.score](p)[label]).view(np.int32))
+    for p, place, label in _pixels(tally, items):
+        remaining = abs(naive.SCORES[tally.score](p, place)[label])
+        key = _INFINITE - int(np.float32(remaining).view(np.int32))
         if tally.coarse is None:
             state["counts"][key >> 15] += 1
         elif key >> 15 == tally.coarse:
@@ -74,12 +73,10 @@ def _nonconformity(tally: Any, items: Sequence[Maps]) -> State:
 
 def _prediction_sets(tally: Any, items: Sequence[Maps]) -> State:
     state: State = tally.empty()
-    for p, label in _pixels(tally, items):
-        scores = [1 - float(own) for own in p]
-        cut = 1 - tally.cut
-        if tally.score != "lac":
-            scores, cut = naive.SCORES[tally.score](p), tally.cut
-        size, hit = sum(score <= cut for score in scores), scores[label] <= cut
+    for p, place, label in _pixels(tally, items):
+        scores = naive.SCORES[tally.score](p, place)
+        size = sum(score <= -tally.cut for score in scores)
+        hit = scores[label] <= -tally.cut
         state["pixels"][label] += 1
         state["covered"][label] += hit
         state["sizes"][label] += size

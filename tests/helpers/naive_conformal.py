@@ -1,5 +1,6 @@
 """Plain, slow oracles for conformal prediction, from definitions alone. Nothing of uqeval is
 imported. A score is larger for a class that conforms less; a set has the scores up to a threshold.
+Scores of classes are less 1, to have all their digits.
 """
 
 from __future__ import annotations
@@ -11,45 +12,54 @@ from typing import Any
 
 import numpy as np
 
-ONE = 2**40
+Score = Callable[[Sequence[Any], int], list[float]]
 
 
-def mass(p: Any) -> int:
-    """A probability in units of 2⁻⁴⁰."""
-    return math.floor(float(p) * ONE + 0.5)
-
-
-def uniform(p: Sequence[Any]) -> float:
-    """A number in [0, 1) made from the bits of a pixel's probabilities."""
-    hashed = 1
+def uniform(p: Sequence[Any], place: int) -> float:
+    """A number in [0, 1) made from the bits of a pixel's probabilities, and its place in the
+    item."""
+    hashed = 1 + place
     for bits in np.array(p, np.float32).view(np.int32).tolist():
         hashed = (hashed * 48271 + bits) % 2147483647
-    return hashed * 48271**3 % 2147483647 / 2147483647
+    for _ in range(3):
+        hashed = (hashed ^ hashed // 2**15) * 48271 % 2147483647
+    return hashed / 2147483647
 
 
-def lac(p: Sequence[Any]) -> list[float]:
-    """1 - p of each class."""
-    return [1 - float(own) for own in p]
+def lac(p: Sequence[Any], place: int) -> list[float]:
+    """1 - p of each class, less 1."""
+    return [-float(own) for own in p]
 
 
-def aps(p: Sequence[Any]) -> list[float]:
-    """The mass of all likelier classes."""
-    return [float(np.float32(above / ONE)) for above, _ in masses(p)]
+def aps(p: Sequence[Any], place: int) -> list[float]:
+    """The mass of all likelier classes, less 1."""
+    return [-float(np.float32(rest / added(p))) for rest in rests(p)]
 
 
-def aps_randomised(p: Sequence[Any]) -> list[float]:
-    """The mass of all likelier classes, and a share of that of the class."""
-    u = uniform(p)
-    return [float(np.float32((above + u * own) / ONE)) for above, own in masses(p)]
+def aps_randomised(p: Sequence[Any], place: int) -> list[float]:
+    """The mass of all likelier classes and a share of that of the class, less 1."""
+    u = uniform(p, place)
+    shares = [u * float(own) for own in p]
+    return [
+        -float(np.float32((rest - share) / added(p)))
+        for rest, share in zip(rests(p), shares, strict=True)
+    ]
 
 
-def masses(p: Sequence[Any]) -> list[tuple[int, int]]:
-    """Of each class: the mass of all likelier classes, and its own."""
-    known = [(float(q), mass(q)) for q in p]
-    return [(sum(m for q, m in known if q > own), own_mass) for own, own_mass in known]
+def rests(p: Sequence[Any]) -> list[float]:
+    """Of each class: the sum of the probabilities of all classes that are not likelier."""
+    return [added([q for q in p if q <= own]) for own in p]
 
 
-SCORES: dict[str, Callable[[Sequence[Any]], list[float]]] = {
+def added(p: Sequence[Any]) -> float:
+    """A sum of floats in their order; `sum` compensates its errors in later Pythons."""
+    total = 0.0
+    for own in p:
+        total += float(own)
+    return total
+
+
+SCORES: dict[str, Score] = {
     "lac": lac, "aps": aps, "aps-randomised": aps_randomised,
 }  # fmt: skip
 
@@ -92,10 +102,13 @@ def sets(
     """Sets of float32 probabilities [item, class, y, x], evaluated on the items that are not in
     `calibrate`."""
     pixels = [
-        [(p[:, y, x].tolist(), int(label[y, x])) for y, x in np.argwhere(label != void)]
+        [
+            (p[:, y, x].tolist(), int(y * label.shape[1] + x), int(label[y, x]))
+            for y, x in np.argwhere(label != void)
+        ]
         for p, label in zip(probs, labels, strict=True)
     ]
-    scores = [[(SCORES[method](p), y) for p, y in own] for own in pixels]
+    scores = [[(SCORES[method](p, place), y) for p, place, y in own] for own in pixels]
     of_labels = [[s[y] for s, y in own if of_class in (None, y)] for own in scores]
     q = threshold([of_labels[i] for i in calibrate], alpha)
     rest = [own for i, own in enumerate(scores) if i not in calibrate]
@@ -111,7 +124,8 @@ def sets(
         })  # fmt: skip
     hits = [[hit for _, hit, y in own if of_class in (None, y)] for own in found]
     return losses_of(hits, alpha) | {
-        "threshold": q,
+        "threshold": 1 + q,
+        "one_minus_threshold": -q,
         "coverage": sum(hit for _, hit, _ in every) / len(every),
         "size": sum(size for size, _, _ in every) / len(every),
         "singletons": sum(size == 1 for size, _, _ in every) / len(every),

@@ -284,19 +284,21 @@ def test_regions_have_the_threshold_of_the_whole_image(fit_on: str) -> None:
     assert (inside["coverage"], inside["size"]) == (row["coverage"], row["size"])
 
 
-def test_shards_have_the_scores_of_one_run(fit_on: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["aps", "aps-randomised"])
+def test_shards_have_the_scores_of_one_run(fit_on: str, tmp_path: Path, method: str) -> None:
+    """Shards of 7 items are counted one by one, the 14 items of the run in one block."""
     from uqeval.usecases.rounds.fitting import fit_shards
 
     paths: list[Path] = [tmp_path / f"{k}.states.zip" for k in (1, 2)]
     fitted: str | None = None
     for step in range(4):
         for k, path in enumerate(paths, start=1):
-            evaluate(fit_on, alpha=0.2, method="aps", states=path, part=f"{k}/2", fitted=fitted)
+            evaluate(fit_on, alpha=0.2, method=method, states=path, part=f"{k}/2", fitted=fitted)
         fitted = str(tmp_path / f"fitted{step}.json")
         if not fit_shards(paths, fitted).unfinished:
             break
     merged = merge(paths).results["conformal"]
-    assert merged == evaluate(fit_on, alpha=0.2, method="aps").results["conformal"]
+    assert merged == evaluate(fit_on, alpha=0.2, method=method).results["conformal"]
 
 
 # What is refused -------------------------------------------------------------------------------

@@ -39,25 +39,38 @@ def unwrap(text: str) -> str:
     return "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
 
 
+def _without(text: str, flags: set[str]) -> str:
+    """Return the help of a command without the sentences that name one of these options; examples
+    stay."""
+    paragraphs = []
+    for paragraph in text.split("\n\n"):
+        sentences = re.split(r"(?<=\.) (?=[A-Z])", paragraph)
+        if not paragraph.startswith("Example"):
+            sentences = [own for own in sentences if not flags & {*re.findall("--[a-z-]+", own)}]
+        paragraphs.append(" ".join(sentences))
+    return "\n\n".join(filter(None, paragraphs))
+
+
 class Command(TyperCommand):
     """Typer command with the messages and the help of uqeval."""
 
     _shows_all = False
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help; without --help-all, leave out rare options."""
-        self.help = unwrap(self.help or "")
+        """Write the help; without --help-all, leave out rare options and what is said of them."""
+        whole = self.help = unwrap(self.help or "")
         for parameter in self.get_params(ctx):
             show_type(parameter)
         rare = [] if self._shows_all else self._rare_options()
         for parameter in rare:
             parameter.hidden = True
+        self.help = _without(whole, {flag for parameter in rare for flag in parameter.opts})
         if rare:
             self.epilog = f"{len(rare)} more options: {ctx.command_path} {_HELP_ALL}"
         try:
             super().format_help(ctx, formatter)
         finally:
-            self.epilog = None
+            self.help, self.epilog = whole, None
             for parameter in rare:
                 parameter.hidden = False
 

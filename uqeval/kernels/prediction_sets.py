@@ -1,7 +1,7 @@
 """Prediction sets of pixels: their classes, and the scores of the labels.
 
-Masses are sums of probabilities in units of 2⁻⁴⁰, rounded to integers: they have the same bits in
-any order of the classes.
+The sums of probabilities of a pixel are float64, added in the order of the classes in both kernels:
+so the score of a label has the same bits as that of its class in the set.
 """
 
 from __future__ import annotations
@@ -10,55 +10,62 @@ import numpy as np
 
 from uqeval.kernels._jit import bits_of_float32, kernel, kernel_part
 
-_ONE = 2.0**40
 #: A prime and a generator of its group (Lehmer 1951; Park & Miller 1988).
 _PRIME, _GENERATOR = 2147483647, 48271
 _BLOCK = 4096
 
 
 @kernel_part
-def _mass(probability):
-    """Return a probability in units of 2⁻⁴⁰."""
-    return np.int64(np.floor(np.float64(probability) * _ONE + 0.5))
+def _uniform(probs, i, place):
+    """Return a number in [0, 1) that depends on the probabilities of pixel i and its place in the
+    item.
 
-
-@kernel_part
-def _uniform(probs, i):
-    """Return a number in [0, 1) that depends on the probabilities of pixel i alone."""
-    hashed = np.int64(1)
+    Certain networks have the same probabilities at many pixels. Without the shift, numbers of
+    places at equal distances would have equal distances.
+    """
+    hashed = np.int64(place) + 1
     for c in range(probs.shape[0]):
         hashed = (hashed * _GENERATOR + bits_of_float32(probs[c, i])) % _PRIME
     for _ in range(3):
-        hashed = hashed * _GENERATOR % _PRIME
+        hashed = (hashed ^ (hashed >> 15)) * _GENERATOR % _PRIME
     return hashed / np.float64(_PRIME)
 
 
 @kernel_part
-def _score(mass, share, probability):
-    """Return the mass before a class plus a share of the mass of the class, as float32."""
-    total = np.float64(mass)
-    if share > 0:
-        total += share * np.float64(_mass(probability))
-    return np.float32(total / _ONE)
+def _remaining(rest, share, probability, whole):
+    """Return `rest`, without a share of a probability, as a fraction of `whole`, as float32.
+
+    float32 is fine near 0, where the mass of the likelier classes is nearly 1. A `whole` of 0,
+    which a wide tolerance of sums allows, has no likelier class.
+    """
+    if whole == 0:
+        return np.float32(1)
+    return np.float32((rest - share * np.float64(probability)) / whole)
 
 
 @kernel
-def set_label_scores(probs, label, void, is_random, score):
-    """Set `score` [i] to the mass of the classes that are likelier than the label, 0 for void.
+def set_label_scores(probs, label, void, first, is_random, score):
+    """Set `score` [i] to the mass that remains after the classes likelier than the label; 0 for
+    void.
 
-    `probs` float32 [class, i]. `is_random`: plus a random share of the label's own probability.
+    This is the share of the other classes in the sum of the probabilities. `probs` float32
+    [class, i]. `is_random`: minus a random share of the label's own probability. Item k has the
+    pixels from `first[k]` to `first[k + 1]` (excluded).
     """
-    for i in range(label.shape[0]):
-        score[i] = 0
-        if label[i] == void:
-            continue
-        p = probs[label[i], i]
-        mass = np.int64(0)
-        for c in range(probs.shape[0]):
-            if probs[c, i] > p:
-                mass += _mass(probs[c, i])
-        share = _uniform(probs, i) if is_random else 0.0
-        score[i] = _score(mass, share, p)
+    for item in range(first.shape[0] - 1):
+        for i in range(first[item], first[item + 1]):
+            score[i] = 0
+            if label[i] == void:
+                continue
+            own = probs[label[i], i]
+            rest, whole = 0.0, 0.0
+            for c in range(probs.shape[0]):
+                p = np.float64(probs[c, i])
+                whole += p
+                if p <= own:
+                    rest += p
+            share = _uniform(probs, i, i - first[item]) if is_random else 0.0
+            score[i] = _remaining(rest, share, own, whole)
 
 
 @kernel
@@ -79,31 +86,36 @@ def find_threshold_sets(probs, label, void, least, size, hit):
 
 
 @kernel
-def find_mass_sets(probs, label, void, most, is_random, size, hit):
-    """Count the classes of pixels [i] with a score of at most `most` (see `set_label_scores`).
+def find_mass_sets(probs, label, void, first, least, is_random, size, hit):
+    """Count the classes of pixels [i] with a remaining mass of at least `least`.
 
-    `size` and `hit` as in `find_threshold_sets`; 0 for void pixels.
+    `first` and `is_random` as in `set_label_scores`, `size` and `hit` as in `find_threshold_sets`;
+    0 for void pixels.
     """
     classes = probs.shape[0]
-    for i in range(label.shape[0]):
-        size[i], hit[i] = 0, 0
-        if label[i] == void:
-            continue
-        own = probs[label[i], i]
-        share = _uniform(probs, i) if is_random else 0.0
-        mass, before = np.int64(0), np.float32(np.inf)
-        while size[i] < classes:
-            # The likeliest of the other classes, with those of equal probability.
-            top, ties = np.float32(-1), 0
-            for c in range(classes):
-                p = probs[c, i]
-                if p < before and p >= top:
-                    ties = ties + 1 if p == top else 1
-                    top = p
-            if ties == 0 or _score(mass, share, top) > most:
-                break
-            size[i] += ties
-            if own == top:
-                hit[i] = 1
-            mass += ties * _mass(top)
-            before = top
+    for item in range(first.shape[0] - 1):
+        for i in range(first[item], first[item + 1]):
+            size[i], hit[i] = 0, 0
+            if label[i] == void:
+                continue
+            own = probs[label[i], i]
+            share = _uniform(probs, i, i - first[item]) if is_random else 0.0
+            whole, before = 0.0, np.float32(np.inf)
+            while size[i] < classes:
+                # The likeliest of the other classes, with those of equal probability.
+                top, ties, rest = np.float32(-1), 0, 0.0
+                for c in range(classes):
+                    p = probs[c, i]
+                    if p < before:
+                        rest += np.float64(p)
+                        if p >= top:
+                            ties = ties + 1 if p == top else 1
+                            top = p
+                if size[i] == 0:
+                    whole = rest
+                if ties == 0 or _remaining(rest, share, top, whole) < least:
+                    break
+                size[i] += ties
+                if own == top:
+                    hit[i] = 1
+                before = top

@@ -85,10 +85,9 @@ _CALIBRATES = "the item is used for calibration"
 class Conformal(Evaluation[ConformalSettings]):
     """Coverage and size of the sets of all items except the calibration items.
 
-    `fitted`: `cut`, the threshold (of "lac" the least probability, else the largest score; None if
-    infinite), the number of calibration items, their mean loss, and the record of their names; with
-    an infinite threshold also `infinite`, the calibration pixels with an infinite score (σ = 0,
-    σ > 0).
+    `fitted`: `cut`, the threshold (of classes 1 - score, None if infinite), the number of
+    calibration items, their mean loss, and the record of their names; with an infinite threshold
+    also `infinite`, the calibration pixels with an infinite score (σ = 0, σ > 0).
     """
 
     needs_fitted = ("cut",)
@@ -134,9 +133,10 @@ class Conformal(Evaluation[ConformalSettings]):
             "guarantee": self._guarantee, "calibration_items": fitted["calibration_items"],
             "calibration_loss": fitted["calibration_loss"],
         } | fitted.get("fitted_on", {})  # fmt: skip
-        cut = fitted["cut"]
-        threshold = 1 - cut if settings.method == "lac" else cut
-        set_value(record, "threshold", threshold, self._why_infinite)
+        if settings.is_of_numbers:
+            set_value(record, "threshold", fitted["cut"], self._why_infinite)
+        else:  # all digits of 1 - cut may be 9
+            record |= {"threshold": 1 - fitted["cut"], "one_minus_threshold": fitted["cut"]}
         return record | self._pooled(states[tally])
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:

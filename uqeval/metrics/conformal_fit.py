@@ -32,7 +32,7 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class Calibration:
-    """The threshold: the largest score in a set (∞ if infinite), of "lac" the least probability.
+    """The threshold: the largest score (∞ if infinite); of classes 1 less this.
 
     `items`: those with a pixel; `loss`: their mean loss at the threshold. `infinite`: if the
     threshold is, their pixels with an infinite score, where σ is 0 and where σ is above 0.

@@ -11,8 +11,19 @@ from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Field, FieldOfItems
 from uqeval.tallies.tempered import flat
 
-#: Scores of classes; a score of numbers is the name of its map λ = ε/σ.
+#: Scores of classes, other than "aps"; a score of numbers is the name of its map λ = ε/σ.
 LAC, APS_RANDOM = "lac", "aps-randomised"
+
+
+def _version_of(score: str) -> int:
+    """Return the version of the definition of a score.
+
+    In the first, the mass of "aps" was float32, so that all masses above 1 - 3e-8 were 1, and the
+    shares of "aps-randomised" did not depend on the place of a pixel.
+    """
+    return 2 if score in ("aps", APS_RANDOM) else 1
+
+
 #: The bits of infinity as float32; keys have 31 bits.
 _INFINITE = 0x7F800000
 _LOW_BITS = 15
@@ -41,7 +52,8 @@ class Nonconformity(Tally):
 
     `score`: "lac" (1 - p̄ of the label), "aps" (the mass of the likelier classes), "aps-randomised",
     or the map of λ = ε/σ. `of_class`: only pixels of this class. The state is `counts` [bin] by the
-    high bits of the key; with `coarse`, a bin, by the low bits of the keys in it.
+    high bits of the key; with `coarse`, a bin, by the low bits of the keys in it. The keys of
+    classes come from 1 - score, which has more digits where the score is nearly 1.
     """
 
     id: ClassVar[str] = "nonconformity"
@@ -49,6 +61,10 @@ class Nonconformity(Tally):
     classes: int
     of_class: int | None = None
     coarse: int | None = None
+
+    @property
+    def version(self) -> int:
+        return _version_of(self.score)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -59,9 +75,9 @@ class Nonconformity(Tally):
         return {"counts": Field((_COARSE if self.coarse is None else _FINE,), "int64")}
 
     def value_of(self, coarse: int, fine: int) -> float:
-        """Return the score of a key, ∞ where λ is; of "lac" the probability of the label."""
+        """Return the score of a key, ∞ where λ is; of classes 1 - score."""
         key = (coarse << _LOW_BITS) | fine
-        bits = _INFINITE - key if self.score == LAC else key
+        bits = key if is_lambda(self.score) else _INFINITE - key
         return float(np.array(bits, np.int32).view(np.float32))
 
     def is_infinite(self, coarse: int) -> bool:
@@ -71,7 +87,7 @@ class Nonconformity(Tally):
     def count_items(
         self, maps: Maps, first: Array, known: KnownItems | None = None
     ) -> CountedItems:
-        pixels, bins = self._bins(maps)
+        pixels, bins = self._bins(maps, first)
         size = self.fields["counts"].shape[0]
         if first.size == 2:
             counts = np.bincount(bins, minlength=size)
@@ -84,19 +100,20 @@ class Nonconformity(Tally):
         own = FieldOfItems(times.astype(np.int64), places % size, ends)
         return CountedItems(first.size - 1, (own,))
 
-    def _bins(self, maps: Maps) -> tuple[Array, Array]:
+    def _bins(self, maps: Maps, first: Array) -> tuple[Array, Array]:
         """Return the places of the counted pixels, and their bins, int64 [i]."""
         is_counted = _counted(maps, self.classes, self.of_class).reshape(-1)
         pixels = np.flatnonzero(is_counted)
-        bits = (self._scores(maps, pixels) + np.float32(0)).view(np.int32).astype(np.int64)
-        key = _INFINITE - bits if self.score == LAC else bits
+        scores = self._scores(maps, first, pixels)
+        bits = (scores + np.float32(0)).view(np.int32).astype(np.int64)
+        key = bits if is_lambda(self.score) else _INFINITE - bits
         if self.coarse is None:
             return pixels, key >> _LOW_BITS
         is_inside = key >> _LOW_BITS == self.coarse
         return pixels[is_inside], key[is_inside] & (_FINE - 1)
 
-    def _scores(self, maps: Maps, pixels: Array) -> Array:
-        """Return the scores of some pixels, float32 [i]; of "lac" the labels' probabilities."""
+    def _scores(self, maps: Maps, first: Array, pixels: Array) -> Array:
+        """Return the scores of some pixels, float32 [i]; of classes 1 - score."""
         if is_lambda(self.score):
             return np.asarray(maps[self.score].reshape(-1)[pixels], np.float32)
         probs, label = flat(maps), maps["label"].reshape(-1)
@@ -105,7 +122,8 @@ class Nonconformity(Tally):
         from uqeval.kernels.prediction_sets import set_label_scores
 
         score = np.empty(label.size, np.float32)
-        set_label_scores(probs, label, void_of(self.classes), self.score == APS_RANDOM, score)
+        void, is_random = void_of(self.classes), self.score == APS_RANDOM
+        set_label_scores(probs, label, void, first, is_random, score)
         return np.asarray(score[pixels])
 
 
@@ -137,8 +155,8 @@ class InfiniteScores(Tally):
 
 @dataclass(frozen=True)
 class PredictionSets(Tally):
-    """Prediction sets of the classes with a score of at most `cut`, or, of "lac", a probability of
-    at least `cut`.
+    """Prediction sets of the classes whose 1 - score is at least `cut`: of "lac" the probability,
+    else the mass that remains after the likelier classes.
 
     By class of the label: `pixels`, those whose set holds the label (`covered`), and the classes in
     the sets (`sizes`). By size of the set, 0 … classes: `by_size` pixels, `covered_by_size`.
@@ -150,6 +168,10 @@ class PredictionSets(Tally):
     score: str
     classes: int
     cut: float
+
+    @property
+    def version(self) -> int:
+        return _version_of(self.score)
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -180,7 +202,7 @@ class PredictionSets(Tally):
         if self.score == LAC:
             find_threshold_sets(probs, label, void, cut, size, hit)
         else:
-            find_mass_sets(probs, label, void, cut, self.score == APS_RANDOM, size, hit)
+            find_mass_sets(probs, label, void, first, cut, self.score == APS_RANDOM, size, hit)
         pixels = np.flatnonzero(label != void)
         item = np.searchsorted(first, pixels, side="right") - 1
         size, is_hit = size[pixels].astype(np.int64), hit[pixels] == 1

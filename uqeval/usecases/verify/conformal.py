@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -21,14 +22,13 @@ if TYPE_CHECKING:
 
 _FNR = "fnr:"
 _PERCENTILES = {"least": 0, "p05": 5, "p25": 25, "median": 50, "p75": 75, "p95": 95, "most": 100}
-_CALIBRATED = ("threshold", "calibration_items", "calibration_loss")
+_CALIBRATED = ("threshold", "one_minus_threshold", "calibration_items", "calibration_loss")
 
 
 @dataclass(frozen=True)
 class _Item:
-    """Flat arrays of the pixels of an item: `score` of the truth, float32 (for lac the
-    probability), whether the set contains it, the size of the set (or the width), and the pixels of
-    the risk.
+    """Flat arrays of the pixels of an item: `score` of the truth, float32 (of classes 1 - score),
+    whether the set contains it, the size of the set (or the width), and the pixels of the risk.
 
     `near`: the number of scores that float32 cannot distinguish from the threshold.
     """
@@ -59,10 +59,9 @@ class Conformal:
         self._settings = report.settings[key]
         #: The key of the whole image, of a region.
         self._of_image = None if Key.parse(key).region is None else str(Key.parse(key).of(None))
-        threshold = report.results[key]["threshold"]
         #: How large a set of classes, or an interval, is called.
         self._size = "width" if self._settings["method"] == "scaled" else "size"
-        self._threshold = math.inf if threshold is None else float(threshold)
+        self._threshold, self._resolution = _threshold_of(report.results[key], self._size)
         self._calibration: list[_Item] = []
         self._evaluated: list[_Item] = []
 
@@ -71,17 +70,15 @@ class Conformal:
         if maps.probs is None or maps.label is None:
             return "the store holds no mean_probs to recompute it from"
         probs, label = maps.valid(maps.probs), maps.valid(maps.label)
-        is_lac = self._settings["method"] == "lac"
-        scores = probs if is_lac else _masses(probs)
-        limit = np.float32(1 - self._threshold if is_lac else self._threshold)
-        inside = scores >= limit if is_lac else scores <= limit
+        scores = probs if self._settings["method"] == "lac" else _remaining_masses(probs)
+        inside = scores >= np.float32(self._threshold)
         places = np.arange(label.size)
         risk = str(self._settings["risk"])
         at_risk: Array = np.ones(label.shape, bool)
         if risk.startswith(_FNR):
             name = risk.removeprefix(_FNR)
             at_risk = label == (names.index(name) if name in names else int(name))
-        near = _near(scores, float(limit))
+        near = _near(scores, self._threshold, self._resolution)
         return self._add(item, _Item(
             scores[label, places], inside[label, places], inside.sum(axis=0), at_risk, near
         ))  # fmt: skip
@@ -96,7 +93,7 @@ class Conformal:
             ratio = np.where(sigma > 0, error / sigma, np.where(error > 0, np.inf, 0))
             ratio = ratio.astype(np.float32)
             width = 2 * self._threshold * sigma  # NaN at σ = 0 if the threshold is infinite
-        near = _near(ratio[np.isfinite(ratio)], self._threshold)
+        near = _near(ratio[np.isfinite(ratio)], self._threshold, self._resolution)
         inside = ratio <= self._threshold
         return self._add(item, _Item(ratio, inside, width, np.ones(ratio.shape, bool), near))
 
@@ -147,7 +144,8 @@ class Conformal:
         slack["items_above"] = at_limit / max(losses.size, 1)
         if self._of_image is not None:  # a region has the threshold of the image
             results = self._report.results[self._of_image]
-            return Recomputed(record | {name: results[name] for name in _CALIBRATED}, slack)
+            known = {name: results[name] for name in _CALIBRATED if name in results}
+            return Recomputed(record | known, slack)
         calibrated, slack_of_loss = self._calibrated()
         slack["calibration_loss"] = slack_of_loss
         slack["threshold"] = cs.NEAR * max(1.0, abs(calibrated["threshold"] or 0.0))
@@ -157,9 +155,9 @@ class Conformal:
         """Return the smallest threshold at which (n·mean loss + 1)/(n + 1) ≤ α, and the loss from
         the pixels near it."""
         kept = [own for own in self._calibration if own.at_risk.any()]
-        n, is_lac = len(kept), self._settings["method"] == "lac"
+        n, sign = len(kept), 1 if self._size == "width" else -1
         of_items = [own.score[own.at_risk].astype(np.float64) for own in kept]
-        score = np.concatenate([1 - own if is_lac else own for own in of_items])
+        score = sign * np.concatenate(of_items)
         share = np.concatenate([np.full(own.size, 1 / own.size) for own in of_items])
         order = np.argsort(score, kind="stable")
         ordered = score[order]
@@ -168,27 +166,43 @@ class Conformal:
         distinct = np.unique(ordered)
         limit = float(Fraction(str(self._settings["alpha"])) * (n + 1) - 1)
         k = int(np.flatnonzero(above <= limit + 1e-9)[0])
-        threshold = float(distinct[k])
+        found = sign * float(distinct[k])
         near = sum(own.near / own.score.size for own in kept)
-        return {
+        threshold = {"threshold": found if math.isfinite(found) else None}
+        if self._size == "size":
+            threshold = {"threshold": 1 - found, "one_minus_threshold": found}
+        return threshold | {
             "calibration_items": n, "calibration_loss": max(float(above[k]), 0.0) / n,
-            "threshold": threshold if math.isfinite(threshold) else None,
         }, near / n  # fmt: skip
 
 
-def _near(score: Array, limit: float) -> int:
-    """Return the number of scores closer to the threshold than float32 resolves, without equal
-    ones."""
+def _threshold_of(results: Mapping[str, Any], size: str) -> tuple[float, float]:
+    """Return the threshold as scores are compared with it (of classes 1 less it, infinite if it is
+    None), and the distance at which float32 does not resolve scores from it.
+
+    Reports of earlier versions have no `one_minus_threshold`, so that they lack digits near 0.
+    """
+    exact, threshold = results.get("one_minus_threshold"), results["threshold"]
+    if size == "size" and exact is not None:
+        return float(exact), cs.NEAR * abs(float(exact))
+    limit = math.inf if threshold is None else float(threshold)
+    return (1 - limit if size == "size" else limit), cs.NEAR * max(1.0, abs(limit))
+
+
+def _near(score: Array, limit: float, resolution: float) -> int:
+    """Return the number of scores that are not resolved from the threshold, without equal ones."""
     gap = np.abs(score.astype(np.float64) - limit)
-    return int(((gap > 0) & (gap <= cs.NEAR * max(1.0, abs(limit)))).sum())
+    return int(((gap > 0) & (gap <= resolution)).sum())
 
 
-def _masses(probs: Array) -> Array:
-    """Return the probability of all likelier classes, float32 [class, pixel].
+def _remaining_masses(probs: Array) -> Array:
+    """Return 1 less the probability of all likelier classes, float32 [class, pixel].
 
-    A class is in the smallest set of the likeliest classes with a mass of at least τ where this is
-    below τ: Romano et al. 2020, §2.1.
+    A class is in the smallest set of the likeliest classes with a mass of at least τ where that of
+    the likelier ones is below τ: Romano et al. 2020, §2.1. The other classes are added, because
+    float32 probabilities of the likelier ones may add up to 1.
     """
     wide = probs.astype(np.float64)
-    masses = [np.where(wide > own, wide, 0).sum(axis=0) for own in wide]
-    return np.array(masses).astype(np.float32)
+    whole = wide.sum(axis=0)
+    masses = [np.where(wide <= own, wide, 0).sum(axis=0) for own in wide]
+    return (np.array(masses) / np.where(whole > 0, whole, 1)).astype(np.float32)
