@@ -203,7 +203,7 @@ def test_few_units_with_a_score_are_named() -> None:
         if "intervals" in own
     )  # fmt: skip
     assert text.startswith("intervals of some scores come from few units, and may be too narrow: ")
-    assert "ood.auroc (11 of 40 items)" in text
+    assert "ood.auroc (11 of 40 items have the rarer kind)" in text
     mask[:30, :2, :2] = 1
     report = uqeval.evaluate(outside(40, 1), mask, ["ood"], ood_mask=1, ci=0.9)
     assert not [own for own in report.warnings if "intervals" in own]
