@@ -216,3 +216,14 @@ def test_readers_name_the_unfinished_store_that_would_replace(tmp_path: Path, si
     assert all(word in warning for word in ("p.zarr: these are the old predictions", *words))
     report = uqeval.evaluate(path)
     assert warning in report.warnings
+    shown = " ".join(run_uqeval("inspect", path).stderr.split())
+    assert shown.count("these are the old predictions") == 1
+
+
+def test_a_store_is_read_whatever_lies_beside_it(tmp_path: Path) -> None:
+    """Its name with `.new` is too long for a file."""
+    path = tmp_path / ("p" * 246 + ".zarr")
+    with PredictionWriter(tmp_path / "p.zarr", **ABOUT) as writer:
+        fill(writer, NAMES)
+    (tmp_path / "p.zarr").rename(path)
+    assert open_store(path, role="predictions").warnings == ()

@@ -483,6 +483,28 @@ def test_annotators_who_disagree_about_every_object_are_read() -> None:
     read_maps(samples(), raters)
 
 
+def test_two_annotators_who_mark_different_parts_are_read() -> None:
+    """Planes of 0 and 1, few pixels of which are 0 in both."""
+    raters = np.zeros((N, 2, H, W), "u1")
+    raters[:, 0, :2], raters[:, 1, 2:] = 1, 1
+    raters[:, :, 0, 0] = 0
+    read_maps(softmax(0, N, 2, H, W), raters)
+
+
+@pytest.mark.parametrize(("classes", "void", "declared"), [
+    (4, 255, ""), (4, 0, " and give --ignore-index 255"), (300, 65535, ""),
+    (300, 0, " and give --ignore-index 65535"),
+])  # fmt: skip
+def test_labels_from_1_are_proposed_with_a_void_id_that_is_no_class(
+    classes: int, void: int, declared: str
+) -> None:
+    truth = np.full((1, 8, 8), classes, "u2")
+    truth[0, 0] = 0
+    free = void if void else 255 if classes < 255 else 65535
+    said = f"save np.where(labels == 0, {free}, labels - 1){declared}. If they"
+    maps_refused(softmax(0, 1, classes, 8, 8), said, truth=truth, ignore_index=void)
+
+
 def test_bool_labels_of_several_classes() -> None:
     def warnings(p: Any) -> list[str]:
         truth = np.ones((N, H, W), bool)

@@ -38,11 +38,16 @@ def test_a_factor_of_sigma_is_advised_only_if_it_lowers_the_gap(proportion: str)
     if proportion == "quantile":
         normal = NormalDist()
         plot["observed"] = [normal.cdf(1.6 * normal.inv_cdf(p)) for p in plot["p"]]
-    for factor, advised in ((1 / 1.6, True), (32.17, False)):
+    for factor, words in (
+        (1 / 1.6, "Scale σ"), (32.17, "would raise it (to about"),
+        (1.01, "errors have another distribution. Compare --distribution laplace"),
+        (0.99, "would hardly change it"),
+    ):  # fmt: skip
         record = {"auce": 0.12, "calibration": plot, "sigma_scale": {"value": factor}}
         text = next_step(results={"regression": record}, settings=settings)
-        assert ("Scale σ" in text) == advised
-        assert ("would not lower it" in text and "worst items" in text) != advised
+        assert words in text
+        assert ("Scale σ" in text) == (words == "Scale σ")
+        assert ("worst items" in text) == (factor > 2)
     del record["sigma_scale"]
     assert "Scale σ" in next_step(results={"regression": record}, settings=settings)
 
@@ -67,7 +72,9 @@ def test_doubtful_data_are_looked_at_first() -> None:
         text = next_step(results=results)
         assert text.startswith("Check the data first: the ") and words in text
         found = findings_of(report(results=results), path="my report.json")[-1]
-        assert found.command == "uqeval report 'my report.json' --gallery 3"
+        command = "uqeval report 'my report.json' --gallery 3 --predictions preds.zarr"
+        assert found.command == command
     assert "of predicting the mean of the targets (10)" in text
-    good = next_step(results={"regression": other_unit | {"nmse": 0.9}})
-    assert "Scale σ" in good
+    for nmse in (0.9, 1.01):  # that of a constant fitted on other data
+        good = next_step(results={"regression": other_unit | {"nmse": nmse}})
+        assert "Scale σ" in good

@@ -91,8 +91,8 @@ def label_map(
         hint = "--label-map cityscapes for Cityscapes ids" if noun == "labels" else "--classes"
         hint = f"Give --ignore-index, or {hint}."
         if noun == "labels":
-            option = f"--ignore-index {classes}"
-            hint = numbered_from_1(plane, strange, classes, option).strip() or hint
+            of_1 = numbered_from_1(plane, strange, classes, ignore_index, "--ignore-index ")
+            hint = of_1.strip() or hint
         raise DataError(
             f"{where}: {int((~is_valid).sum())} of {plane.size} pixels have {noun} outside the "
             f"{classes} classes 0 … {classes - 1} and other than ignore_index {ignore_index}: "

@@ -265,7 +265,8 @@ def _check_likeliest(maps: Maps, prediction: Array, where: str) -> None:
             raise DataError(
                 f"{where}: {fault} of mean_probs at {int((off > TOLERANCE).sum())} of {off.size} "
                 f"pixels, most at row {y}, column {x}. Are they of the same model, with the "
-                "images in the same order? Write all maps again from the same predictions."
+                "images in the same order? Store predictions of another rule, such as a threshold, "
+                "and scaled confidences without mean_probs."
             )
 
 

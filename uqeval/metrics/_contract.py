@@ -48,7 +48,7 @@ class Doubt:
     @property
     def warning(self) -> str:
         """Return the warning about it, with the command that shows the data."""
-        return f"{self.sign}. {self.cause} uqeval report --gallery 3 shows both."
+        return f"{self.sign}. {self.cause} uqeval run --gallery 3 shows both."
 
 
 @dataclass(frozen=True)

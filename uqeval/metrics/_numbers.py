@@ -68,7 +68,7 @@ def zero_targets(state: State, info: DatasetInfo) -> list[str]:
     pixels, zeros, negative = state["counts"].tolist()
     if negative or zeros <= _FEW * pixels or info.invalid:
         return []
-    command = _command_without(0, info)
+    command = _command_without("0", info)
     return [
         f"{zeros} of {pixels} evaluated targets ({zeros / pixels:.1%}) are exactly 0 and none is "
         "negative: they count as measurements. If 0 means `not measured`, add --invalid 0 to the "
@@ -91,18 +91,25 @@ def negative_targets(
     is_marker = least in _MARKERS and most > 1 and negative > _FEW * pixels
     if info.invalid or not negative or not (depths or is_marker):
         return []
-    return [
+    text = (
         f"{negative} of {pixels} evaluated targets ({negative / pixels:.1%}) are negative, down to "
-        f"{least:.6g}, and others reach {most:.6g}: they count as measurements. If {least:.6g} "
-        "means `not measured`, add --invalid to the command: "
-        f"{_command_without(least, info)}  (invalid: {least:.6g} in uqeval.yaml, "
-        f"invalid={least:.6g} in Python). If it is measured, --invalid nan confirms it."
-    ]
+        f"{least:.6g}, and others reach {most:.6g}: they count as measurements."
+    )
+    if least in _MARKERS:
+        value = f"{least:.0f}"
+        text += (
+            f" If {value} means `not measured`, add --invalid to the command: "
+            f"{_command_without(value, info)}  (invalid: {value} in uqeval.yaml, invalid={value} "
+            "in Python)."
+        )
+    else:
+        text += " If they mean `not measured`, leave them out with an array `valid`."
+    return [f"{text} If they are measured, --invalid nan confirms it."]
 
 
-def _command_without(value: float, info: DatasetInfo) -> str:
+def _command_without(value: str, info: DatasetInfo) -> str:
     """Return the command that leaves out targets of a value."""
-    return " ".join(["uqeval", info.command, *map(quote, info.paths), f"--invalid {value:.10g}"])
+    return " ".join(["uqeval", info.command, *map(quote, info.paths), f"--invalid {value}"])
 
 
 def refuse_nothing(pixels: int, info: DatasetInfo, region: str = "") -> None:

@@ -112,7 +112,7 @@ def _unhelpful_temperature(record: Mapping[str, Any], settings: Mapping[str, Any
         return ""
     return (
         f"The fitted temperature does not lower it ({first:.3f} before, {second:.3f} after). "
-        "Fit more parameters on other images (--isotonic, --vector), or train with label smoothing."
+        "Fit more parameters on other images (--isotonic, --vector)."
     )
 
 

@@ -167,14 +167,18 @@ class Regression(Evaluation[RegressionSettings]):
         return messages
 
 
+#: The nMSE above which predictions are doubtful. That of a constant fitted on other data is near 1.
+_WORSE_THAN_CONSTANT = 1.1
+
+
 def _doubt(record: Mapping[str, Any]) -> Doubt | None:
     """Return a doubt if a constant would have smaller errors than the predictions."""
     nmse, rmse = record.get("nmse"), record.get("rmse")
-    if nmse is None or rmse is None or nmse <= 1:
+    if nmse is None or rmse is None or nmse <= _WORSE_THAN_CONSTANT:
         return None
     return Doubt(
-        f"the nMSE is {nmse:.4g}, above 1: the errors (RMSE {rmse:.4g}) are larger than those of "
-        f"predicting the mean of the targets ({rmse / math.sqrt(nmse):.4g})",
+        f"the nMSE is {nmse:.4g}: the errors (RMSE {rmse:.4g}) are larger than those of predicting "
+        f"the mean of the targets ({rmse / math.sqrt(nmse):.4g})",
         "Predictions and targets may have other units, such as metres and millimetres, or be of "
         "other items; targets may hold a value that means `not measured` (--invalid); or a few "
         "predictions are far off.",

@@ -8,10 +8,13 @@ from typing import Any
 
 from uqeval.metrics.standard_distributions import factors, quantiles, share_below
 
+#: The AUCE changes if it does so by at least this fraction.
+_CHANGE = 0.1
+
 
 def unhelpful_factor(record: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     """Return why σ should not be scaled by the factor of `record`, and what to do; empty if the
-    factor lowers the AUCE, or if there is none.
+    factor clearly lowers the AUCE, or if there is none.
 
     A few errors of many σ dominate the mean of (ε/σ)², and so the factor with the least NLL. The
     AUCE at the factor is interpolated between the plotted levels.
@@ -26,12 +29,18 @@ def unhelpful_factor(record: Mapping[str, Any], settings: Mapping[str, Any]) -> 
     curve = [(0.0, 0.0), *((x, y) for x, y in zip(p, observed, strict=True) if 0 < x < 1), (1, 1)]
     scaled = [_at(share(factor * inverse(x)), curve) if 0 < x < 1 else x for x in p]
     before, after = _area(p, observed), _area(p, scaled)
-    if after < before:
+    if after < (1 - _CHANGE) * before:
         return ""
+    if factor > 1 and after > (1 + _CHANGE) * before:
+        return (
+            f"The factor of σ with the least NLL ({factor:.4g}) would raise it (to about "
+            f"{after:.3f}): a few errors that are large beside their σ decide the factor. Look at "
+            "the worst items first, and do not scale σ by this factor."
+        )
+    other = "gaussian" if settings.get("distribution") == "laplace" else "laplace"
     return (
-        f"The factor of σ with the least NLL ({factor:.4g}) would not lower it (to about "
-        f"{after:.3f}): a few errors that are large beside their σ decide the factor. Look at the "
-        "worst items first, and do not scale σ by this factor."
+        f"The factor of σ with the least NLL ({factor:.4g}) would hardly change it (to about "
+        f"{after:.3f}): the errors have another distribution. Compare --distribution {other}."
     )
 
 

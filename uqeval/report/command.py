@@ -27,6 +27,20 @@ def command_of(report: Report, key: str) -> str:
     return shlex.join(words)
 
 
+def command_of_pictures(report: Report, path: str) -> str:
+    """Return the command that makes a page with pictures from the report at a path."""
+    words = ["uqeval", "report", path, "--gallery", "3"]
+    stores = report.inputs.get("predictions")
+    predictions = [_path(store) for store in stores] if isinstance(stores, list) else []
+    for store in filter(None, predictions):
+        words += ["--predictions", str(store)]
+    truths = [_path(report.inputs.get(name)) for name in ("labels", "target")]
+    for truth in filter(None, truths):
+        if truth not in predictions:
+            words += ["--labels", str(truth)]
+    return shlex.join(words)
+
+
 def _paths(report: Report) -> Iterator[str]:
     """Yield the paths of a report's inputs, each once."""
     paths = [report.inputs.get("frames")]

@@ -98,7 +98,9 @@ def _range(verdict: Verdict, with_level: bool) -> str:
 
 def to_markdown(judgement: Judgement) -> str:
     """Return outcome, table and findings as GitHub-flavoured Markdown, for a job summary."""
-    lines = [f"## uqeval {cell(summary(judgement))}", "", *table_lines(table(judgement)), ""]
+    verdicts = table(judgement)
+    lines = [f"## uqeval {cell(summary(judgement))}", "", *table_lines(verdicts), ""]
+    lines += [f"<sub>{cell(verdicts.notes)}</sub>", ""] if verdicts.notes else []
     lines += [f"- **{cell(name)}** {cell(line(facts))}" for name, facts in findings(judgement)]
     lines += [f"- warning: {cell(text)}" for text in judgement.warnings]
     return "\n".join(lines).rstrip() + "\n"

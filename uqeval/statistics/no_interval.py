@@ -45,8 +45,8 @@ def fitted_apart(metric: Metric) -> str | None:
     if not metric.fitted_apart:
         return None
     return (
-        f"{metric.fitted_apart} of each model is fitted on other items; with others, the "
-        "difference would change, which no interval or p-value of the evaluated items shows"
+        f"{metric.fitted_apart} of each model is fitted on other items, and the difference depends "
+        "on which ones; intervals and p-values cover only the evaluated items"
     )
 
 

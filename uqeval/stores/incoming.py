@@ -137,7 +137,8 @@ def refuse_one_hot(labels: Array, classes: int, where: str) -> None:
     the same number, 1 or 255, in one of them at each pixel, or in none or void in all of them.
 
     Planes of a single class are not refused: annotators may disagree about a whole image. Nor are
-    planes that are mostly equal: annotators may disagree about every object.
+    planes that are mostly equal: annotators may disagree about every object. Where pixels are 0 in
+    all planes, three planes must be used: two annotators may mark different parts of an image.
     """
     if len(labels) != classes or labels[0].size < LEAST_PIXELS:
         return
@@ -146,16 +147,18 @@ def refuse_one_hot(labels: Array, classes: int, where: str) -> None:
         return
     value, rest = labels[:, is_one].max(), labels[:, ~is_one]
     is_void = (rest[0] == 0) | (rest[0] < 0) | (rest[0] >= classes)
+    least_planes = 3 if (rest == 0).any() else 2
     if (
         value in (1, 255)
         and bool(np.isin(labels[:, is_one], (0, value)).all())
         and bool((is_void & (rest == rest[0])).all())
-        and np.count_nonzero(labels[:, is_one].any(axis=1)) > 1
+        and np.count_nonzero(labels[:, is_one].any(axis=1)) >= least_planes
     ):
         void = f", or void in all of them ({rest.shape[1]} pixels)" if rest.size else ""
         ids = "labels.argmax(1)"
         if void:
-            ids = f"np.where(labels.min(1) == labels.max(1), 255, {ids})"
+            void_id = 255 if classes <= 255 else 65535
+            ids = f"np.where(labels.min(1) == labels.max(1), {void_id}, {ids})"
         raise DataError(
             f"{where}: the labels look one-hot: each pixel is {int(value)} in exactly one of "
             f"{classes} planes, one for each class{void}. They would count as labels of {classes} "
@@ -246,21 +249,27 @@ def label_dtype(classes: int | None, ignore_index: int) -> np.dtype[Any]:
     return np.dtype(np.uint8 if largest <= 255 else np.uint16 if largest <= 65535 else np.int32)
 
 
-def numbered_from_1(labels: Array, strange: Array, classes: int, option: str) -> str:
+def numbered_from_1(
+    labels: Array, strange: Array, classes: int, ignore_index: int, option: str
+) -> str:
     """Return a hint about labels whose only invalid id is the number of classes; empty for others.
 
-    `strange`: the invalid ids, each once. `option` declares the number of classes as the void id.
+    `strange`: the invalid ids, each once. `option` followed by an id declares it as void.
     """
-    if strange.tolist() != [classes]:
+    if strange.tolist() != [classes] or classes == 1:
         return ""
     if not (labels == 0).any():
         return (
             f" The labels look numbered from 1 to {classes}; class ids start at 0: subtract 1 from "
             "them."
         )
+    void, declared = ignore_index, ""
+    if 0 <= void < classes:
+        void = 255 if classes <= 255 else 65535
+        declared = f" and give {option}{void}"
     return (
-        f" If the ids run from 1 to {classes} and 0 is void, save np.where(labels == 0, 255, "
-        f"labels - 1). If they start at 0 and {classes} is void, give {option}."
+        f" If the ids run from 1 to {classes} and 0 is void, save np.where(labels == 0, {void}, "
+        f"labels - 1){declared}. If they start at 0 and {classes} is void, give {option}{classes}."
     )
 
 
@@ -280,7 +289,8 @@ def checked_labels(
     bad = ~(is_class | (values == ignore_index))
     if bad.any():
         *plane, y, x = (int(at[0]) for at in np.nonzero(bad))
-        hint = numbered_from_1(values, np.unique(values[bad]), classes, f"ignore_index={classes}")
+        strange = np.unique(values[bad])
+        hint = numbered_from_1(values, strange, classes, ignore_index, "ignore_index=")
         raise DataError(
             f"{where}: {int(bad.sum())} pixels have ids outside 0 … {classes - 1} that are not the "
             f"ignore_index {ignore_index}, first {int(values[(*plane, y, x)])} in row {row + y}, "

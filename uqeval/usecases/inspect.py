@@ -92,7 +92,7 @@ def inspect(
         inspection.problems.append(str(error))
         return inspection
     refuse_without_effect(InputOptions(**options), inputs)
-    inspection.warnings += inputs.warnings
+    inspection.warnings = [*dict.fromkeys(inspection.warnings + inputs.warnings)]
     source = inputs.source
     if options.get("names") is not None:
         inspection.names = list(source.names)

@@ -18,6 +18,7 @@ from uqeval.records.addresses import Address
 from uqeval.records.intervals import plural
 from uqeval.records.report import OF_CUT, Report
 from uqeval.records.resampling import FEW
+from uqeval.report.command import command_of_pictures
 from uqeval.report.findings.scores import (
     Finding,
     Score,
@@ -113,7 +114,7 @@ def _doubt(report: Report, path: str | None) -> tuple[str, ...] | None:
         family = families().get(family_of(key))
         doubt = family.doubt(report.results[key]) if family and family.doubt else None
         if family and doubt:
-            command = "" if path is None else f"uqeval report {quote(path)} --gallery 3"
+            command = "" if path is None else command_of_pictures(report, path)
             text = f"Check the data first: {doubt.sign}. {doubt.cause}"
             return f"{text} The page shows both with --gallery.", family.in_reports, command
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from uqeval.disk.files import resolved
@@ -19,8 +20,9 @@ def path_of_new(path: Path) -> Path:
 
 
 def is_unfinished(root: Path) -> bool:
-    """Return whether a store at `root` is unfinished, with or without living writers."""
-    return (root / HIDDEN).is_dir()
+    """Return whether a store at `root` is unfinished, with or without living writers; False if it
+    cannot be read."""
+    return os.path.isdir(root / HIDDEN)  # noqa: PTH112 - `Path.is_dir` raises without permission
 
 
 def unfinished_new(path: str) -> Path | None:
