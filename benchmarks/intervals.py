@@ -42,7 +42,9 @@ def simulate(score: Score, items: int, design: str, replications: int) -> tuple[
     if score.truth is not None:
         truth = score.truth(items)
     else:
-        truth = float(score.of(population(200_000).sum(0)[None])[0])
+        # Far more items than all replications have.
+        count = min(200_000, 500 * replications)
+        truth = float(score.of(population(count).sum(0)[None])[0])
     unit = np.arange(items) // (size if design.endswith("drive") else 1)
     held = none = passed = plain = plainly_passed = 0
     for seed in range(replications):

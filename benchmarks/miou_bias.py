@@ -43,7 +43,8 @@ def held(name: str, images: int, replications: int) -> tuple[float, float]:
     """Return the shares of intervals that contain the true value: with the bias, and without."""
     own = POPULATIONS[name]
     rng = np.random.default_rng(7)
-    truth = float(miou(sum(counts(rng, 20_000, *own).sum(0) for _ in range(10))[None])[0])
+    blocks = min(10, replications)
+    truth = float(miou(sum(counts(rng, 20_000, *own).sum(0) for _ in range(blocks))[None])[0])
     rng = np.random.default_rng(100 + images)
     hits = [0, 0]
     for _ in range(replications):

@@ -78,7 +78,7 @@ def test_one_wrong_pixel_is_not_enough(tmp_path: Path) -> None:
     assert report.results["failure"]["auroc"] == 0.5
     interval = report.intervals["failure.auroc"]
     assert interval["low"] is None
-    reason = "1 item has the rarer of what this score compares; 2 are needed"
+    reason = "1 item has the rarer kind that this score compares; 2 are needed"
     assert interval["reason"] == reason
 
 

@@ -23,7 +23,7 @@ _COARSE = 0.1
 def having(metric: Metric, unit: str, count: int) -> str:
     """Return how many units a score is computed from, in words."""
     have = "has" if count == 1 else "have"
-    what = "the rarer of what this score compares" if len(metric.units_with) > 1 else "this score"
+    what = "the rarer kind that this score compares" if len(metric.units_with) > 1 else "this score"
     return f"{count} {plural(unit, count)} {have} {what}"
 
 
