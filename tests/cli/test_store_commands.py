@@ -129,6 +129,8 @@ def test_inspect_a_store_of_mean_probabilities(tmp_path: Path) -> None:
     bad = save(tmp_path / "bad.zarr", {"mean_probs": mean, "predictions": ids})
     said = run_uqeval("inspect", bad)
     refused(said, "do not sum to 1", "row 5, column 6", printed=True)
+    single = {"mean_probs": mean[:, :1], "predictions": ids, "labels": labels()}
+    refused(run_uqeval("pavpu", save(tmp_path / "one.zarr", single)), "one class", "call", "probs")
     alone = save(tmp_path / "alone.zarr", {"mean_probs": mean})
     refused(run_uqeval("pavpu", alone), "name them probs")
     ids_alone = save(tmp_path / "ids.zarr", {"predictions": ids})

@@ -285,6 +285,11 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
     elif "mean_probs" in store.arrays:
         first_part = store.arrays["mean_probs"][0]
         classes = first_part.array.shape[first_part.array.axes.index("class")]
+        if classes == 1:
+            raise StoreError(
+                f"{where}: mean_probs has one class; expected both of two classes. Or call the "
+                "array probs: probs of one class are those of class 1."
+            )
     elif isinstance(_uqeval_metadata(store).get("classes"), int):
         classes = int(_uqeval_metadata(store)["classes"])
     elif names:
