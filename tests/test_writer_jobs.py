@@ -27,7 +27,7 @@ def test_missing_labels_are_named(tmp_path: Path) -> None:
         writer.add(name, stack)
     writer.add_labels("a", np.zeros(SIZE, np.uint8))
     assert writer.missing() == ["b", "c"]
-    words = "2 of 3 items are incomplete: b, c. These lack only labels, which other items have: b."
+    words = r"incomplete items \(2 of 3\): b, c\. Only the labels of b are missing\."
     with pytest.raises(OutputError, match=words):
         writer.close()
 
@@ -36,7 +36,7 @@ def test_missing_items_leave_the_store_unfinished(tmp_path: Path) -> None:
     path = tmp_path / "p.zarr"
     writer = PredictionWriter(path, **ABOUT)
     writer.add("b", STACK[1])
-    with pytest.raises(OutputError, match="2 of 3 items are incomplete: a, c"):
+    with pytest.raises(OutputError, match=r"incomplete items \(2 of 3\): a, c\."):
         writer.close()
     with pytest.raises(StoreError, match="unfinished"):
         open_store(path, role="predictions")

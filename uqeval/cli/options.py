@@ -115,14 +115,14 @@ def split_paths(
     if len(stores) == 1 and truth[0]:
         raise UsageError(
             f"{stores[0]} holds {_noun(stores[0])}; give the predictions before them."
-            + _how_to_pack(stores)
+            + _how_to_name_or_pack(stores)
         )
     if any(truth[:-1]) and not _predictions_of(stores):
         wrong = stores[truth.index(True)]
         noun = _noun(wrong)
         raise UsageError(
             f"{wrong} holds {noun}, and {stores[-1]} follows it; give one store of {noun}, after "
-            "all predictions." + _how_to_pack(stores)
+            "all predictions." + _how_to_name_or_pack(stores)
         )
     if truth[-1]:
         return stores[:-1], stores[-1]
@@ -146,11 +146,11 @@ def _predictions_of(stores: Sequence[Contents]) -> bool:
     )
 
 
-def _how_to_pack(stores: Sequence[Contents]) -> str:
+def _how_to_name_or_pack(stores: Sequence[Contents]) -> str:
     """Return a hint for a target without predictions of a known name, for separate files of mean
     and standard deviation, or for a lost item axis."""
     for store in stores:
-        if store.is_truth() and len(store.kinds - {"target", "valid", "labels", "names"}):
+        if store.is_truth() and (store.kinds - {"target", "valid", "labels", "names"}):
             return (
                 f" {store} holds {listed(sorted(store.kinds), 12)}. Predicted numbers are arrays "
                 "called `mean` (with `std`, …) or `samples`, class predictions `probs` or `logits`."

@@ -12,9 +12,9 @@ import numpy as np
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.inputs.common import (
     PredictionStores,
+    hint_of_truth,
     in_order_of,
     is_folder_of_files,
-    name_of_truth,
     open_once,
     open_truth,
     record_of,
@@ -232,14 +232,14 @@ def kind_of(stores: Sequence[Store]) -> str | None:
         )
         raise StoreError(
             f"members of one ensemble must have the same kind, but these have {kinds_by_store}."
-            + name_of_truth(stores)
+            + hint_of_truth(stores)
         )
     kind = kinds[0]
     if kind is None:
         if len(stores) > 1:
             raise StoreError(
                 "maps stores cannot be joined: an ensemble is joined from its samples. Give the "
-                "stores that hold `probs` or `logits`." + name_of_truth(stores)
+                "stores that hold `probs` or `logits`." + hint_of_truth(stores)
             )
         if "predictions" not in stores[0].arrays:
             raise StoreError(

@@ -322,7 +322,7 @@ def warn_of_masks(
     ]
 
 
-def name_of_truth(stores: Sequence[Store]) -> str:
+def hint_of_truth(stores: Sequence[Store]) -> str:
     """Return a hint if the last of several stores of predictions holds only maps of other names: it
     may be meant as ground truth.
     """

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.inputs.common import (
     PredictionStores,
+    hint_of_truth,
     in_order_of,
-    name_of_truth,
     open_once,
     open_truth,
     record_of,
@@ -237,7 +237,7 @@ def _parts(stores: list[Store]) -> list[str]:
             raise StoreError(
                 f"{store.path} holds {store.holds()}; expected `mean` with one of "
                 f"{', '.join(f'`{name}`' for name in SPREADS)}, or `samples`."
-                + name_of_truth(stores)
+                + hint_of_truth(stores)
             )
         kinds.append(held)
     if any(store_kinds != kinds[0] for store_kinds in kinds):

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from uqeval.stores.kinds import SPREADS
 
+#: What an array that is read as a logarithm is called if it holds none.
+_PLAIN = {
+    "log_variance": "variance", "log_var": "variance", "logvar": "variance",
+    "log_std": "std", "log_sigma": "std", "log_b": "std",
+}  # fmt: skip
+
 
 def of_negative(kind: str) -> str:
     """Return a hint about negative values of `std` or `variance`."""
@@ -15,11 +21,9 @@ def of_negative(kind: str) -> str:
 
 def of_large(kind: str) -> str:
     """Return a hint about numbers whose σ is infinite or beyond float32; empty for no logarithm."""
-    formula = SPREADS[kind]
-    if "exp" not in formula:
+    if kind not in _PLAIN:
         return ""
-    plain = "variance" if "/ 2" in formula else "std"
     return (
-        f"It is read as a natural logarithm: σ = {formula}. If it holds no logarithm, call the "
-        f"array {plain}. "
+        f"It is read as a natural logarithm: σ = {SPREADS[kind]}. If it holds no logarithm, call "
+        f"the array {_PLAIN[kind]}. "
     )

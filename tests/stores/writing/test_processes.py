@@ -80,7 +80,7 @@ def test_rank_1_goes_on_after_rank_0_has_left(
         with PredictionWriter(tmp_path / "p.zarr", **ABOUT) as writer:
             writer.add(name, PROBS)
 
-    with pytest.raises(OutputError, match=r"1 of 2 items are incomplete.*give each.*ranks=N"):
+    with pytest.raises(OutputError, match=r"incomplete items \(1 of 2\).*give each.*ranks=N"):
         rank("a")
     with pytest.raises(
         OutputError, match=r"ended early.*give each of them their number as ranks=N"

@@ -156,13 +156,11 @@ class UnfinishedStore:
         )
 
     def _told_missing(self, missing: Sequence[str]) -> str:
-        """Return the number of items that are missing, and which of them lack only labels."""
+        """Return which items are incomplete, and which of them only lack labels."""
         of_samples, of_labels = self._missing()
         lacking = [name for name in missing if name in of_labels - of_samples]
-        told = f"{len(missing)} of {len(self.names)} items are incomplete: {listed(missing)}"
-        if not lacking:
-            return f"{told}."
-        return f"{told}. These lack only labels, which other items have: {listed(lacking)}."
+        told = f"incomplete items ({len(missing)} of {len(self.names)}): {listed(missing)}."
+        return f"{told} Only the labels of {listed(lacking)} are missing." if lacking else told
 
     def close(self) -> None:
         """Mark the store complete if all parts are written, and move it to its path.
