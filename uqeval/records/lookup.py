@@ -55,24 +55,64 @@ def find(report: Report, address: Address) -> Score | NoScore:
 
     Raises `StoreError` for a damaged report.
     """
-    results, intervals, items, small = report.results, report.intervals, len(report.items), ""
-    inside = None
-    if address.where:
-        key = next((key for key in address.slice_keys if key in report.slices), None)
-        if key is None:
-            return _absent(0, "slice", next(address.slice_keys), report.slices)
-        part = report.slices[key]
-        if not isinstance(part, dict) or not isinstance(part.get("results"), dict):
-            raise StoreError(f"slice {quoted(key)} has no results; evaluate again.")
-        results, intervals = part["results"], part.get("intervals") or {}
-        count = part.get("items")
-        items = count if isinstance(count, int) else 0
-        small = _units(part, items) if part.get("small") else ""
-        inside = frozenset(map(str, part.get("names") or ()))
-    if address.key not in results:
-        return _absent(1, "metric", address.key, results)
-    value: Any = results[address.key]
-    reason = None
+    scope = _scope(report, address)
+    if isinstance(scope, NoScore):
+        return scope
+    if address.key not in scope.results:
+        return _absent(1, "metric", address.key, scope.results)
+    found = _value_at(scope.results[address.key], address)
+    if isinstance(found, NoScore):
+        return found
+    names, value, reason = found
+    if value is None:
+        reason = reason or "the report does not say why"
+    elif not is_number(value):
+        return _no_number(address, value)
+    elif not abs(value) < _MOST:
+        raise StoreError(f"{address}: {cut(value)} is not a number that a report may hold.")
+    else:
+        reason = None
+    place = dataclasses.replace(address, store=None, fields=names)
+    return Score(
+        place, value, reason, scope.results, scope.intervals, scope.items, scope.small, scope.names
+    )
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """The items to which an address refers: all of a report, or those of a slice."""
+
+    results: dict[str, Any]
+    intervals: dict[str, Any]
+    items: int
+    small: str = ""
+    names: frozenset[str] | None = None
+
+
+def _scope(report: Report, address: Address) -> _Scope | NoScore:
+    if not address.where:
+        return _Scope(report.results, report.intervals, len(report.items))
+    key = next((key for key in address.slice_keys if key in report.slices), None)
+    if key is None:
+        return _absent(0, "slice", next(address.slice_keys), report.slices)
+    part = report.slices[key]
+    if not isinstance(part, dict) or not isinstance(part.get("results"), dict):
+        raise StoreError(f"slice {quoted(key)} has no results; evaluate again.")
+    count = part.get("items")
+    items = count if isinstance(count, int) else 0
+    return _Scope(
+        part["results"],
+        part.get("intervals") or {},
+        items,
+        _units(part, items) if part.get("small") else "",
+        frozenset(map(str, part.get("names") or ())),
+    )
+
+
+def _value_at(record: Any, address: Address) -> tuple[tuple[str, ...], Any, str | None] | NoScore:
+    """Return the value of a record at the fields of an address, with their names, as the report
+    spells them, and why the value is undefined if the record says so."""
+    value, reason = record, None
     names: list[str] = []
     for depth, name in enumerate(address.fields, 2):
         if isinstance(value, list):
@@ -92,15 +132,7 @@ def find(report: Report, address: Address) -> Score | NoScore:
             return _absent(depth, f"field of {address.key}", name, _fields(value))
         else:
             return NoScore(depth, f"{address.within}: there is nothing below {quoted(names[-1])}")
-    if value is not None and not is_number(value):
-        return _no_number(address, value)
-    if value is not None and not abs(value) < _MOST:
-        raise StoreError(f"{address}: {cut(value)} is not a number that a report may hold.")
-    place = dataclasses.replace(address, store=None, fields=tuple(names))
-    if value is None:
-        reason = reason or "the report does not say why"
-    reason = reason if value is None else None
-    return Score(place, value, reason, results, intervals, items, small, inside)
+    return tuple(names), value, reason
 
 
 def no_such_value(reports: Sequence[Report], address: Address) -> str | None:

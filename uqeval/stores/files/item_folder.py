@@ -80,23 +80,7 @@ def open_item_folder(path: str, opening: Opening) -> Store:
     images, items have the names of their files. `opening.names` selects items and their order.
     Raises `StoreError`, `UsageError`.
     """
-    parts: dict[str, dict[str, ItemArray]] = defaultdict(dict)
-    groups: dict[str, str] = {}
-    arrays = [
-        (file, kind, array)
-        for file in _files_of(path, array_files(path))
-        for kind, array in _read_headers(path, file, opening)
-    ]
-    images = all(_slices(array) == 1 for _, _, array in arrays)
-    for file, kind, array in arrays:
-        for name, item_array in _split_volume(file.item, array, images):
-            if name in parts[kind]:
-                raise StoreError(
-                    f"{cut(path)}: the item {quoted(name)} has {quoted(kind)} in {file.path} "
-                    "and in another file. Keep one of them."
-                )
-            parts[kind][name] = item_array
-            groups[name] = file.item
+    parts, groups = _items_of(path, opening)
     if opening.role in ("labels", "target"):
         if opening.role not in parts:
             kinds = ", ".join(sorted(parts)) or "nothing"
@@ -129,6 +113,33 @@ def open_item_folder(path: str, opening: Opening) -> Store:
         tuple(warnings),
         groups=tuple(groups[place] for place in addresses) if volumes else None,
     )
+
+
+def _items_of(
+    path: str, opening: Opening
+) -> tuple[dict[str, dict[str, ItemArray]], dict[str, str]]:
+    """Return the array of each item by kind and name, and the file of each name.
+
+    Raises `StoreError` if an item has an array in two files.
+    """
+    parts: dict[str, dict[str, ItemArray]] = defaultdict(dict)
+    groups: dict[str, str] = {}
+    arrays = [
+        (file, kind, array)
+        for file in _files_of(path, array_files(path))
+        for kind, array in _read_headers(path, file, opening)
+    ]
+    images = all(_slices(array) == 1 for _, _, array in arrays)
+    for file, kind, array in arrays:
+        for name, item_array in _split_volume(file.item, array, images):
+            if name in parts[kind]:
+                raise StoreError(
+                    f"{cut(path)}: the item {quoted(name)} has {quoted(kind)} in {file.path} "
+                    "and in another file. Keep one of them."
+                )
+            parts[kind][name] = item_array
+            groups[name] = file.item
+    return parts, groups
 
 
 def _refuse_cut(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -167,23 +167,8 @@ def _write(
         kind: [_form(kind, piece()) for piece in parts] for kind, parts in pieces.kinds.items()
     }
     dense = all(len({form.shape for form in kind}) == 1 for kind in forms.values())
-    if not dense and pieces.names is None:
-        raise StoreError(
-            "Items of different sizes are stored in one group per item, by name: give their names."
-        )
-    for kind, found in forms.items():
-        if len(found) != pieces.items and kind not in ("flow", "flow_forward"):
-            raise StoreError(
-                f"{len(found)} of {pieces.items} items have {quoted(kind)}. Store it "
-                "for all of them or for none."
-            )
-    attributes = dict(pieces.attributes.pop("uqeval", None) or {})
-    default = "labels" if set(forms) == {"labels"} else "predictions"
-    attributes = {"format": default} | attributes | {"version": zw.VERSION, "complete": False}
-    pieces.attributes.pop("names", None)
-    NewStore(root, pieces.items, pieces.names, dense).create(
-        {**pieces.attributes, "uqeval": attributes}
-    )
+    _check_complete(pieces, forms, dense)
+    NewStore(root, pieces.items, pieces.names, dense).create(_attributes(pieces, set(forms)))
     classes = {form.size("class") for k in ("probs", "logits") for form in forms.get(k, ())}
     checks = _Checks(
         max(*classes, 2) if classes else None,
@@ -206,6 +191,28 @@ def _write(
         store.flush()
     for watch in watches.values():
         watch.check_all()
+
+
+def _check_complete(pieces: Pieces, forms: Mapping[str, list[_Form]], dense: bool) -> None:
+    """Raise `StoreError` for items of several sizes without names, or without one of the arrays."""
+    if not dense and pieces.names is None:
+        raise StoreError(
+            "Items of different sizes are stored in one group per item, by name: give their names."
+        )
+    for kind, found in forms.items():
+        if len(found) != pieces.items and kind not in ("flow", "flow_forward"):
+            raise StoreError(
+                f"{len(found)} of {pieces.items} items have {quoted(kind)}. Store it "
+                "for all of them or for none."
+            )
+
+
+def _attributes(pieces: Pieces, kinds: set[str]) -> dict[str, Any]:
+    """Return the attributes of the new store, which is not complete yet."""
+    given = {k: v for k, v in pieces.attributes.items() if k not in ("uqeval", "names")}
+    default = "labels" if kinds == {"labels"} else "predictions"
+    own = {"format": default} | dict(pieces.attributes.get("uqeval") or {})
+    return given | {"uqeval": own | {"version": zw.VERSION, "complete": False}}
 
 
 def _copy(
