@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import statistics
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import bootstrap, ttest_ind
+from scipy.stats import bootstrap, rankdata, ttest_ind
 from trained import SIDE, C, N, change, labels, probs, save
 
 import uqeval
@@ -326,18 +327,83 @@ def test_conformal_scores_have_no_test(tmp_path: Path) -> None:
     assert {str(own.address).split(".")[0] for own in found.rows} == {"segmentation", "conformal"}
 
 
-def test_swaps_without_the_score_do_not_count(tmp_path: Path) -> None:
-    """Each model has one wrong pixel, in another item: in half of the swaps one model has none."""
-    labels = np.zeros((8, 2, 4))
-    certain = np.random.default_rng(0).uniform(0.6, 0.95, labels.shape)
-    models = []
-    for item, share in ((2, 0.97), (5, 0.55)):
-        probs = np.stack([certain, 1 - certain], axis=1)
-        probs[item, :, 0, 0] = [1 - share, share]
-        models.append(probs)
-    change = of_arrays(tmp_path, models, labels, "failure.auroc").cells[1].difference
-    assert change is not None and change.value == 1
-    assert change.p == 1
+def of_uncertainties(
+    folder: Path, uncertainties: list[np.ndarray], predictions: list[np.ndarray], family: str,
+    **options: object,
+) -> Comparison:  # fmt: skip
+    """Compare two models of zeros with these predictions and uncertainties."""
+    names = [f"n{i}" for i in range(len(predictions[0]))]
+    labels = np.zeros(predictions[0].shape, np.uint8)
+    for model, (u, own) in enumerate(zip(uncertainties, predictions, strict=True)):
+        store = {"predictions": own.astype(np.uint8), "u": u.astype(np.float32)}
+        path = folder / f"m{model}.json"
+        evaluate(
+            store | {"labels": labels, "names": names}, states=path.with_suffix(".states.zip"),
+            metrics={family: {"uncertainty": "u"} | options}, classes=2,
+        ).save(path)  # fmt: skip
+    return held(folder, "m0", "m1")
+
+
+def wrong_and_uncertain(seed: int, wrong: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return predictions with wrong pixels in some items, and uncertainties, all different."""
+    rng = np.random.default_rng(seed)
+    predictions = np.zeros((6, 4, 5))
+    for item in wrong:
+        predictions[item, 0, : rng.integers(1, 4)] = 1
+    order = rng.normal(size=predictions.shape) + predictions
+    return predictions, 1 + order.argsort(axis=None).argsort().reshape(order.shape)
+
+
+@pytest.mark.parametrize("wrong", [([0, 1, 2, 5], [0, 3, 4, 5]), ([2], [4])])
+@pytest.mark.parametrize("scaled", ["as they are", "4 times", "squared"])
+def test_a_ranking_is_tested_by_the_ranks_of_each_model(
+    tmp_path: Path, wrong: tuple[list[int], ...], scaled: str
+) -> None:
+    """The p-value is that of all 64 swaps of ranks, whatever the scale of an uncertainty. Swaps
+    without the score do not count: if each model is wrong in one item, in half of them one is
+    never wrong."""
+    (first, u), (second, v) = (wrong_and_uncertain(i, own) for i, own in enumerate(wrong))
+    scale = {"as they are": v, "4 times": 4 * v, "squared": v**2}[scaled]
+    found = of_uncertainties(tmp_path, [u, scale], [first, second], "failure")
+    change = row(found, "failure.auroc").cells[1].difference
+    ranks = [rankdata(own).reshape(own.shape) for own in (u, v)]
+
+    def auroc(own: list[int]) -> float:
+        ranked = np.concatenate([ranks[k][i] for i, k in enumerate(own)]).ravel()
+        is_wrong = np.concatenate([(first, second)[k][i] for i, k in enumerate(own)]).ravel() > 0
+        if is_wrong.all() or not is_wrong.any():
+            return math.nan
+        pairs = np.sign(ranked[is_wrong][:, None] - ranked[~is_wrong])
+        return float((pairs.mean() + 1) / 2)
+
+    swapped = list(itertools.product((0, 1), repeat=6))
+    differences = np.abs([auroc(list(own)) - auroc([1 - k for k in own]) for own in swapped])
+    defined = differences[np.isfinite(differences)]
+    assert len(defined) == (64 if len(wrong[0]) > 1 else 32)
+    assert change is not None
+    assert change.p == pytest.approx((defined >= differences[0] - 1e-12).mean())
+
+
+@pytest.mark.parametrize(
+    ("family", "score", "options"),
+    [
+        ("sparsification", "sparsification.ause", {"error": "zero-one"}),
+        ("image_failure", "image_failure.aurc", {"confidence": "mean"}),
+    ],
+)
+def test_p_values_of_rankings_do_not_depend_on_the_scale(
+    tmp_path: Path, family: str, score: str, options: dict[str, str]
+) -> None:
+    (first, u), (second, v) = (wrong_and_uncertain(i, [0, 1, 2, 3, 4, 5]) for i in (7, 8))
+    found = []
+    for factor in (1, 4, 1024):
+        (tmp_path / str(factor)).mkdir()
+        both = of_uncertainties(
+            tmp_path / str(factor), [u, factor * v], [first, second], family, **options
+        )
+        found.append(row(both, score).cells[1].difference)
+    assert found[0] is not None and found[0].p is not None
+    assert all(own is not None and own.p == found[0].p for own in found)
 
 
 @pytest.mark.parametrize(

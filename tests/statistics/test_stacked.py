@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from saved_runs import run, scoring
+from scipy.stats import rankdata
 
 import uqeval
 from uqeval.metrics._tiles import Cumulated, RankedSets, at_ranks
@@ -25,6 +26,8 @@ from uqeval.tallies.ranked_errors import RankedErrors
 from uqeval.tallies.segmentation import ClassCounts
 
 RANKED = RankedErrors(Uncertainty("entropy"), Error("zero-one"), 3)
+#: The same counts by an error, whose values are in units that all models share.
+BY_VALUE = RankedErrors(Error("brier"), Error("zero-one"), 3)
 
 
 def ranked_states(count: int, seed: int = 0) -> list[Any]:
@@ -63,15 +66,15 @@ def test_forged_columns_are_refused() -> None:
         ranks.load_items([ranks.pack(ranks.empty()), ranks.pack(other)])
 
 
-def stacked(states: list[Any]) -> Stacked:
-    loaded = RANKED.load_items([RANKED.pack(own) for own in states])
-    return Stacked(RANKED, [loaded], len(states))
+def stacked(states: list[Any], tally: RankedErrors = RANKED) -> Stacked:
+    loaded = tally.load_items([tally.pack(own) for own in states])
+    return Stacked(tally, [loaded], len(states))
 
 
 def test_swaps_are_sums_of_either_model() -> None:
     one, other = ranked_states(6, 1), ranked_states(5, 2)
     items = [[0, 2, 5, 1], [4, 1, 0, 3]]
-    pair = Stacked.paired([stacked(one), stacked(other)], items)
+    pair = Stacked.paired([stacked(one, BY_VALUE), stacked(other, BY_VALUE)], items)
     keeps = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0]])
     ours, theirs = pair.swapped(Swaps(keeps))
     for row, own in enumerate(keeps):
@@ -85,6 +88,28 @@ def test_swaps_are_sums_of_either_model() -> None:
                 whole = np.zeros_like(sum(expected), dtype=float)
                 whole[:, found.columns] = found[name][row]
                 np.testing.assert_array_equal(whole, sum(expected), name)
+
+
+def test_swaps_of_uncertainties_are_in_the_order_of_their_ranks() -> None:
+    """Each pixel is placed by its mean rank among those of its own model, in these items."""
+    both, items = (ranked_states(6, 1), ranked_states(5, 2)), [[0, 2, 5, 1], [4, 1, 0, 3]]
+    keeps = np.array([[1, 1, 1, 1], [0, 1, 0, 1]])
+    found, _ = Stacked.paired([stacked(states) for states in both], items).swapped(Swaps(keeps))
+    ranks, places = [], []
+    for states, at in zip(both, items, strict=True):
+        pixels = [np.repeat(np.arange(2**19), states[i]["pixels"][0]) for i in at]
+        values = np.concatenate(pixels)
+        ranks.append(dict(zip(values.tolist(), rankdata(values).tolist(), strict=True)))
+        places.append(pixels)
+    for row, own in enumerate(keeps):
+        expected = sorted(
+            ranks[1 - keep][int(value)] / 600
+            for item, keep in enumerate(own)
+            for value in places[1 - keep][item]
+        )
+        counts = found["pixels"][row, 0].astype(int)
+        first = np.flatnonzero(np.diff(expected, prepend=-1))
+        assert counts[counts > 0].tolist() == np.diff(first, append=len(expected)).tolist()
 
 
 @pytest.mark.parametrize("weight", [3, 100])

@@ -68,6 +68,7 @@ class OverItems:
     `of_states`: each is the mean of values that are read from the items' own states of a tally,
     where they are defined.
     An item with a true field `leaves_out` is in no mean, and in no sum of states of `kept_only`.
+    `by_order`: fields of which scores read only the order over items, not the values.
     """
 
     means: Mapping[str, str] = field(default_factory=dict)
@@ -77,3 +78,4 @@ class OverItems:
     )
     leaves_out: str | None = None
     kept_only: frozenset[Tally] = frozenset()
+    by_order: frozenset[str] = frozenset()

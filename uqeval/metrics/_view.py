@@ -103,16 +103,12 @@ class InView(Evaluation[Any]):
 
     def over_items(self) -> OverItems:
         inner = self.inner.over_items()
-        return OverItems(
-            inner.means,
-            inner.of_fields,
-            {
-                name: (self._in_view(tally), function)
-                for name, (tally, function) in inner.of_states.items()
-            },
-            inner.leaves_out,
-            frozenset(map(self._in_view, inner.kept_only)),
-        )
+        of_states = {
+            name: (self._in_view(tally), function)
+            for name, (tally, function) in inner.of_states.items()
+        }
+        kept_only = frozenset(map(self._in_view, inner.kept_only))
+        return replace(inner, of_states=of_states, kept_only=kept_only)
 
     def gaps(self) -> dict[Place, Gaps]:
         return {place: _gaps(item_gaps) for place, item_gaps in self.inner.gaps().items()}

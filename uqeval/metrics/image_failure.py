@@ -104,7 +104,10 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         scores["auroc"] = partial(_of_confidence, partial(_above, limit))
         scores |= {name: partial(_count, limit, name) for name in _COUNTS}
         of_fields = {name: OfFields(_FIELDS, score) for name, score in scores.items()}
-        return OverItems({"mean_risk": "risk"}, of_fields, leaves_out="left_out")
+        return OverItems(
+            {"mean_risk": "risk"}, of_fields,
+            leaves_out="left_out", by_order=frozenset({"confidence"}),
+        )  # fmt: skip
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Compute all scores from the risks and confidences of the items."""

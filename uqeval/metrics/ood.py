@@ -151,7 +151,7 @@ class OutOfDistribution(Evaluation[OodSettings]):
             for name, score in _OF_ITEMS.items():
                 of_both = partial(_of_both_kinds, score)
                 of_fields[f"{row}.{name}"] = OfFields(("out", "score"), of_both, only)
-        return OverItems(of_fields=of_fields)
+        return OverItems(of_fields=of_fields, by_order=frozenset({"score"}))
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         pixels = self._pixels

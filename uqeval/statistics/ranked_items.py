@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.arrays import Array, Ints
+from uqeval.arrays import Array, Floats, Ints
 from uqeval.metrics._columns import LazyFields
 from uqeval.metrics._tiles import AllSums, RankedSets, TileSums
 from uqeval.statistics.column_sums import ColumnHalves, ColumnSums, ColumnValues, TileColumns
@@ -80,16 +80,27 @@ class RankedItems:
         return cls(items, bins, item[order].astype("i4"), column[order].astype("i4"), sorted_fields)
 
     @classmethod
-    def paired(cls, pair: Sequence[RankedItems], items: Sequence[Sequence[int]]) -> RankedItems:
-        """Return some items of one run, then some of another, of tallies of the same shape."""
-        bins = np.union1d(pair[0].bins, pair[1].bins)
+    def paired(
+        cls, pair: Sequence[RankedItems], items: Sequence[Sequence[int]], by_order: bool
+    ) -> RankedItems:
+        """Return some items of one run, then some of another, of tallies of the same shape.
+
+        `by_order`: bins of the two runs are put in order by their mean ranks among these items of
+        their own run, not by value, because the uncertainties of models may have other scales.
+        """
+        scales = [
+            ranked._mean_ranks(positions) if by_order else ranked.bins
+            for ranked, positions in zip(pair, items, strict=True)
+        ]
+        union = np.union1d(*scales)
+        bins = np.arange(union.size) if by_order else union
         first, items_of_pair = 0, []
-        for ranked, positions in zip(pair, items, strict=True):
+        for ranked, scale, positions in zip(pair, scales, items, strict=True):
             at = np.full(ranked.items, -1)
             at[list(positions)] = first + np.arange(len(positions))
             retained = np.flatnonzero(at[ranked.item] >= 0)
             retained = retained[np.argsort(at[ranked.item[retained]], kind="stable")]
-            column = np.searchsorted(bins, ranked.bins)[ranked.column[retained]]
+            column = np.searchsorted(union, scale)[ranked.column[retained]]
             fields = {name: values[:, retained] for name, values in ranked.fields.items()}
             items_of_pair.append((at[ranked.item[retained]], column, fields))
             first += len(positions)
@@ -98,6 +109,15 @@ class RankedItems:
             k: np.concatenate([item_fields[k] for item_fields in values], axis=1) for k in values[0]
         }
         return cls._sorted(first, bins, np.concatenate(items_of), np.concatenate(columns), fields)
+
+    def _mean_ranks(self, positions: Sequence[int]) -> Floats:
+        """Return the mean rank of the pixels of each bin among those of some items, from 0 to 1."""
+        weights = np.bincount(np.asarray(positions, np.int64), minlength=self.items)
+        pixels = next(iter(self.fields.values())).sum(axis=0, dtype=np.int64)
+        counts = np.bincount(self.column, pixels * weights[self.item], self.bins.size)
+        upto = counts.cumsum()
+        ranks: Floats = (upto - counts / 2) / max(upto[-1:].sum(), 1.0)
+        return ranks
 
     def by_unit(self, unit_of: Ints, units: int) -> RankedItems:
         """Return units in place of items; `unit_of`: that of each item, -1 for none."""

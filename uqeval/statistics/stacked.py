@@ -82,7 +82,8 @@ class Stacked:
         self = cls.__new__(cls)
         self._begin(first.tally, first.names)
         if first.ranked is not None and second.ranked is not None:
-            self.ranked = RankedItems.paired([first.ranked, second.ranked], items)
+            ranked = (first.ranked, second.ranked)
+            self.ranked = RankedItems.paired(ranked, items, first.tally.by_order)
         for i in range(len(self.names)):
             is_sparse = any(stack.values[i].is_sparse for stack in stacks)
             pair = [

@@ -4,6 +4,10 @@ If the models are equally good, each item could as well have come from the other
 random swaps whose difference is at least the observed one is the p-value. Swaps that leave a score
 undefined do not count: given that it is defined, all others are equally likely. No store is opened:
 the saved states of both models are summed in other combinations.
+
+Scores that read only the order of an uncertainty are those of its ranks within each model: the
+uncertainties of two models may have other scales, in which items of both together would have
+another order (Venkatraman & Begg 1996).
 """
 
 from __future__ import annotations
@@ -256,6 +260,29 @@ class _Source:
         states = self.scoring.packed(tally)
         return (states[i] for i in self.places)
 
+    def comparable_records(self) -> list[dict[str, Any]]:
+        """Return the records of the items, with mean ranks among them in place of fields of which
+        only the order counts."""
+        records = [dict(self.scoring.records[i]) for i in self.places]
+        for key, evaluation in self.scoring.evaluations.items():
+            for name in evaluation.over_items().by_order:
+                values = [record.get(key, {}).get(name) for record in records]
+                for record, rank in zip(records, _mean_ranks(values), strict=True):
+                    if rank is not None:
+                        record[key] = {**record[key], name: rank}
+        return records
+
+
+def _mean_ranks(values: Sequence[float | None]) -> list[float | None]:
+    """Return the mean rank of each value, from 0 to 1; None for None."""
+    ascending = np.sort(np.array([value for value in values if value is not None], np.float64))
+
+    def rank(value: float) -> float:
+        first, last = (int(np.searchsorted(ascending, value, side)) for side in ("left", "right"))
+        return (first + last) / (2 * ascending.size)
+
+    return [None if value is None else rank(value) for value in values]
+
 
 @dataclass(frozen=True)
 class _Mixed:
@@ -278,7 +305,7 @@ class _Mixed:
     def index(self) -> dict[str, Any]:
         records, sizes = [], []
         for states in (self.one, self.other):
-            records += [states.scoring.records[i] for i in states.places]
+            records += states.comparable_records()
             sizes += [states.scoring.index["facts"]["sizes"][i] for i in states.places]
         names = [f"{k}/{i}" for k in (0, 1) for i in range(len(self.one.places))]
         index = self.by.scoring.index

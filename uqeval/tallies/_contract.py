@@ -97,6 +97,12 @@ class Tally(ABC):
         return False
 
     @property
+    def by_order(self) -> bool:
+        """Return whether scores read only the order of the columns, not the values that they stand
+        for: they stay the same if the values of a model are rescaled."""
+        return False
+
+    @property
     def adds_exactly(self) -> bool:
         """Return whether the totals of items have the same bits in any order: no sums of floats."""
         return not any(

@@ -58,6 +58,11 @@ class RankedErrors(Tally):
         return (self.skip > 0 or self.by_class) and self.error.dtype == "int64"
 
     @property
+    def by_order(self) -> bool:
+        """Return True for uncertainties. Errors are in units that all models share."""
+        return isinstance(self.score, Uncertainty)
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         score = self.score.inputs if isinstance(self.score, Error) else (self.score.name,)
         return tuple(dict.fromkeys((*self.error.inputs, *score)))
