@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import lzma
 import os
 import re
 import runpy
@@ -9,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
@@ -282,3 +285,34 @@ def test_a_page_is_that_of_the_lists(name: str) -> None:
     folder = Path(__file__).parents[1] / "docs"
     made = runpy.run_path(str(folder / f"make_{name}.py"))["page"]()
     assert made == (folder / f"{name}.md").read_text(), f"python docs/make_{name}.py"
+
+
+#: Parameters of flow and tracks, which their own libraries document, and names that users choose.
+OTHERS = {"flow", "rules", "iou"}
+
+
+def keys_of(record: Any) -> Iterator[str]:
+    """Yield the keys of a record and of all that it contains."""
+    if isinstance(record, dict):
+        for key, value in record.items():
+            yield re.sub(r"_(reason|debiased|bound)$", "", key)
+            if key not in OTHERS:
+                yield from keys_of(value)
+    elif isinstance(record, list):
+        yield from chain.from_iterable(map(keys_of, record))
+
+
+def test_every_key_of_a_report_is_in_the_docs() -> None:
+    pages = ("metrics", "reports", "temporal", "scores", "intervals", "states")
+    words = set(re.findall(r"\w+", " ".join((ROOT / f"docs/{p}.md").read_text() for p in pages)))
+    pinned = json.loads(lzma.decompress((ROOT / "tests/golden/pins.json.xz").read_bytes()))
+    found = {
+        key
+        for report in pinned["reports"].values()
+        for part in ("results", "items", "numerics")
+        for record in [report.get(part) or {}]
+        for key in keys_of(list(record.values()) if isinstance(record, dict) else record)
+        if re.fullmatch("[a-z][a-z_]+", key)
+    }
+    assert len(found) > 150
+    assert not found - words
