@@ -406,6 +406,37 @@ def test_p_values_of_rankings_do_not_depend_on_the_scale(
     assert all(own is not None and own.p == found[0].p for own in found)
 
 
+@pytest.mark.parametrize("factor", [1.0, 2.7, 100.0])
+def test_n_merci_is_tested_with_sigmas_of_the_same_mean(tmp_path: Path, factor: float) -> None:
+    """The p-value is that of all 64 swaps of σ divided by its mean, whatever the scale of σ."""
+    rng = np.random.default_rng(5)
+    target = rng.normal(size=(6, 5, 8))
+    errors = [np.abs(rng.normal(size=target.shape)) + 0.1 for _ in range(2)]
+    sigmas = [
+        error * rng.lognormal(0, s, error.shape)
+        for error, s in zip(errors, (0.2, 1.2), strict=True)
+    ]
+    for k, (error, sigma) in enumerate(zip(errors, sigmas, strict=True)):
+        own = {"mean": target + error, "std": sigma * factor**k, "target": target}
+        path = tmp_path / f"m{k}.json"
+        evaluate(own, metrics="nmerci", states=path.with_suffix(".states.zip")).save(path)
+    change = row(held(tmp_path, "m0", "m1"), "nmerci.nmerci").cells[1].difference
+
+    def nmerci(own: list[int]) -> float:
+        e, s = (
+            np.concatenate([values[k][i] for i, k in enumerate(own)])
+            for values in (errors, [sigma / sigma.mean() for sigma in sigmas])
+        )
+        ratio, most = np.percentile(e / s, 95), np.percentile(e, 95)
+        return float((ratio * s.mean() - e.mean()) / (most - e.mean()))
+
+    swapped = list(itertools.product((0, 1), repeat=6))
+    differences = np.abs([nmerci(list(own)) - nmerci([1 - k for k in own]) for own in swapped])
+    expected = (differences >= differences[0] - 1e-12).mean()
+    assert 0 < expected < 0.9
+    assert change is not None and change.p == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("choice", "says"),
     [

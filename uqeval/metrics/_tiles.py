@@ -48,9 +48,13 @@ class Tiles(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RankedSets(SetStates):
-    """States of many sets of a tally of counts by rank; `fields` are folded when first read."""
+    """States of many sets of a tally of counts by rank; `fields` are folded when first read.
+
+    `values`: those for which the columns stand, if the columns are not bins of the tally.
+    """
 
     tiles: Tiles
+    values: Array | None = None
 
 
 @dataclass(frozen=True)

@@ -28,21 +28,15 @@ _FIELDS = ("nmerci", "merci", "lambda", "mae", "mae_trimmed", "max_alpha", "pixe
 OF_KEPT = ("nmerci", "merci", "mae_trimmed")
 
 
-def middles(bins: Array) -> Array:
-    """Return the middle of each bin of `ErrorRanks`; 0 and ∞ are their own bins' values."""
-    from uqeval.tallies.rank_keys import FINE_BITS, values_of
-
-    first = values_of(bins << FINE_BITS)
-    middle = (first.view(np.int32) + (1 << (FINE_BITS - 1))).view(np.float32)
-    return np.where((first == 0) | np.isinf(first), first, middle).astype(np.float64)
-
-
 def columns_of(settings: NmerciSettings, sums: SetStates, states: SetStates) -> SetColumns:
     """Return the scores of states of `ItemErrors` and `ErrorRanks`, NaN where undefined."""
+    from uqeval.tallies.error_ranks import middles
     from uqeval.tallies.rank_keys import ranks_of
 
     assert isinstance(states, RankedSets) and states.columns is not None
-    value, tiles = middles(states.columns), states.tiles
+    value, tiles = states.values, states.tiles
+    if value is None:
+        value = middles(states.columns)
     counts = tiles.totals("coarse")[:, 0].sum(axis=1).astype(np.int64).tolist()
     ranks = [ranks_of(n, settings.alpha, settings.interpolation) for n in counts]
     ratio, error = (_located(tiles, row, ranks, value) for row in (0, 1))
@@ -187,6 +181,8 @@ class Binned:
     def from_state(cls, coarse: Array) -> Binned:
         """Return the occupied bins of a row of `ErrorRanks`; 0 and ∞ are their own bins' values."""
         bins = np.flatnonzero(coarse != 0)  # of booleans, which is several times as fast
+        from uqeval.tallies.error_ranks import middles
+
         return cls(middles(bins), coarse[bins], np.cumsum(coarse[bins]))
 
     def percentile(self, p: float, rule: str) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -48,6 +48,8 @@ class RankedItems:
     item: NDArray[np.int32]
     column: NDArray[np.int32]
     fields: Mapping[str, Array]
+    #: What the bins stand for, if not their numbers in the tally.
+    values: Floats | None = None
     _dense: dict[tuple[Any, ...], Array] = field(default_factory=dict)
     _entries: dict[tuple[str, int], SparseValues] = field(default_factory=dict)
     halves: dict[tuple[Any, ...], Halves | None] = field(default_factory=dict)
@@ -81,36 +83,43 @@ class RankedItems:
 
     @classmethod
     def paired(
-        cls, pair: Sequence[RankedItems], items: Sequence[Sequence[int]], by_order: bool
+        cls,
+        pair: Sequence[RankedItems],
+        items: Sequence[Sequence[int]],
+        places: Sequence[Array] | None = None,
     ) -> RankedItems:
         """Return some items of one run, then some of another, of tallies of the same shape.
 
-        `by_order`: bins of the two runs are put in order by their mean ranks among these items of
-        their own run, not by value, because the uncertainties of models may have other scales.
+        `places` [bin] or [row, bin] of each run: where its bins stand among those of both, if not
+        by their numbers. They are the `values` of the result.
         """
-        scales = [
-            ranked._mean_ranks(positions) if by_order else ranked.bins
-            for ranked, positions in zip(pair, items, strict=True)
-        ]
-        union = np.union1d(*scales)
-        bins = np.arange(union.size) if by_order else union
-        first, items_of_pair = 0, []
-        for ranked, scale, positions in zip(pair, scales, items, strict=True):
+        own = [ranked.bins for ranked in pair] if places is None else places
+        union = np.unique(np.concatenate([of_run.reshape(-1) for of_run in own]))
+        first, entries = 0, []
+        for ranked, of_run, positions in zip(pair, own, items, strict=True):
             at = np.full(ranked.items, -1)
             at[list(positions)] = first + np.arange(len(positions))
             retained = np.flatnonzero(at[ranked.item] >= 0)
             retained = retained[np.argsort(at[ranked.item[retained]], kind="stable")]
-            column = np.searchsorted(union, scale)[ranked.column[retained]]
-            fields = {name: values[:, retained] for name, values in ranked.fields.items()}
-            items_of_pair.append((at[ranked.item[retained]], column, fields))
+            for row, of_row in enumerate(np.atleast_2d(of_run)):
+                column = np.searchsorted(union, of_row)[ranked.column[retained]]
+                fields = {name: values[:, retained] for name, values in ranked.fields.items()}
+                if of_run.ndim > 1:
+                    fields = {name: _row_alone(values, row) for name, values in fields.items()}
+                entries.append((at[ranked.item[retained]], column, fields))
             first += len(positions)
-        items_of, columns, values = zip(*items_of_pair, strict=True)
+        items_of, columns, values = zip(*entries, strict=True)
         fields = {
-            k: np.concatenate([item_fields[k] for item_fields in values], axis=1) for k in values[0]
+            k: np.concatenate([own_fields[k] for own_fields in values], axis=1) for k in values[0]
         }
-        return cls._sorted(first, bins, np.concatenate(items_of), np.concatenate(columns), fields)
+        item, column = np.concatenate(items_of), np.concatenate(columns)
+        if places is None:
+            return cls._sorted(first, union, item, column, fields)
+        together = cls._sorted(first, np.arange(union.size), item, column, fields)
+        # An item may have several entries in one place.
+        return replace(together.by_unit(np.arange(first), first), values=union)
 
-    def _mean_ranks(self, positions: Sequence[int]) -> Floats:
+    def mean_ranks(self, positions: Sequence[int]) -> Floats:
         """Return the mean rank of the pixels of each bin among those of some items, from 0 to 1."""
         weights = np.bincount(np.asarray(positions, np.int64), minlength=self.items)
         pixels = next(iter(self.fields.values())).sum(axis=0, dtype=np.int64)
@@ -280,8 +289,16 @@ class RankedItems:
         single bins."""
         large = {name: partial(self.whole, name, fold, sets) for name in self.fields}
         return RankedSets(
-            LazyFields({**small, **large}), self.bins, tiles=_Folded(self, fold, sets, columns)
-        )
+            LazyFields({**small, **large}), self.bins,
+            tiles=_Folded(self, fold, sets, columns), values=self.values,
+        )  # fmt: skip
+
+
+def _row_alone(values: Array, row: int) -> Array:
+    """Return numbers [row, entry] with zeros in all rows but one."""
+    alone = np.zeros_like(values)
+    alone[row] = values[row]
+    return alone
 
 
 @dataclass(frozen=True)

@@ -73,22 +73,36 @@ class Stacked:
         return type(self.tally).centred is not Tally.centred
 
     @classmethod
-    def paired(cls, stacks: Sequence[Stacked], items: Sequence[Sequence[int]]) -> Stacked:
+    def paired(
+        cls, stacks: Sequence[Stacked], items: Sequence[Sequence[int]], factor: float = 1.0
+    ) -> Stacked:
         """Return the stack of some items of one run, then of some of another run.
 
-        Their tallies have the same shape.
+        Their tallies have the same shape. `factor`: multiplies the uncertainties of the other run.
+        Where only their order counts, columns are in the order of ranks within each run.
         """
         first, second = stacks
         self = cls.__new__(cls)
         self._begin(first.tally, first.names)
         if first.ranked is not None and second.ranked is not None:
             ranked = (first.ranked, second.ranked)
-            self.ranked = RankedItems.paired(ranked, items, first.tally.by_order)
-        for i in range(len(self.names)):
+            places: list[Array | None] = [None, None]
+            if first.tally.by_order:
+                places = [own.mean_ranks(at) for own, at in zip(ranked, items, strict=True)]
+            elif factor != 1:
+                places = [
+                    stack.tally.column_values(own.bins, of_run)
+                    for stack, own, of_run in zip(stacks, ranked, (1.0, factor), strict=True)
+                ]
+            known = [own for own in places if own is not None]
+            self.ranked = RankedItems.paired(ranked, items, known or None)
+        for i, name in enumerate(self.names):
             is_sparse = any(stack.values[i].is_sparse for stack in stacks)
             pair = [
                 stack.values[i].take(at, is_sparse) for stack, at in zip(stacks, items, strict=True)
             ]
+            if factor != 1 and isinstance(pair[1], np.ndarray):
+                pair[1] = second.tally.rescaled(name, pair[1], factor)
             self._add(*self._paired(i, stacks, pair))
         return self
 

@@ -28,6 +28,7 @@ from uqeval.statistics.draws import Resampling
 from uqeval.statistics.scoring import ColumnsOfKey, Scoring
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.swapping import Swaps
+from uqeval.statistics.weighting import Subset
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,7 +170,7 @@ class _Pair:
             stacks = [first_scoring.stacked(tally), second_scoring.stacked(partner[tally])]
             if stacks[0].is_centred:
                 return Stacked.of(_Mixed(first, second, first), tally)
-            return Stacked.paired(stacks, positions)
+            return Stacked.paired(stacks, positions, _factor(first, second, tally))
 
         self.ours = Scoring(_Mixed(first, second, first), stack_pair)
         self.theirs = Scoring(
@@ -260,6 +261,11 @@ class _Source:
         states = self.scoring.packed(tally)
         return (states[i] for i in self.places)
 
+    def mean_uncertainty(self, tally: Tally) -> float:
+        """Return that of the items together."""
+        states = self.scoring.stacked(tally).sets(Subset(self.places, self.scoring.items))
+        return float(tally.mean_uncertainty(states.fields)[0])
+
     def comparable_records(self) -> list[dict[str, Any]]:
         """Return the records of the items, with mean ranks among them in place of fields of which
         only the order counts."""
@@ -271,6 +277,19 @@ class _Source:
                     if rank is not None:
                         record[key] = {**record[key], name: rank}
         return records
+
+
+def _factor(first: _Source, second: _Source, tally: Tally) -> float:
+    """Return by which factor the uncertainties of the second model are multiplied, so that their
+    mean is that of the first; 1 if scores of the tally depend on the factor."""
+    for evaluation in first.scoring.evaluations.values():
+        tallies = _tallies(evaluation)
+        scales = [own for own in tallies if own.has_scale and own in first.partner]
+        if tally in tallies and scales:
+            mean = first.mean_uncertainty(scales[0])
+            other = second.mean_uncertainty(first.partner[scales[0]])
+            return mean / other if 0 < mean < np.inf and 0 < other < np.inf else 1.0
+    return 1.0
 
 
 def _mean_ranks(values: Sequence[float | None]) -> list[float | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
@@ -52,6 +52,9 @@ class Tally(ABC):
     carries_on: ClassVar[bool] = False
     #: Whether scores read only the occupied columns (of the last axis) of large fields.
     by_column: ClassVar[bool] = False
+    #: Whether it has the mean uncertainty, and scores of it and of the tallies beside it stay the
+    #: same if all uncertainties of a model are multiplied by a number.
+    has_scale: ClassVar[bool] = False
     #: Whether `flaw`, `pixels` and `evaluated` accept large fields with occupied columns only.
     checks_columns: ClassVar[bool] = False
 
@@ -101,6 +104,20 @@ class Tally(ABC):
         """Return whether scores read only the order of the columns, not the values that they stand
         for: they stay the same if the values of a model are rescaled."""
         return False
+
+    def mean_uncertainty(self, states: Mapping[str, Array]) -> Array:
+        """Return the mean uncertainty [set] of states [set, …], if the tally `has_scale`."""
+        raise NotImplementedError
+
+    def rescaled(self, name: str, values: Array, factor: float) -> Array:
+        """Return a field [item, number] as it is if all uncertainties are multiplied by a
+        factor."""
+        return values
+
+    def column_values(self, columns: Array, factor: float) -> Array | None:
+        """Return the values [row, column] for which columns stand if all uncertainties are
+        multiplied by a factor; None if they stand for no uncertainty."""
+        return None
 
     @property
     def adds_exactly(self) -> bool:

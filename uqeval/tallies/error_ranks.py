@@ -11,10 +11,17 @@ from uqeval.maps.names import VOID
 from uqeval.tallies._contract import KnownItems
 from uqeval.tallies._errors import OfErrors
 from uqeval.tallies._fields import CountedItems, Counts, FieldOfItems
-from uqeval.tallies.rank_keys import COARSE, FINE_BITS, rank_counts, rows_of_bins
+from uqeval.tallies.rank_keys import COARSE, FINE_BITS, rank_counts, rows_of_bins, values_of
 from uqeval.tallies.ranks import CountsByRank
 
 RATIO, ERROR = 0, 1
+
+
+def middles(columns: Array) -> Array:
+    """Return the middle of each bin of `ErrorRanks`; 0 and ∞ are their own bins' values."""
+    first = values_of(columns << FINE_BITS)
+    middle = (first.view(np.int32) + (1 << (FINE_BITS - 1))).view(np.float32)
+    return np.where((first == 0) | np.isinf(first), first, middle).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,10 @@ class ErrorRanks(OfErrors, CountsByRank):
 
     def evaluated(self, state: State) -> Counts | None:
         return None if self.bins else state["coarse"][..., ERROR, :].sum(axis=-1)
+
+    def column_values(self, columns: Array, factor: float) -> Array:
+        values = middles(columns)
+        return np.stack([values / factor, values])
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.ratios import count_ratios, count_ratios_finely

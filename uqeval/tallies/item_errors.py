@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -50,6 +51,7 @@ class ItemErrors(OfErrors):
 
     id: ClassVar[str] = "item_errors"
     evaluates = "pixels"
+    has_scale: ClassVar[bool] = True
     counts_void: ClassVar[bool] = True
     fields: ClassVar[dict[str, Field]] = {
         "pixels": Field((1,), "int64"),
@@ -75,6 +77,15 @@ class ItemErrors(OfErrors):
 
     def pixels(self, state: State) -> Counts:
         return state["pixels"][..., 0] + state["invalid"][..., 0]
+
+    def mean_uncertainty(self, states: Mapping[str, Array]) -> Array:
+        means: Array = states["totals"][:, 1] / states["pixels"][:, 0]
+        return means
+
+    def rescaled(self, name: str, values: Array, factor: float) -> Array:
+        if name in ("totals", "sums"):
+            return values * (1.0, factor)
+        return values / (factor, 1.0) if name == "own" else values
 
     def update(self, state: State, maps: Maps) -> None:
         """Add one item."""
