@@ -14,6 +14,7 @@ import uqeval
 from uqeval.compare import Choice, Comparison, Difference, compare, load_models
 from uqeval.gate import judge
 from uqeval.metrics._fitted_apart import FittedModel, best_surplus, on_fit_items, threshold
+from uqeval.metrics.thresholds import Rule
 from uqeval.records.folder import Named
 from uqeval.report.tables.comparison import differences
 from uqeval.statistics import resampler, swaps
@@ -123,6 +124,8 @@ def test_the_surplus_of_a_part_is_not_at_its_maximum() -> None:
     assert best_surplus([FittedModel(best, {})]) == ""
     assert best_surplus([FittedModel(best, {}, is_whole=False)])
     assert best_surplus([FittedModel({**best, "threshold_scope": "class"}, {})])
+    assert Rule.parse(" Max-Surplus ").kind == "max-surplus"
+    assert threshold([FittedModel({**best, "threshold": " Max-Surplus "}, {})])
 
 
 def test_thresholds_of_each_item_go_with_it() -> None:

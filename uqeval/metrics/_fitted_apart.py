@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.metrics.thresholds import Rule
-
+#: The rule that chooses a threshold by a score (`thresholds.Rule`).
+_BEST = "max-surplus"
 _OTHER_CHANCE = "whose chance intervals and p-values of the evaluated items do not contain"
 _ONE_THRESHOLD = "evaluate all models at one --threshold NUMBER"
 
@@ -40,8 +40,8 @@ class FittedModel:
     def is_best(self) -> bool:
         """Return whether the threshold is the best one for several of the evaluated items. One of
         each item goes with the item in swaps and draws."""
-        rule = Rule.parse(self.settings.get("threshold", "mean"))
-        return rule.kind == "max-surplus" and self.settings.get("threshold_scope") != "item"
+        rule = str(self.settings.get("threshold")).strip().lower()
+        return rule == _BEST and self.settings.get("threshold_scope") != "item"
 
 
 #: Returns why the difference of models has neither interval nor p-value; empty if it may have them.
