@@ -165,6 +165,23 @@ def test_conformal_losses_are_within_alpha(
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
+def test_fitted_numbers_are_simulated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])
+    from benchmarks import fitted
+    from uqeval.statistics import swaps
+
+    monkeypatch.setattr(swaps, "MOST", 100)
+    fitted.main(["--repeats", "1", "--items", "12", "--fit", "4", "--only", "max"])
+    lines = capsys.readouterr().out.splitlines()
+    rows = {tuple(line.split(" | ")[:2]): line.split(" | ")[2:] for line in lines[2:]}
+    assert len(rows) == 2 * len(fitted.GROUPS["max-surplus of all images"].scores)
+    group = "| max-surplus of all images"
+    assert rows[group, "pavpu.pavpu"][-1] == "no |" and "±" in rows[group, "pavpu.pavpu"][0]
+    assert rows[group, "pavpu.surplus"][-1] == "yes |"
+
+
 def test_synthetic_populations_have_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parents[1])
     from benchmarks import populations

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from uqeval.metrics._fitted_apart import FittedApart
     from uqeval.records.report import Report
 
 #: How the interval of a score is computed (`uqeval.statistics.methods`). "share": a ratio of counts
@@ -136,10 +137,10 @@ class Metric:
     quantile: float | None = dataclasses.field(default=None, kw_only=True)
     #: The wrong pixels or other rare events that a value rests on. A score of few has no interval.
     events: Events | None = dataclasses.field(default=None, kw_only=True)
-    #: What decides the score and is fitted on other items, such as "the threshold". The difference
-    #: of two models depends on which items those are, so it has no interval and no p-value. Empty:
-    #: nothing.
-    fitted_apart: str = dataclasses.field(default="", kw_only=True)
+    #: Returns why the difference of models has neither interval nor p-value: the score depends on a
+    #: number that is fitted for each, such as a threshold, and whose chance the evaluated items do
+    #: not show. None: it depends on no such number.
+    fitted_apart: FittedApart | None = dataclasses.field(default=None, kw_only=True)
     #: For a score of several sets: units (items, groups) that each set needs for an interval.
     least_in_set: int = dataclasses.field(default=3, kw_only=True)
     #: Which units (items, groups) it is computed from, where a single unit may have no value of

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Array, Floats, np
 from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import ALL_VOID, LARGE_GAP, TEMPERATURE, Metric
+from uqeval.metrics._fitted_apart import on_fit_items
 from uqeval.metrics._items import exact_sums
 from uqeval.metrics._score_kinds import Gaps
 
@@ -118,6 +119,7 @@ def _unhelpful_temperature(record: Mapping[str, Any], settings: Mapping[str, Any
 
 _EMPTY = "no bin holds a pixel"
 _UNFITTED = "there is no fitted temperature"
+_TEMPERATURE = on_fit_items("temperature")
 _GUO = "Guo et al. 2017"
 
 METRICS = (
@@ -157,22 +159,22 @@ METRICS = (
            "the NLL has no minimum over T > 0", lambda beta: 1 / beta,
            label="temperature T",
            meaning="The temperature with the lowest NLL; above 1 the model is over-confident.",
-           interval="draws"),
+           interval="draws", fitted_apart=_TEMPERATURE),
     Metric("calibration", "temperature.ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3",
            _UNFITTED, ece,
            label="ECE at T",
            meaning="ECE after scaling by the fitted temperature.",
-           advice=TEMPERATURE, interval="gaps"),
+           advice=TEMPERATURE, interval="gaps", fitted_apart=_TEMPERATURE),
     Metric("calibration", "temperature.mce", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 5",
            _UNFITTED, mce,
            label="MCE at T",
            meaning="MCE after scaling by the fitted temperature.",
-           advice=TEMPERATURE, interval="gaps"),
+           advice=TEMPERATURE, interval="gaps", fitted_apart=_TEMPERATURE),
     Metric("calibration", "temperature.nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6",
            _UNFITTED, over,
            label="NLL at T",
            meaning="NLL after scaling by the fitted temperature.",
-           advice=TEMPERATURE, interval="positive"),
+           advice=TEMPERATURE, interval="positive", fitted_apart=_TEMPERATURE),
 )  # fmt: skip
 
 BY_FIELD: dict[str, Metric] = {metric.field: metric for metric in METRICS}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
+from uqeval.metrics._fitted_apart import best_surplus, threshold
 from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
@@ -105,14 +106,16 @@ METRICS = (
     Metric("pavpu", "p_certain", "fraction", None, (0.0, 1.0), f"{_M}, §4", _NONE, p_certain,
            label="p(certain)", column="certain",
            meaning="Share of patches that are certain at the threshold.",
-           interval="share", counted=COUNTS),
+           interval="share", counted=COUNTS,
+           fitted_apart=threshold),
     Metric("pavpu", "p_accurate_given_certain", "fraction", "higher", (0.0, 1.0), f"{_M}, eq. 5",
            "no patch is certain", p_accurate_given_certain,
            label="p(accurate | certain)", headline=3, column="p(acc|cert)",
            meaning="Where the model is certain, how often it is right.",
            advice="Lower the uncertainty threshold, so that fewer patches count as certain.",
            interval="share", risk=True,
-           counted=("n_ac", "n_ic")),
+           counted=("n_ac", "n_ic"),
+           fitted_apart=threshold),
     Metric("pavpu", "p_uncertain_given_inaccurate", "fraction", "higher", (0.0, 1.0),
            f"{_M}, eq. 6", "no patch is inaccurate", p_uncertain_given_inaccurate,
            label="p(uncertain | inaccurate)", headline=4, column="p(unc|inacc)",
@@ -120,24 +123,28 @@ METRICS = (
            advice="Lower the uncertainty threshold, or use an uncertainty that finds errors "
            "better.",
            interval="share",
-           counted=("n_ic", "n_iu")),
+           counted=("n_ic", "n_iu"),
+           fitted_apart=threshold),
     Metric("pavpu", "pavpu", "fraction", "higher", (0.0, 1.0), f"{_M}, eq. 7", _NONE, pavpu,
            label="PAvPU", headline=2,
            meaning="Share of patches that are accurate and certain, or inaccurate and uncertain.",
            advice="Compare it with the PAvPU by chance; try another threshold (--threshold max-"
            "surplus).",
-           interval="share", counted=COUNTS),
+           interval="share", counted=COUNTS,
+           fitted_apart=threshold),
     Metric("pavpu", "pavpu_chance", "fraction", None, (0.0, 1.0), f"{_S}, §5.2", _NONE,
            pavpu_chance,
            label="PAvPU by chance", column="chance",
            meaning="The PAvPU of an uncertainty that is independent of the errors.",
-           interval="logit"),
+           interval="logit",
+           fitted_apart=threshold),
     Metric("pavpu", "phi", "correlation", "higher", (-1.0, 1.0), f"{_S}, §5.2",
            f"{_ONE_ACCURACY}; or all are certain, or none is", phi,
            label="phi",
            meaning="Correlation between accurate and certain patches.",
            advice=RANKING, interval="linear",
-           units_with=_BY_ACCURACY + _BY_CERTAINTY),
+           units_with=_BY_ACCURACY + _BY_CERTAINTY,
+           fitted_apart=threshold),
     Metric("pavpu", "surplus", "correlation × std", "higher", (-1.0, 1.0), f"{_S}, eq. 17",
            _ONE_ACCURACY, surplus,
            label="Surplus", headline=1,
@@ -145,13 +152,15 @@ METRICS = (
            " is worse.",
            chance=Chance(0.0, "the uncertainty finds inaccurate patches", _best_surplus),
            advice=RANKING, interval="linear",
-           units_with=_BY_ACCURACY),
+           units_with=_BY_ACCURACY,
+           fitted_apart=best_surplus),
     Metric("pavpu", "half_surplus", "correlation × std", "higher", (-0.5, 0.5), f"{_S}, §5.2",
            _ONE_ACCURACY, half_surplus,
            label="half Surplus",
            meaning="Half of the Surplus: the part of the certain patches only.",
            advice=RANKING, interval="linear",
-           units_with=_BY_ACCURACY),
+           units_with=_BY_ACCURACY,
+           fitted_apart=best_surplus),
 )  # fmt: skip
 
 
@@ -172,6 +181,7 @@ OF_CURVES = (
     replace(
         _FIELD["pavpu"],
         field="pavpu_peak.value",
+        fitted_apart=None,
         formula=peak,
         interval="logit",
         counted=(),
@@ -183,6 +193,7 @@ OF_CURVES = (
     replace(
         _FIELD["surplus"],
         field="surplus_peak.value",
+        fitted_apart=None,
         formula=peak,
         label="highest Surplus",
         column="best Surplus",
@@ -194,6 +205,7 @@ OF_CURVES = (
     replace(
         _FIELD["surplus"],
         field="surplus_auc",
+        fitted_apart=None,
         reference=f"{_S}, §6",
         formula=surplus_auc,
         label="area under the Surplus",

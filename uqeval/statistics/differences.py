@@ -26,6 +26,7 @@ from uqeval.statistics.methods import Bounds, Limits, NoBounds
 from uqeval.statistics.no_interval import (
     fitted_apart,
     having,
+    not_a_metric,
     not_in_states,
     too_few_events,
     too_few_for_quantile,
@@ -60,13 +61,14 @@ def difference(
     resampling = samples.resampling
     if resampling.problem:
         return NoBounds(resampling.problem)
+    both = [*runs[0], *runs[1]]
+    apart = fitted_apart(samples, text, both)
     if metric is None:
-        return NoBounds("only scores have intervals, not counts, settings and points of curves")
+        return NoBounds(apart or not_a_metric(text))
     if resampling.units < 2:
         return NoBounds(
             f"there is {resampling.units} {plural(resampling.unit, resampling.units)}; 2 are needed"
         )
-    both = [*runs[0], *runs[1]]
     if reason := not_in_states(samples, text, both):
         return NoBounds(reason)
     defined = defined_in_both(samples, text, runs)
@@ -84,8 +86,8 @@ def difference(
     is_undefined = relative and b == 0
     if a == b and not is_undefined and _is_same_model(tuple(samples.runs[run] for run in both)):
         return Bounds(0.0, 0.0, "identical")
-    if reason := fitted_apart(metric):
-        return NoBounds(reason)
+    if apart:
+        return NoBounds(apart)
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _unless_infinite(_exact_difference(a, b, defined, level, relative))
     if metric.interval in DRAWN and resampling.unit != "batch":

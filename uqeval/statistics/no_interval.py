@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from uqeval.errors import listed
 from uqeval.metrics import Metric
-from uqeval.records.addresses import Address
+from uqeval.metrics._fitted_apart import FittedModel
+from uqeval.records.addresses import ROWS, Address
 from uqeval.records.intervals import RARER, plural, units_of
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE
 from uqeval.statistics.draws import Resampling
@@ -16,6 +18,8 @@ from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import Bounds, NoBounds, units_for_quantile
 from uqeval.statistics.samples import Samples
 
+#: The part of a fit's results with the scores of the items that it is not fitted on.
+_HELD_OUT = "held_out"
 #: There is no interval where bins change the score by more than this share of it.
 _COARSE = 0.1
 
@@ -40,14 +44,35 @@ def unless_coarse(bounds: Bounds, value: float, exact: float | None) -> Bounds |
     )
 
 
-def fitted_apart(metric: Metric) -> str | None:
-    """Return why the difference of two models has no interval, if other items decide the score."""
-    if not metric.fitted_apart:
+def fitted_apart(samples: Samples, text: str, runs: Iterable[int]) -> str | None:
+    """Return why the difference of some runs has neither interval nor p-value, if each has a fitted
+    number of its own that decides the score."""
+    address = Address.parse(text)
+    metric = metric_at(_of_all_items(address))
+    if metric is None or metric.fitted_apart is None:
         return None
-    return (
-        f"{metric.fitted_apart} of each model is fitted on other items, and the difference depends "
-        "on which ones; intervals and p-values cover only the evaluated items"
-    )
+    models = []
+    for run in runs:
+        index = samples.runs[run].index
+        settings, results = (index[name].get(address.key, {}) for name in ("settings", "results"))
+        is_part = address.region is not None or address.fields[0] in ROWS
+        models.append(FittedModel(settings, results, not is_part and samples.is_whole(run)))
+    return metric.fitted_apart(models) or None
+
+
+def not_a_metric(text: str) -> str:
+    """Return why a number that is no score of a metric has no interval."""
+    if _HELD_OUT in Address.parse(text).fields:
+        return "scores of the items that are held out of a fit have no interval"
+    return "only scores have intervals, not counts, settings and points of curves"
+
+
+def _of_all_items(address: Address) -> str:
+    """Return the address of a score, for that of the items that are held out of its fit."""
+    if _HELD_OUT not in address.fields:
+        return address.within
+    fields = tuple(field for field in address.fields if field not in (_HELD_OUT, "after"))
+    return replace(address, fields=fields).within
 
 
 def not_in_states(samples: Samples, text: str, runs: Iterable[int] = (0,)) -> str | None:

@@ -15,8 +15,8 @@ from uqeval.statistics.differences import defined_in_both, difference
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import resampling_of, scoring_of, shared_units, units_of
 from uqeval.statistics.intervals import is_approximate
-from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import NoBounds, are_equal, student, student_p
+from uqeval.statistics.no_interval import fitted_apart
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.swaps import SwapTest, least_p, swap_tests
@@ -102,9 +102,12 @@ class PairedComparison:
             interval = Interval(level, change.low, change.high, rough, change.method, units,
                                 change.standard_error)  # fmt: skip
         test = None if max(trainings) > 1 else self._tested(model, baseline).get(address)
-        if test is None or (isinstance(change, NoBounds) and _is_fitted_apart(address)):
+        both = [*runs[0], *runs[1]]
+        if test is None or (
+            isinstance(change, NoBounds) and fitted_apart(self._samples, address, both)
+        ):
             return Change(interval)
-        swapped = self._samples.contributing(address, [*runs[0], *runs[1]])
+        swapped = self._samples.contributing(address, both)
         return Change(interval, test.p, least_p(int(swapped.sum())))
 
     def _tested(self, model: int, baseline: int) -> dict[str, SwapTest]:
@@ -146,7 +149,9 @@ class PairedComparison:
     ) -> list[tuple[float, float]]:
         """Return for each model the shares of draws in which none is better, and in which it has
         its rank in `positions`; nothing if too many draws are undefined."""
-        if self.resampling.units < 2 or self.resampling.problem or _is_fitted_apart(address):
+        if self.resampling.units < 2 or self.resampling.problem:
+            return []
+        if fitted_apart(self._samples, address, range(len(self._samples.runs))):
             return []
         draws = self._samples.scores("drawn", address)
         means = np.stack([draws[list(self._rows(m))].mean(axis=0) for m in range(len(self.models))])
@@ -170,12 +175,6 @@ class PairedComparison:
     def _rows(self, model: int) -> range:
         first = sum(len(reports_of_model) for reports_of_model in self.models[:model])
         return range(first, first + len(self.models[model]))
-
-
-def _is_fitted_apart(address: str) -> bool:
-    """Return whether other items decide a score, so that these items cannot test a difference."""
-    metric = metric_at(address)
-    return metric is not None and bool(metric.fitted_apart)
 
 
 def paired_comparison(
