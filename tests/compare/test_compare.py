@@ -580,8 +580,37 @@ def test_other_labels_and_parts_are_said(folder: Path, tmp_path: Path) -> None:
     change(tmp_path / "b.json", partial=True)
     paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
     found = compare(load_models(paths), Choice(CHEAP, draws=100))
-    assert any("against other labels" in w for w in found.warnings)
+    assert any("the fingerprints of labels (array in memory) differ" in w for w in found.warnings)
+    own = found.rows[0].cells[1].difference
+    assert own is not None and own.p is None and own.better is None
     assert any("b.json: partial" in w for w in found.warnings)
+
+
+@pytest.mark.parametrize("region", ["depth:0-50", "map:zones:1"])
+def test_a_region_of_another_map_has_no_word(tmp_path: Path, region: str) -> None:
+    """The maps in stores of predictions, or given apart, have the same and other content."""
+    for name, own, seed in (("a", BAD, 0), ("b", GOOD, 0), ("c", GOOD, 1)):
+        maps = np.random.default_rng(seed).integers(0, 2, (N, SIDE, SIDE))
+        np.save(tmp_path / f"depth_{name}.npy", maps * np.float32(80))
+        inputs: dict[str, Any] = {"probs": probs(*own), "zones": maps.astype("u1")}
+        options: dict[str, Any] = {"region": region}
+        if region.startswith("depth"):
+            options["depth_map"] = tmp_path / f"depth_{name}.npy"
+        report = evaluate(
+            inputs, labels(), "calibration", names=[f"item{i:02}" for i in range(N)],
+            states=tmp_path / f"{name}.states.zip", **options,
+        )  # fmt: skip
+        report.save(tmp_path / f"{name}.json")
+    addresses = (f'calibration@"{region}".brier', "calibration.brier")
+    same = held(tmp_path, "a", "b", draws=200, metrics=addresses)
+    assert not any("fingerprint" in text for text in same.warnings)
+    assert all(own.cells[1].difference.p is not None for own in same.rows)  # type: ignore[union-attr]
+    of_region, whole = held(tmp_path, "a", "c", draws=200, metrics=addresses).rows
+    assert whole.cells[1].difference.p is not None  # type: ignore[union-attr]
+    change = of_region.cells[1].difference
+    assert change is not None and change.p is change.interval is change.better is None
+    assert not any(cell.best for cell in of_region.cells)
+    assert "differ" in str(change.reason) or "other pixels" in str(change.reason)
 
 
 def test_which_scores(folder: Path) -> None:

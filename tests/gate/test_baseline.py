@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from uqeval import Report
-from uqeval.gate.baseline import other_data, other_input_option, other_setting, other_threshold
+from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
+from uqeval.gate.same_data import other_data, other_fingerprints
 from uqeval.records.input_options import VALUE_OPTIONS
 
 
@@ -124,6 +125,12 @@ def test_what_predictions_were_evaluated_against() -> None:
     assert other_data(with_data(reference="a"), with_data(reference="b")) == "reference"
     forward = with_data(forward="a"), with_data(forward="b")
     assert other_data(*forward) == "saved forward flow"
+    now.inputs["labels"]["path"], then = "gt.npz", with_data(labels="x", flow="c")
+    then.inputs["labels"]["path"] = "gt.h5"
+    assert other_fingerprints(now, then).startswith(
+        "the fingerprints of labels (gt.npz and gt.h5) differ. Either the data differ, or they are "
+        "the same in another format or in a copied file, which"
+    )
 
 
 def test_a_baseline_with_sets_of_an_earlier_version() -> None:

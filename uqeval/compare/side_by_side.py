@@ -171,7 +171,7 @@ class _OneStore:
         for reason, of_reason in _by_value(reasons).items():
             self._warn(
                 f"{listed(of_reason)}: {reason}. So there is no interval, no p-value and no best "
-                "model: give both models the same labels and masks"
+                "model: evaluate both models against the same files"
             )
 
     def _of_other_pixels(self, key: str) -> Sequence[str | None]:

@@ -196,8 +196,8 @@ class Case:
             assert self.pair is not None
             if difference := self.pair.difference or self._other_slice:
                 raise UsageError(
-                    f"{self.rule.place}: confidence in a change needs the same items in both "
-                    f"reports: {difference} Evaluate both on the same items, or remove confidence."
+                    f"{self.rule.place}: confidence in a change needs the same items, data and "
+                    f"pixels in both reports: {difference} Remove confidence, or evaluate again."
                 )
             interval = self.resampler.change(
                 self.named.path, self._baseline.path, score.address, level, self._relative
