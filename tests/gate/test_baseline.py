@@ -65,6 +65,17 @@ def test_files_of_fitted_items_are_compared_by_what_they_name() -> None:
     assert other_setting(first, fitted("conformal", "x"), "conformal") == ("fit_on", "q.txt", "x")
 
 
+def test_tables_of_items_are_no_settings() -> None:
+    """They are data of a model, such as its confidences, as predictions are."""
+
+    def of(table: str, column: str) -> Report:
+        return report("image_failure", {"confidence": f"column:{column}", "item_table": table})
+
+    assert other_setting(of("a.csv", "x"), of("b.csv", "x"), "image_failure") is None
+    differs = other_setting(of("a.csv", "x"), of("a.csv", "y"), "image_failure")
+    assert differs == ("confidence", "column:x", "column:y")
+
+
 def test_input_options_that_change_numbers() -> None:
     now, before = report("regression", {}), report("regression", {})
     assert other_input_option(now, before) is None

@@ -20,8 +20,9 @@ from uqeval.records.report import Report
 _SOURCE = "threshold_from"
 #: The setting that names the items of a fit, and the digest of their names in results.
 _FIT_ON, _DIGEST = "fit_on", "fitted_on_digest"
-#: The name of a model does not change its scores.
-_MODEL_NAME = "model"
+#: The name of a model does not change its scores. The columns of a table of items are data, as
+#: predictions are: a model may have its own table, and a table may be copied.
+_NO_SETTINGS = ("model", "item_table")
 
 
 @dataclass(frozen=True)
@@ -223,4 +224,4 @@ def _settings(report: Report, key: str) -> dict[str, Any]:
         shared.pop("classes", None)
         shared["sets"] = len(inputs.get("sets") or ("in", "out"))
     settings = settings if isinstance(settings, dict) else {}
-    return shared | {name: value for name, value in settings.items() if name != _MODEL_NAME}
+    return shared | {name: value for name, value in settings.items() if name not in _NO_SETTINGS}
