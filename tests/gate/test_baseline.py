@@ -140,7 +140,7 @@ def test_what_predictions_were_evaluated_against() -> None:
     then.inputs["labels"]["path"] = "gt.h5"
     assert other_fingerprints(now, then).startswith(
         "the fingerprints of labels (gt.npz and gt.h5) differ. Either the data differ, or they are "
-        "the same in another format or in a copied file, which"
+        "the same in another format, or in a file that was copied or renamed;"
     )
 
 

@@ -418,7 +418,7 @@ def test_other_labels_are_told(tmp_path: Path) -> None:
     before = [named(inputs={"labels": {"fingerprint": "other"}, "ignore_index": 255})]
     judged = judge([named()], rules(tmp_path, "pavpu.pavpu: {max_drop: 0.1}"), before)
     assert "the fingerprints of labels differ" in judged.warnings[0]
-    assert "same in another format or in a copied file" in judged.warnings[0]
+    assert "same in another format, or in a file that was copied" in judged.warnings[0]
 
 
 def of_region(tmp_path: Path, text: str, now: Report, before: Report) -> Judgement:

@@ -33,8 +33,8 @@ def other_fingerprints(report: Report, baseline: Report, keys: Collection[str] =
         return ""
     return (
         f"the fingerprints of {', '.join(names)} differ. Either the data differ, or they are the "
-        "same in another format or in a copied file, which fingerprints do not tell. Evaluate "
-        "both against the same files"
+        "same in another format, or in a file that was copied or renamed; fingerprints do not "
+        "tell which. Evaluate both against the same files"
     )
 
 
