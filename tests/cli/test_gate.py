@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from command import EXECUTABLE, Outcome, refused, run_uqeval, run_well
 from small_stores import labels, probs
@@ -69,7 +70,30 @@ def test_notes_on_biased_and_optimistic_scores(folder: Path) -> None:
     assert done.status == 0
     output = " ".join(done.stdout.split())
     assert "the rule checks the plain value, which is biased upward" in output
-    assert "the temperature was fitted on the evaluated items" in output
+    assert "calibration.temperature was fitted on the evaluated items" in output
+
+
+@pytest.mark.parametrize(
+    ("address", "is_optimistic"),
+    [("calibration.isotonic.ece", True), ("calibration.vector.nll", True),
+     ("calibration.temperature.value", False), ("calibration.isotonic.pixels", False),
+     ("regression.sigma_scale.nll", True), ("regression.sigma_scale.nll_before", False)],
+)  # fmt: skip
+def test_scores_after_a_fit_on_all_items_have_a_note(
+    tmp_path: Path, address: str, is_optimistic: bool
+) -> None:
+    if address.startswith("calibration"):
+        metrics: Any = {"calibration": {"isotonic": True, "vector": True}}
+        report = uqeval.evaluate(probs(8), labels(8), metrics)
+    else:
+        target = np.random.default_rng(0).normal(size=(9, 4, 4))
+        data = {"mean": target + 0.1, "std": np.ones_like(target), "target": target}
+        report = uqeval.evaluate(data, None, {"regression": {"sigma_scale": True}})
+    report.save(tmp_path / "c.json")
+    done = gate(tmp_path, f"{address}: {{max: 0.99}}", report="c.json")
+    says = f"{address.rpartition('.')[0]} was fitted on the evaluated items"
+    assert done.status in (0, 1)
+    assert (says in " ".join(done.stdout.split())) == is_optimistic
 
 
 def test_passes(folder: Path) -> None:

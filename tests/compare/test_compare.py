@@ -677,8 +677,37 @@ def test_other_labels_and_parts_are_said(folder: Path, tmp_path: Path) -> None:
     change(tmp_path / "b.json", partial=True)
     paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
     found = compare(load_models(paths), Choice(CHEAP, draws=100))
-    assert any("against other labels" in w for w in found.warnings)
+    assert any("the fingerprints of labels (array in memory) differ" in w for w in found.warnings)
+    own = found.rows[0].cells[1].difference
+    assert own is not None and own.p is None and own.better is None
     assert any("b.json: partial" in w for w in found.warnings)
+
+
+@pytest.mark.parametrize("region", ["depth:0-50", "map:zones:1"])
+def test_a_region_of_another_map_has_no_word(tmp_path: Path, region: str) -> None:
+    """The maps in stores of predictions, or given apart, have the same and other content."""
+    for name, own, seed in (("a", BAD, 0), ("b", GOOD, 0), ("c", GOOD, 1)):
+        maps = np.random.default_rng(seed).integers(0, 2, (N, SIDE, SIDE))
+        np.save(tmp_path / f"depth_{name}.npy", maps * np.float32(80))
+        inputs: dict[str, Any] = {"probs": probs(*own), "zones": maps.astype("u1")}
+        options: dict[str, Any] = {"region": region}
+        if region.startswith("depth"):
+            options["depth_map"] = tmp_path / f"depth_{name}.npy"
+        report = evaluate(
+            inputs, labels(), "calibration", names=[f"item{i:02}" for i in range(N)],
+            states=tmp_path / f"{name}.states.zip", **options,
+        )  # fmt: skip
+        report.save(tmp_path / f"{name}.json")
+    addresses = (f'calibration@"{region}".brier', "calibration.brier")
+    same = held(tmp_path, "a", "b", draws=200, metrics=addresses)
+    assert not any("fingerprint" in text for text in same.warnings)
+    assert all(own.cells[1].difference.p is not None for own in same.rows)  # type: ignore[union-attr]
+    of_region, whole = held(tmp_path, "a", "c", draws=200, metrics=addresses).rows
+    assert whole.cells[1].difference.p is not None  # type: ignore[union-attr]
+    change = of_region.cells[1].difference
+    assert change is not None and change.p is change.interval is change.better is None
+    assert not any(cell.best for cell in of_region.cells)
+    assert "differ" in str(change.reason) or "other pixels" in str(change.reason)
 
 
 def test_which_scores(folder: Path) -> None:
@@ -719,6 +748,62 @@ def test_slices(tmp_path: Path) -> None:
         range(len(gap)), lambda items: float(gap[items].sum() / (len(items) * SIDE**2)), 0.95, False
     )
     assert difference(found.cells[1])[1:] == pytest.approx(ends, abs=1e-9)
+
+
+def with_slices(path: Path, own: tuple[int, float], night: slice, **options: Any) -> None:
+    """Write a report whose slice `night` has these items."""
+    table, inside = path.with_suffix(".csv"), range(N)[night]
+    rows = [f"item{i:02},{'night' if i in inside else 'day'}" for i in range(N)]
+    table.write_text("\n".join(["name,light", *rows]))
+    save(path, *own, metrics=["segmentation"], slices=table, **options)
+
+
+@pytest.mark.parametrize("level", [0.95, None])
+def test_slices_are_compared_over_their_common_items(tmp_path: Path, level: float | None) -> None:
+    """As whole sets: all of value, difference and best model are of the common items."""
+    with_slices(tmp_path / "a.json", BAD, slice(0, 9))
+    with_slices(tmp_path / "b.json", GOOD, slice(2, 14))
+    address = "segmentation.pixel_accuracy@light=night"
+    found = held(tmp_path, "a", "b", metrics=(address, CHEAP[0]), draws=200, level=level)
+    of_slice, whole = row(found, address), row(found, CHEAP[0])
+    assert (of_slice.items, whole.items) == (7, N)
+    expected = [correct(*m)[2:9].sum() / (7 * SIDE**2) for m in (BAD, GOOD)]
+    assert [cell.value for cell in of_slice.cells] == pytest.approx(expected)
+    change = of_slice.cells[1].difference
+    assert change is not None and change.value == pytest.approx(expected[1] - expected[0])
+    assert (change.interval is None) == (level is None)
+    says = "slice light=night: compared over the 7 items that all models have, of 9 and 12"
+    assert says in found.warnings
+
+
+def test_slices_without_common_scores_have_no_difference(tmp_path: Path) -> None:
+    with_slices(tmp_path / "a.json", BAD, slice(0, 5))
+    with_slices(tmp_path / "b.json", GOOD, slice(5, 14))
+    address = "segmentation.pixel_accuracy@light=night"
+    found = held(tmp_path, "a", "b", metrics=(address,), draws=200)
+    (apart,) = found.rows
+    assert apart.items == 0
+    assert [(c.value, c.difference, c.best) for c in apart.cells] == [(None, None, False)] * 2
+    assert apart.cells[0].reason == "the models have no common items there"
+    assert any(
+        "light=night: no item is common to all models, of 5 and 9" in w for w in found.warnings
+    )
+    with_slices(tmp_path / "b.json", GOOD, slice(2, 14), states=None)
+    found = held(tmp_path, "a", "b", metrics=(address,), draws=200)
+    (stateless,) = found.rows
+    assert [(c.value, c.difference, c.best) for c in stateless.cells] == [(None, None, False)] * 2
+    assert str(stateless.cells[1].reason).endswith("b.json has no states")
+    says = "of 5 and 12. No score: scores of the common items need states: "
+    assert any(says in text for text in found.warnings)
+
+
+def test_replicates_with_other_items_in_a_slice_have_no_mean(tmp_path: Path) -> None:
+    with_slices(tmp_path / "a.json", BAD, slice(0, 5))
+    with_slices(tmp_path / "b.json", GOOD, slice(2, 14))
+    address = "segmentation.pixel_accuracy@light=night"
+    (own,) = held(tmp_path, replicates=("a", "b"), metrics=(address,)).rows
+    assert own.cells[0].value is None
+    assert str(own.cells[0].reason).endswith("replicates must have the same items")
 
 
 def test_differences_without_an_interval_say_why(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from uqeval import Report
-from uqeval.gate.baseline import other_data, other_input_option, other_setting, other_threshold
+from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
+from uqeval.gate.same_data import other_data, other_fingerprints
 from uqeval.records.input_options import VALUE_OPTIONS
 
 
@@ -62,6 +63,17 @@ def test_files_of_fitted_items_are_compared_by_what_they_name() -> None:
     # Reports of an earlier version do not tell.
     assert other_setting(first, fitted("conformal", "q.txt"), "conformal") is None
     assert other_setting(first, fitted("conformal", "x"), "conformal") == ("fit_on", "q.txt", "x")
+
+
+def test_tables_of_items_are_no_settings() -> None:
+    """They are data of a model, such as its confidences, as predictions are."""
+
+    def of(table: str, column: str) -> Report:
+        return report("image_failure", {"confidence": f"column:{column}", "item_table": table})
+
+    assert other_setting(of("a.csv", "x"), of("b.csv", "x"), "image_failure") is None
+    differs = other_setting(of("a.csv", "x"), of("a.csv", "y"), "image_failure")
+    assert differs == ("confidence", "column:x", "column:y")
 
 
 def test_input_options_that_change_numbers() -> None:
@@ -124,6 +136,12 @@ def test_what_predictions_were_evaluated_against() -> None:
     assert other_data(with_data(reference="a"), with_data(reference="b")) == "reference"
     forward = with_data(forward="a"), with_data(forward="b")
     assert other_data(*forward) == "saved forward flow"
+    now.inputs["labels"]["path"], then = "gt.npz", with_data(labels="x", flow="c")
+    then.inputs["labels"]["path"] = "gt.h5"
+    assert other_fingerprints(now, then).startswith(
+        "the fingerprints of labels (gt.npz and gt.h5) differ. Either the data differ, or they are "
+        "the same in another format, or in a file that was copied or renamed;"
+    )
 
 
 def test_a_baseline_with_sets_of_an_earlier_version() -> None:

@@ -16,9 +16,10 @@ from scipy.optimize import brentq
 from trained import save
 
 from uqeval.errors import StoreError, UsageError
-from uqeval.gate import Address, Interval, Limits, Rule, Units, Verdict, judge
+from uqeval.gate import Address, Interval, Judgement, Limits, Rule, Units, Verdict, judge
 from uqeval.gate.more_units import MoreUnits, more_units
 from uqeval.records.folder import Named
+from uqeval.records.report import Report
 from uqeval.records.resampling import NoInterval
 from uqeval.report.verdict_table import table
 from uqeval.statistics import resampler
@@ -416,7 +417,58 @@ def test_other_items_are_compared_with_a_warning_but_never_paired(tmp_path: Path
 def test_other_labels_are_told(tmp_path: Path) -> None:
     before = [named(inputs={"labels": {"fingerprint": "other"}, "ignore_index": 255})]
     judged = judge([named()], rules(tmp_path, "pavpu.pavpu: {max_drop: 0.1}"), before)
-    assert "other labels" in judged.warnings[0]
+    assert "the fingerprints of labels differ" in judged.warnings[0]
+    assert "same in another format, or in a file that was copied" in judged.warnings[0]
+
+
+def of_region(tmp_path: Path, text: str, now: Report, before: Report) -> Judgement:
+    """Judge a change of `calibration@depth:0-50`, and of `ood`."""
+    pair = [Named(name, Path(f"{name}.json"), own) for name, own in (("a", now), ("b", before))]
+    known = Known(Interval(0.9, 0, 1), change=Interval(0.9, -0.04, 0.02))
+    return judge(pair[:1], rules(tmp_path, text), pair[1:], resampler=known)
+
+
+def with_maps(inputs: dict[str, object], **record: object) -> Report:
+    keys = ("calibration", "calibration@depth:0-50", "calibration@map:zones:3", "ood")
+    results = {key: {"nll": 0.5, **record} for key in keys}
+    scored = [{"name": name, **results} for name in ("a", "b")]
+    return report(results=results, items=scored, inputs=inputs)
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [("calibration@depth:0-50", "depth map"), ("calibration@map:zones:3", "map:zones"),
+     ("ood", "OOD mask"), ("calibration", None)],
+)  # fmt: skip
+def test_other_maps_of_regions_and_masks_are_told(
+    tmp_path: Path, key: str, says: str | None
+) -> None:
+    def of(digest: str) -> Report:
+        regions = [{"region": name, "path": "m", "fingerprint": digest}
+                   for name in ("depth", "map:zones")]  # fmt: skip
+        return with_maps({"regions": regions, "ood_mask": {"fingerprint": digest}})
+
+    text, sure = (f'"{key}.nll": {{max_rise: 0.1{c}}}' for c in ("", ", confidence: 0.9"))
+    assert of_region(tmp_path, sure, of("x"), of("x")).warnings == ()
+    judged = of_region(tmp_path, text, of("x"), of("y"))
+    if says is None:
+        assert judged.passed and not judged.warnings
+        assert of_region(tmp_path, sure, of("x"), of("y")).passed
+        return
+    assert judged.passed and f"{key}: the fingerprints of {says}" in judged.warnings[0]
+    with pytest.raises(UsageError, match=f"needs the same items, data .* fingerprints of {says}"):
+        of_region(tmp_path, sure, of("x"), of("y"))
+
+
+def test_other_pixels_are_told(tmp_path: Path) -> None:
+    text, sure = (f"calibration.nll: {{max_rise: 0.1{c}}}" for c in ("", ", confidence: 0.9"))
+    now, before = with_maps({}, pixels=5), with_maps({}, pixels=1500)
+    judged = of_region(tmp_path, text, now, before)
+    says = "scored on other pixels: 3,000, and 10 in this report"
+    assert judged.passed and says in judged.warnings[0]
+    with pytest.raises(UsageError, match=says):
+        of_region(tmp_path, sure, now, before)
+    assert not of_region(tmp_path, sure, now, with_maps({}, pixels=5)).warnings
 
 
 def test_other_settings_are_refused(tmp_path: Path) -> None:

@@ -86,6 +86,14 @@ def test_scores_of_a_region(data: tuple[Any, Any]) -> None:
     assert report.results["pavpu@boundary:2"]["uncertainty_threshold"] == whole
 
 
+def test_items_of_calibration_have_their_pixels(data: tuple[Any, Any]) -> None:
+    """Comparisons tell by them that reports are of other pixels."""
+    report = uqeval.evaluate(*data, "calibration", region="box:0:0.5,0:1")
+    for item, label in zip(report.items, data[1], strict=True):
+        assert item["calibration"]["pixels"] == (label < 255).sum()
+        assert item["calibration@box:0:0.5,0:1"]["pixels"] == (label[:20] < 255).sum()
+
+
 def test_a_patch_belongs_where_half_of_its_valid_pixels_do(data: tuple[Any, Any]) -> None:
     probs, label = data
     found = evaluated(data, "boundary:2", metrics={"pavpu": {"window": 4, "stride": 2}})

@@ -543,6 +543,30 @@ def test_a_variant_named_by_a_path_keeps_its_parts(tmp_path: Path) -> None:
     assert any(address.startswith(other) for address in report.intervals)
 
 
+def test_tables_of_items_are_data(tmp_path: Path) -> None:
+    """Each run has the cells of its own items, in a table of any path."""
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), (6, 8, 8)).transpose(0, 3, 1, 2).astype("f4")
+    labels = rng.integers(0, 3, (6, 8, 8)).astype("u1")
+    names = [f"i{k}" for k in range(6)]
+
+    def run(part: slice, table: str) -> Path:
+        rows = [f"{name},{(names.index(name) - 3) ** 2}" for name in names[part]]
+        (tmp_path / table).write_text("\n".join(["name,expert", *rows]))
+        options = {"confidence": "column:expert", "item_table": tmp_path / table}
+        states = tmp_path / f"{table}.states.zip"
+        uqeval.evaluate(
+            probs[part], labels[part], {"image_failure": options}, names=names[part], states=states
+        )
+        return states
+
+    whole = merge([run(slice(6), "all.csv")])
+    joined = merge([run(slice(4), "a.csv"), run(slice(4, 6), "b.csv")])
+    assert joined.results["image_failure"] == whole.results["image_failure"]
+    confidences = [item["image_failure"]["confidence"] for item in joined.items]
+    assert confidences == [9, 4, 1, 0, 1, 4]
+
+
 def test_sums_of_states_leave_items_out(stores: Path, tmp_path: Path) -> None:
     """States are checked and added many items at a time, with the bits of one after another."""
     files = []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from uqeval.errors import UsageError, cut, listed, number_of
 from uqeval.records.class_names import class_names, report_called
-from uqeval.records.folder import Named, load_reports
+from uqeval.records.folder import Named, load_reports, states_beside
 
 
 @dataclass(frozen=True)
@@ -175,3 +175,14 @@ def _distinct(names: Sequence[str]) -> list[str]:
             candidate = f"{name} ({n})"
         distinct.append(candidate)
     return distinct
+
+
+def stateless(reports: Sequence[Named]) -> str:
+    """Return why a model has no states; empty if it has."""
+    for named in reports:
+        path = states_beside(named.path, named.report)
+        if path is None:
+            return f"{named.path} has no states"
+        if not path.is_file():
+            return f"the states of {named.path} are missing"
+    return ""

@@ -7,7 +7,8 @@ from itertools import combinations
 from typing import Any
 
 from uqeval.errors import UsageError, cut, listed, quoted
-from uqeval.gate.baseline import other_data, other_input_option, other_setting, other_threshold
+from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
+from uqeval.gate.same_data import other_data, other_fingerprints, other_maps, other_pixels
 from uqeval.records.folder import Named
 
 
@@ -30,15 +31,19 @@ def differences_of_runs(models: Sequence[Sequence[Named]]) -> Iterator[str]:
 def _of_data(reports: Sequence[Named]) -> Iterator[str]:
     """Yield a warning for the first two reports whose labels, frames, saved flow … differ."""
     for first, second in combinations(reports, 2):
-        if not (other := other_data(first.report, second.report)):
+        one, other = first.report, second.report
+        keys = [key for key in one.results if key in other.results]
+        if not (sentence := other_fingerprints(one, other, keys)):
             continue
         both = f"{first.path} and {second.path}"
-        if first.report.item_names == second.report.item_names:
-            yield f"{both} were evaluated against other {other} (their fingerprints differ)"
+        if one.item_names == other.item_names:
+            yield f"{both}: {sentence}"
         else:
+            maps = [other_maps(one, other, key) for key in keys]
+            names = listed(list(dict.fromkeys(filter(None, [other_data(one, other), *maps]))))
             yield (
                 f"{both} have other items, or another order of items. Whether they have the same "
-                f"{other} is unknown, because fingerprints of {other} depend on the items"
+                f"{names} is unknown, because fingerprints of {names} depend on the items"
             )
         return
 
@@ -92,32 +97,21 @@ def of_other_pixels(
 
 
 def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) -> str | None:
-    pixels, further = (_pixels(named, key, names) for named in (first, other))
-    if pixels is not None and further is not None and pixels != further:
+    reports = (first.report, other.report)
+    if (counts := other_pixels(*reports, key, names)) is not None:
         return (
-            f"scored on other pixels: {sum(pixels):,} in {first.path} and {sum(further):,} in "
+            f"scored on other pixels: {counts[0]:,} in {first.path} and {counts[1]:,} in "
             f"{other.path}"
         )
     # Labels that only one of them has make other pixels void, which the counts above show.
-    reports = (first.report, other.report)
     has_truth, other_has_truth = (
         bool(own.inputs.get("labels") or own.inputs.get("target")) for own in reports
     )
-    differing = other_data(*reports) if has_truth == other_has_truth else ""
+    truth = other_data(*reports) if has_truth == other_has_truth else ""
+    differing = ", ".join(filter(None, [truth, other_maps(*reports, key)]))
     if differing and first.report.item_names == other.report.item_names:
-        return f"scored against other {differing} in {first.path} and {other.path}"
+        return f"the fingerprints of {differing} differ in {first.path} and {other.path}"
     return None
-
-
-def _pixels(named: Named, key: str, names: Sequence[str]) -> list[int] | None:
-    """Return the pixels that a result counts in each item; None if it does not say."""
-    records = {str(item.get("name")): item.get(key) for item in named.report.items}
-    counts = [
-        record.get("pixels") if isinstance(record := records[name], Mapping) else None
-        for name in names
-    ]
-    known = [count for count in counts if isinstance(count, int)]
-    return known if len(known) == len(counts) else None
 
 
 def _of_copies(of_model: Sequence[Named]) -> Iterator[str]:

@@ -7,27 +7,36 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from uqeval.compare.comparison import Choice, Comparison, Difference, Row
+from uqeval.compare.common_items import (
+    CommonItems,
+    common_in_slice,
+    common_items,
+    in_words,
+    refuse_other_items,
+)
+from uqeval.compare.comparison import Cell, Choice, Comparison, Row
+from uqeval.compare.differences import with_differences
 from uqeval.compare.holm import adjust
-from uqeval.compare.models import Model, called_alike, common_stores, report_of
-from uqeval.compare.ranks import minus, with_ranks
+from uqeval.compare.models import Model, called_alike, common_stores, report_of, stateless
+from uqeval.compare.ranks import with_ranks
 from uqeval.compare.related import related
 from uqeval.compare.same_data import (
     differences_of_runs,
     of_other_pixels,
     other_settings,
-    refuse_other_sets,
 )
 from uqeval.compare.selection import addresses_to_compare, cell_of, description
-from uqeval.errors import UsageError, cut, listed, number_of, quoted
+from uqeval.errors import UsageError, cut, listed, quoted
 from uqeval.records.addresses import Address
-from uqeval.records.folder import states_beside
 from uqeval.records.lookup import NoScore, Score, find, suggestion
-from uqeval.records.resampling import Interval
 
 if TYPE_CHECKING:
     from uqeval.records.folder import Named
     from uqeval.statistics.paired_comparison import PairedComparison
+
+
+#: Why scores of several trainings are not computed from states.
+_OF_REPLICATES = "replicates must have the same items"
 
 
 def compare(models: Sequence[Model], choice: Choice) -> Comparison:
@@ -94,15 +103,9 @@ class _OneStore:
         self._other_pixels: dict[str, Sequence[str | None]] = {}
         for text in differences_of_runs(self.reports):
             self._warn(text)
-        self.item_names = [
-            [named.report.item_names for named in training] for training in self.reports
-        ]
-        item_lists = [names for training in self.item_names for names in training]
-        shared = set.intersection(*map(set, item_lists))
-        self.same_items = all(len(names) == len(shared) for names in item_lists)
-        # An order that does not depend on the order of the models, so that draws do not either.
-        self.names = min(tuple(n for n in names if n in shared) for names in item_lists)
-        self.stateless = [_stateless(training) for training in self.reports]
+        self.common = common_items(self._all)
+        self._slices: dict[object, CommonItems] = {}
+        self.stateless = [stateless(training) for training in self.reports]
         self._check_items()
 
     def rows(self) -> list[Row]:
@@ -128,6 +131,7 @@ class _OneStore:
         if not self.choice.metrics:
             self._warn_of_others({text.key for text in addresses} - {a.key for a in lookups})
         draws = self._draws(list(lookups))
+        self._warn_of_slices(list(lookups), draws)
         for reason, keys in _by_value(self._refused).items():
             self.warnings.append(f"{', '.join(keys)}: left out: {reason}")
         self._warn_of_pixels({address.key: None for address in lookups})
@@ -167,14 +171,14 @@ class _OneStore:
         for reason, of_reason in _by_value(reasons).items():
             self._warn(
                 f"{listed(of_reason)}: {reason}. So there is no interval, no p-value and no best "
-                "model: give both models the same labels and masks"
+                "model: evaluate both models against the same files"
             )
 
     def _of_other_pixels(self, key: str) -> Sequence[str | None]:
         """Return for each model why its scores are of other pixels than those of the reference
         model; None if they are of the same."""
         if key not in self._other_pixels:
-            reasons = of_other_pixels(self.reports, self.base, key, self.names)
+            reasons = of_other_pixels(self.reports, self.base, key, self.common.names)
             self._other_pixels[key] = reasons
         return self._other_pixels[key]
 
@@ -182,7 +186,7 @@ class _OneStore:
     def incomparable(self) -> set[str]:
         """Return the keys of results that the reports have of other items, pixels or settings."""
         keys = {key for named in self._all for key in named.report.results}
-        if not self.same_items:
+        if not self.common.same:
             return keys
         return {key for key in keys if key in self._refused or any(self._of_other_pixels(key))}
 
@@ -199,64 +203,64 @@ class _OneStore:
         paired, drawn_models = draws.get(address.where, (None, []))
         record = description(self._all, address)
         direction = record.get("direction")
-        cells = []
-        for m, of_model in enumerate(lookups):
-            if self.same_items or paired is None:
-                values = [None if isinstance(c, NoScore) else c.value for c in of_model]
-            else:
-                values = paired.each(drawn_models.index(m), address.within)
-            cells.append(cell_of(of_model, values, self.choice.level))
+        common = self._common(address)
+        cells = [
+            self._cell(m, of_model, common, address, paired, drawn_models)
+            for m, of_model in enumerate(lookups)
+        ]
         items = next(c.items for of_model in lookups for c in of_model if isinstance(c, Score))
-        if not self.same_items and paired is not None:
-            items = paired.items
+        items = items if common.same else len(common.names)
         unit, better = str(record.get("unit") or ""), str(direction) if direction else None
         row = Row(address, unit, better, items, tuple(cells))
-        row = self._with_differences(row, paired, drawn_models)
-        if any(self._of_other_pixels(address.key)):
+        reasons = self._of_other_pixels(address.key)
+        row = with_differences(row, self.base, reasons, self.choice.level, paired, drawn_models)
+        if any(reasons):
             return row
         complete = self.choice.level is not None and len(drawn_models) == len(self.models)
         return with_ranks(row, paired if complete else None)
 
-    def _with_differences(
-        self, row: Row, paired: PairedComparison | None, drawn_models: list[int]
-    ) -> Row:
-        reference = row.cells[self.base].value
-        of_other_pixels = self._of_other_pixels(row.address.key)
-        cells = []
-        for m, cell in enumerate(row.cells):
-            if m == self.base or cell.value is None or reference is None:
-                cells.append(cell)
-                continue
-            value = minus(cell.value, reference)
-            if (reason := of_other_pixels[m]) is not None:
-                difference = Difference(value, None, self.choice.level, reason=reason)
-                cells.append(dataclasses.replace(cell, difference=difference))
-                continue
-            better = None
-            if row.direction and value:
-                better = (value > 0) == (row.direction == "higher")
-            level = self.choice.level
-            difference = Difference(value, better, level)
-            if paired is not None and level is not None and m in drawn_models:
-                change = paired.difference(
-                    drawn_models.index(m), drawn_models.index(self.base), row.address.within, level
-                )
-                difference = dataclasses.replace(difference, p=change.p, p_least=change.least)
-                if isinstance(change.interval, Interval):
-                    difference = dataclasses.replace(difference, interval=change.interval)
-                else:
-                    difference = dataclasses.replace(difference, reason=change.interval.reason)
-            cells.append(dataclasses.replace(cell, difference=difference))
-        return dataclasses.replace(row, cells=tuple(cells))
+    def _cell(
+        self,
+        m: int,
+        lookups: Sequence[Score | NoScore],
+        common: CommonItems,
+        address: Address,
+        paired: PairedComparison | None,
+        drawn_models: list[int],
+    ) -> Cell:
+        """Return the score of a model over the common items, from states if reports have others."""
+        values = [None if isinstance(c, NoScore) else c.value for c in lookups]
+        if common.same or any(isinstance(c, NoScore) for c in lookups):
+            return cell_of(lookups, values, self.choice.level)
+        drawn = [] if paired is None else drawn_models
+        if (reason := self._without_score(m, common, drawn)) is not None:
+            return Cell(None, reason)
+        assert paired is not None
+        values = paired.each(drawn.index(m), address.within)
+        return cell_of(lookups, values, self.choice.level)
+
+    def _without_score(self, m: int, common: CommonItems, drawn: Collection[int]) -> str | None:
+        """Return why a model has no score of the common items; None if it has one, as the models
+        that are `drawn` have."""
+        if not common.names:
+            return "the models have no common items there"
+        if m in drawn:
+            return None
+        why = self.stateless[m] or self.stateless[self.base] or "no other model has states"
+        why = _OF_REPLICATES if len(self.models) < 2 else why
+        return f"scores of the common items need states: {why}"
 
     def _draws(
         self, addresses: Sequence[Address]
     ) -> dict[object, tuple[PairedComparison, list[int]]]:
         """Return for each slice the draws of the models that have states, and their indices."""
         models = [m for m, reason in enumerate(self.stateless) if not reason]
-        if not addresses or self.base not in models or len(models) < 2:
-            return {}
-        if self.choice.level is None and self.same_items:
+        parts: dict[object, list[Address]] = {}
+        for address in addresses:
+            common = self._common(address)
+            if common.names and not (self.choice.level is None and common.same):
+                parts.setdefault(address.where, []).append(address)
+        if not parts or self.base not in models or len(models) < 2:
             return {}
         from uqeval.statistics.no_interval import few_units
         from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
@@ -265,62 +269,51 @@ class _OneStore:
             [OpenedReport.of(named.path, named.report) for named in self.reports[m]] for m in models
         ]
         draws: dict[object, tuple[PairedComparison, list[int]]] = {}
-        for conditions in dict.fromkeys(address.where for address in addresses):
-            texts = [address.within for address in addresses if address.where == conditions]
-            names = self._slice(next(a for a in addresses if a.where == conditions))
-            if not names:
-                continue
+        for conditions, of_part in parts.items():
+            names, texts = self._common(of_part[0]).names, [a.within for a in of_part]
             paired = paired_comparison(reports, names, texts, self.choice.draws, self.choice.seed)
             draws[conditions] = paired, models
             for text in few_units(paired.resampling):
                 self._warn(text.removesuffix("."))
         return draws
 
-    def _slice(self, address: Address) -> tuple[str, ...]:
+    def _common(self, address: Address) -> CommonItems:
         """Return the common items in the slice of an address; all without a slice."""
         if not address.where:
-            return self.names
-        inside = set(self.names)
-        for named in self._all:
-            for key in address.slice_keys:
-                if key in named.report.slices:
-                    inside &= set(named.report.slices[key].get("names", ()))
-        return tuple(name for name in self.names if name in inside)
+            return self.common
+        if address.where not in self._slices:
+            self._slices[address.where] = common_in_slice(self.common, self._all, address)
+        return self._slices[address.where]
+
+    def _warn_of_slices(
+        self,
+        addresses: Sequence[Address],
+        draws: Mapping[object, tuple[PairedComparison, list[int]]],
+    ) -> None:
+        """Warn about slices that have other items in some of the reports."""
+        for address in {address.where: address for address in addresses if address.where}.values():
+            if (common := self._common(address)).same:
+                continue
+            drawn = draws[address.where][1] if address.where in draws else ()
+            reasons = [self._without_score(m, common, drawn) for m in range(len(self.models))]
+            reason = next(filter(None, reasons), None) if common.names else None
+            self._warn(
+                f"{in_words(address)}: {common}" + (f". No score: {reason}" if reason else "")
+            )
 
     def _check_items(self) -> None:
         reason = next((state_reason for state_reason in self.stateless if state_reason), "")
-        if self.same_items and reason:
+        if self.common.same and reason:
             if len(self.models) > 1 and self.choice.level is not None:
                 self._warn(
                     f"no intervals: {reason}. They are computed from the states that `-o FILE` "
                     "saves; evaluate again without --no-states"
                 )
-        elif not self.same_items:
-            counts = " and ".join(
-                str(len(names))
-                for names in dict.fromkeys(
-                    n for state_reason in self.item_names for n in state_reason
-                )
-            )
-            if not self.names:
-                of_models = dict.fromkeys(n for own in self.item_names for n in own)
-                raise UsageError(
-                    f"{self._place}the models have no common items: their items are called "
-                    f"{' and '.join(listed(own, 3) for own in of_models)}. Evaluate them on the "
-                    "same data; --names FILE of the evaluation gives stores the same names."
-                )
-            if reason or len(self.models) < 2:
-                raise UsageError(
-                    f"{self._place}the reports share {number_of(len(self.names), 'item')} of "
-                    f"{counts}; scores of the common items need states: "
-                    f"{reason or 'replicates must have the same items'}. Evaluate again on the "
-                    "same items."
-                )
-            refuse_other_sets(self._all, self.names, self._place)
-            self._warn(
-                f"compared over the {number_of(len(self.names), 'item')} that all models have, "
-                f"of {counts}"
-            )
+        elif not self.common.same:
+            if len(self.models) < 2:
+                reason = _OF_REPLICATES
+            refuse_other_items(self._all, self.common, reason, self._place)
+            self._warn(str(self.common))
 
     @property
     def _place(self) -> str:
@@ -336,14 +329,3 @@ def _by_value(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     for key, reason in reasons.items():
         keys.setdefault(reason, []).append(key)
     return keys
-
-
-def _stateless(reports: Sequence[Named]) -> str:
-    """Return why a model has no states; empty if it has."""
-    for named in reports:
-        path = states_beside(named.path, named.report)
-        if path is None:
-            return f"{named.path} has no states"
-        if not path.is_file():
-            return f"the states of {named.path} are missing"
-    return ""

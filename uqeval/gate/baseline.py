@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from uqeval.errors import UsageError, cut, listed, option_name, quoted
+from uqeval.errors import UsageError, cut, option_name, quoted
 from uqeval.gate.rules import Rule
+from uqeval.gate.same_data import other_data, other_fingerprints, other_maps, other_pixels
 from uqeval.glossary import default_setting
 from uqeval.keys import family_of
 from uqeval.records.class_names import class_names, report_called
@@ -19,8 +20,9 @@ from uqeval.records.report import Report
 _SOURCE = "threshold_from"
 #: The setting that names the items of a fit, and the digest of their names in results.
 _FIT_ON, _DIGEST = "fit_on", "fitted_on_digest"
-#: The name of a model does not change its scores.
-_MODEL_NAME = "model"
+#: The name of a model does not change its scores. The columns of a table of items are data, as
+#: predictions are: a model may have its own table, and a table may be copied.
+_NO_SETTINGS = ("model", "item_table")
 
 
 @dataclass(frozen=True)
@@ -85,41 +87,37 @@ def _pair(report: Report, base: Named) -> Pair:
             f"report, {common} in both."
         )
         return Pair(base, difference, "")
-    if not (other := other_data(report, base.report)):
-        return Pair(base, "", "")
-    if names == baseline_names:
+    difference, unknown = _other_data(report, base.report, other_data(report, base.report))
+    return Pair(base, difference, unknown)
+
+
+def pair_of_result(pair: Pair, report: Report, key: str) -> Pair:
+    """Return the baseline for one result: the maps of regions, the OOD mask and the pixels of the
+    result may differ too."""
+    if pair.difference:
+        return pair
+    baseline = pair.baseline.report
+    if (counts := other_pixels(report, baseline, key, report.item_names)) is not None:
         difference = (
-            f"the baseline was evaluated against other {other} (their fingerprints differ)."
+            f"{key}: the baseline was scored on other pixels: {counts[1]:,}, and {counts[0]:,} in "
+            "this report."
         )
-        return Pair(base, difference, "")
-    unknown = (
+        return replace(pair, difference=difference)
+    texts = _other_data(report, baseline, other_maps(report, baseline, key), key)
+    difference, unknown = (text and f"{key}: {text}" for text in texts)
+    return replace(pair, difference=difference, unknown=unknown or pair.unknown)
+
+
+def _other_data(report: Report, baseline: Report, other: str, *keys: str) -> tuple[str, str]:
+    """Return how data that are `other` differ, and why this is unknown; empty if they do not."""
+    if not other:
+        return "", ""
+    if report.item_names == baseline.item_names:
+        return f"{other_fingerprints(report, baseline, keys)}.", ""
+    return "", (
         f"the baseline has its items in another order. Whether it has the same {other} is unknown, "
         f"because fingerprints of {other} depend on the order."
     )
-    return Pair(base, "", unknown)
-
-
-def other_data(report: Report, baseline: Report) -> str:
-    """Return what the two were evaluated against that has other fingerprints, such as "labels" or
-    "frames, saved flow"; empty if there is no difference.
-    """
-    own, before = _fingerprints(report), _fingerprints(baseline)
-    return listed([name for name in own if name in before and own[name] != before[name]])
-
-
-def _fingerprints(report: Report) -> dict[str, Any]:
-    """Return the fingerprints of what predictions are evaluated against, by its name. Labels or a
-    target are always there (None without), saved flow only if a score is of it.
-    """
-    inputs = report.inputs
-    stores = {
-        "labels": inputs.get("labels") or inputs.get("target") or {},
-        "reference": inputs.get("reference"), "frames": inputs.get("frames"),
-    }  # fmt: skip
-    if any(isinstance(own, dict) and own.get("flow") == "file" for own in report.settings.values()):
-        flows = {own.get("direction"): own for own in inputs.get("flow") or ()}
-        stores |= {"saved flow": flows.get("flow"), "saved forward flow": flows.get("flow_forward")}
-    return {name: own.get("fingerprint") for name, own in stores.items() if isinstance(own, dict)}
 
 
 def refuse_other_settings(rule_place: str, now: Named, baseline: Named, key: str) -> None:
@@ -226,4 +224,4 @@ def _settings(report: Report, key: str) -> dict[str, Any]:
         shared.pop("classes", None)
         shared["sets"] = len(inputs.get("sets") or ("in", "out"))
     settings = settings if isinstance(settings, dict) else {}
-    return shared | {name: value for name, value in settings.items() if name != _MODEL_NAME}
+    return shared | {name: value for name, value in settings.items() if name not in _NO_SETTINGS}

@@ -19,7 +19,7 @@ from uqeval.gate.verdict import Status, Verdict
 from uqeval.gate.waivers import Kind, use_of
 from uqeval.keys import family_of
 from uqeval.records.folder import Named
-from uqeval.records.lookup import NoScore, Score, find
+from uqeval.records.lookup import NoScore, Score, find, slice_names
 from uqeval.records.resampling import (
     Interval,
     NoInterval,
@@ -196,8 +196,8 @@ class Case:
             assert self.pair is not None
             if difference := self.pair.difference or self._other_slice:
                 raise UsageError(
-                    f"{self.rule.place}: confidence in a change needs the same items in both "
-                    f"reports: {difference} Evaluate both on the same items, or remove confidence."
+                    f"{self.rule.place}: confidence in a change needs the same items, data and "
+                    f"pixels in both reports: {difference} Remove confidence, or evaluate again."
                 )
             interval = self.resampler.change(
                 self.named.path, self._baseline.path, score.address, level, self._relative
@@ -256,22 +256,16 @@ class Case:
     @property
     def _other_slice(self) -> str:
         """Return how the items of the baseline's slice differ; empty if they do not."""
-        address, names, baseline_names = self.score.address, set(), set()
-        for key in address.slice_keys if address.where else ():
-            names |= _names(self.named.report.slices.get(key))
-            baseline_names |= _names(self._baseline.report.slices.get(key))
+        if not (address := self.score.address).where:
+            return ""
+        names = slice_names(self.named.report, address) or frozenset()
+        baseline_names = slice_names(self._baseline.report, address) or frozenset()
         if names == baseline_names:
             return ""
         return (
             f"the slice of the baseline has other items: {number_of(len(baseline_names), 'item')}, "
             f"{len(names)} in this report, {len(names & baseline_names)} in both."
         )
-
-
-def _names(part: Any) -> set[str]:
-    """Return the names of the items of a slice's record."""
-    names = part.get("names") if isinstance(part, dict) else None
-    return {str(name) for name in names} if isinstance(names, list) else set()
 
 
 def _recorded_interval(score: Score, level: float) -> Interval | None:

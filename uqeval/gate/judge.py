@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, joined, quoted
-from uqeval.gate.baseline import Pair, compares, pairs_of
+from uqeval.gate.baseline import Pair, compares, pair_of_result, pairs_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
 from uqeval.gate.rules import Rule
@@ -48,7 +48,7 @@ def judge(
     refuse_partial([*reports, *baseline])
     judging = _Judging(
         reports, pairs_of(reports, baseline), resampler, bool(baseline),
-        today or datetime.now(UTC).date(), [], [], [], [],
+        today or datetime.now(UTC).date(), [], [], [], [], {},
     )  # fmt: skip
     for rule in rules:
         judging.judge(rule, list(not_evaluated(rule, failed_stores or {})))
@@ -68,6 +68,7 @@ class _Judging:
     warnings: list[str]
     unjudged: list[NotEvaluated]
     errors: list[UqevalError]
+    pairs_of_results: dict[tuple[str, str], Pair]
 
     def judge(self, rule: Rule, lost: list[NotEvaluated]) -> None:
         """Judge a rule for all reports. `lost`: its records for stores that failed."""
@@ -97,6 +98,11 @@ class _Judging:
             return
         pair = self.pairs.get(named.name)
         if pair is not None and compares(rule):
+            key = rule.address.key
+            if (pair_here := self.pairs_of_results.get((named.name, key))) is None:
+                pair_here = pair_of_result(pair, named.report, key)
+                self.pairs_of_results[named.name, key] = pair_here
+            pair = pair_here
             texts = filter(None, (pair.difference, pair.unknown))
             self.warnings.extend(f"{named.name}: {text}" for text in texts)
         for kind, limit in rule.limits.kinds_and_values():

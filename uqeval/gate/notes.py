@@ -16,6 +16,7 @@ from uqeval.records.folder import Named
 from uqeval.records.lookup import Score
 from uqeval.records.report import Report
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE, Mover, Resampler, Units
+from uqeval.records.scalars import described
 
 #: Settings whose threshold was fitted on other items.
 _OTHER_SOURCES = ("threshold_from",)
@@ -59,12 +60,10 @@ def notes_on_value(report: Report, score: Score) -> Iterator[str]:
             )
     record = score.results.get(address.key)
     record = record if isinstance(record, dict) else {}
-    scaled = record.get("temperature")
-    scaled = scaled if isinstance(scaled, dict) else {}
-    if address.fields[0] == "temperature" and scaled.get("fitted_on") == "all items":
+    if _is_fitted_here(report, address, record):
         yield (
-            "the temperature was fitted on the evaluated items, so the score is optimistic; use "
-            "--fit-on FILE"
+            f"{address.key}.{address.fields[0]} was fitted on the evaluated items, so the score is "
+            "optimistic; use --fit-on FILE"
         )
     debiased: Any = record.get(f"{field}_debiased")
     if isinstance(debiased, float) and len(address.fields) == 1:
@@ -72,6 +71,17 @@ def notes_on_value(report: Report, score: Score) -> Iterator[str]:
             f"the rule checks the plain value, which is biased upward; "
             f"{replace(address, fields=(f'{field}_debiased',)).within} is {debiased:.4g}"
         )
+
+
+def _is_fitted_here(report: Report, address: Address, record: dict[str, Any]) -> bool:
+    """Return whether a score follows from a fit on the evaluated items. Scores before the fit do
+    not, and a fitted number is no score."""
+    part = record.get(address.fields[0])
+    if not isinstance(part, dict) or part.get("fitted_on") != "all items":
+        return False
+    metric = described(report.metrics, address.metric, address.fields)
+    is_score = not report.metrics or bool(metric.get("direction"))
+    return is_score and not address.fields[-1].endswith("_before")
 
 
 def _is_number(text: str) -> bool:

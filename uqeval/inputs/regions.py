@@ -55,18 +55,22 @@ class _Opener:
         """Return the store of predictions as messages call it."""
         return self.store.path if self.store is not None else self.inputs.source.where
 
-    def array(self, name: str) -> RegionPlanes | None:
-        """Return an array of the store of predictions by its name; None if there is none."""
+    def array(self, name: str, region: str) -> RegionPlanes | None:
+        """Return an array of the store of predictions by its name; None if there is none.
+
+        `region`: how keys of results begin that need it, "depth" or "map:NAME".
+        """
         arrays = self.store.arrays if self.store is not None else {}
         if name not in arrays:
             return None
         assert self.store is not None
-        self.records.append(record_of(self.store, [name], self.store.path))
+        record = record_of(self.store, [name], self.store.path)
+        self.records.append(record | {"region": region})
         where = f"{self.store.path}, {name}"
         void = void_of_map(arrays[name][0].array, self.inputs, self.options)
         return self._planes(arrays[name], where, void)
 
-    def path(self, path: str, role: Role, option: str) -> RegionPlanes:
+    def path(self, path: str, role: Role, option: str, region: str) -> RegionPlanes:
         """Return the maps in a folder, one per item, or in an array. Raises `StoreError`."""
         noun = "region" if role == "labels" else "depth"
         store = open_truth(path, role, noun, self.store, self.names, self.options)
@@ -80,7 +84,7 @@ class _Opener:
             of = "frame" if self.inputs.source.kind == "video" else "item"
             places = positions_of_frames(store, len(parts), self.names, self.count, "map", of)
             parts = tuple(parts[place] for place in places)
-        self.records.append(record_of(store, [role], path))
+        self.records.append(record_of(store, [role], path) | {"region": region})
         return self._planes(parts, option, own_void(store))
 
     def _planes(self, parts: Sequence[ItemArray], where: str, void: int) -> RegionPlanes:
@@ -125,9 +129,9 @@ def with_regions(
             "give such a region, or leave --depth-map out."
         )
     if options.depth_map is not None:
-        depth = opener.path(str(options.depth_map), "target", "--depth-map")
+        depth = opener.path(str(options.depth_map), "target", "--depth-map", "depth")
     elif wants_depth:
-        depth = opener.array("depth")
+        depth = opener.array("depth", "depth")
     watch = inputs.watch
     if opener.parts:
         kinds = WatchedText(" ".join([*maps, "depth"]))
@@ -161,14 +165,14 @@ def _region_maps(
             )
         if name in maps:
             continue
-        planes = opener.array(path)
+        planes = opener.array(path, f"map:{name}")
         if planes is not None and Path(path).exists():
             raise UsageError(
                 f"--region {cut(text)}: {cut(path)} is both an array of {opener.where} and a "
                 f"path. Rename one, or give map:./{cut(path)} for the path."
             )
         if planes is None and ("://" in path or Path(path).exists()):
-            planes = opener.path(path, "labels", f"--region {cut(text)}")
+            planes = opener.path(path, "labels", f"--region {cut(text)}", f"map:{name}")
         if planes is None:
             raise UsageError(_unknown_map(text, path, store))
         maps[name] = planes

@@ -259,7 +259,9 @@ class Calibration(Evaluation[CalibrationSettings]):
         def score(*states: State) -> list[dict[str, Any]]:
             *bins, massed = map(SetStates, states)
             columns = calibration_results.columns(self.settings, bins, {_ADAPTIVE: massed})
-            return calibration_results.records(self.settings, columns)
+            counts = bins[0]["count"].sum(axis=-1).tolist()
+            scored = calibration_results.records(self.settings, columns)
+            return [record | {"pixels": n} for n, record in zip(counts, scored, strict=True)]
 
         return score_items((*self._bins, self._items), results, score)
 

@@ -78,6 +78,16 @@ def find(report: Report, address: Address) -> Score | NoScore:
     )
 
 
+def slice_names(report: Report, address: Address) -> frozenset[str] | None:
+    """Return the names of the items in the slice of an address; None if a report lacks it."""
+    key = next((key for key in address.slice_keys if key in report.slices), None)
+    part = None if key is None else report.slices[key]
+    if not isinstance(part, dict):
+        return None
+    names = part.get("names")
+    return frozenset(map(str, names if isinstance(names, list) else ()))
+
+
 @dataclass(frozen=True)
 class _Scope:
     """The items to which an address refers: all of a report, or those of a slice."""

@@ -17,6 +17,8 @@ from uqeval.stores.states.saved import SavedStates
 
 #: Facts about the data that must be equal in all runs.
 _FACTS = ("kind", "classes", "class_names", "samples", "reference")
+#: The setting with the path of a table of items. Each run has the cells of its own items.
+_TABLE = "item_table"
 _SHOWN = 5
 
 
@@ -199,8 +201,9 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     yield "metrics", sorted(first_settings), sorted(second_settings)
     for key, settings in first_settings.items():
         for name in dict.fromkeys((*settings, *second_settings[key])):
-            option = f"{option_name(name)} of {key}"
-            yield option, settings.get(name), second_settings[key].get(name)
+            if name != _TABLE:
+                option = f"{option_name(name)} of {key}"
+                yield option, settings.get(name), second_settings[key].get(name)
 
 
 def _refuse_other_round(files: Sequence[SavedStates]) -> None:
@@ -264,13 +267,15 @@ def _merged_info(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         None if None in groups else [name for record in groups for name in record or ()]
     )
     merged["sets"] = [number for record in records for number in record.get("sets") or ()]
-    if columns := first.get("columns"):
+    if tables := first.get("columns"):
+        # The tables of the files are in the same order, under the paths that each run was given.
+        of_files = zip(*(record["columns"].values() for record in records), strict=True)
         merged["columns"] = {
             path: {
-                column: [cell for record in records for cell in record["columns"][path][column]]
-                for column in columns[path]
+                column: [cell for columns in of_table for cell in columns[column]]
+                for column in tables[path]
             }
-            for path in columns
+            for path, of_table in zip(tables, of_files, strict=True)
         }
     if first["video"] is not None:
         first["video"] = _video([record["video"] for record in records])

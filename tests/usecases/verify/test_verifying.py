@@ -69,6 +69,7 @@ ITEM_SCORES: dict[str, list[tuple[int, str, str]]] = {
         # The scores of patches follow from the report's own counts, so these are of another item.
         (2, "pavpu", "n_ac"), (1, "pavpu", "surplus"), (1, "segmentation", "miou"),
         (1, "calibration", "adaptive_ece"), (1, "calibration", "classwise_ece"),
+        (1, "calibration", "pixels"),
         (1, "failure", "auroc"), (1, "sparsification", "ause"),
     ],
     "numbers": [

@@ -154,7 +154,7 @@ def of_classes(
         return Recomputed(cs.segmentation(matrix))
     if family == "calibration":
         of_set = results if reported is results else None
-        return _calibration(pixels, settings, of_set, "smooth_ece" in reported)
+        return _calibration(pixels, settings, of_set, reported)
     if key not in pixels.maps:
         return f"the store holds no map {settings['uncertainty']} to recompute it from"
     if family == "pavpu":
@@ -295,11 +295,12 @@ def _pavpu(
 
 
 def _calibration(
-    pixels: Pixels, settings: Mapping[str, Any], of_set: Mapping[str, Any] | None, smooth: bool
-) -> Recomputed | str:
+    pixels: Pixels, settings: Mapping[str, Any], of_set: Mapping[str, Any] | None,
+    reported: Mapping[str, Any],
+) -> Recomputed | str:  # fmt: skip
     """`of_set`: the results of the set, None for an item, which has no published estimates.
 
-    `smooth`: with the smooth ECE.
+    `reported`: the record of the set or the item. Only some have a smooth ECE, or `pixels`.
     """
     scores: dict[str, Any] = {}
     right = ~pixels.wrong
@@ -318,7 +319,7 @@ def _calibration(
             scores["adaptive_ece"] = cs.adaptive_ece(conf, right, settings["bins"])
         if of_set is not None:
             scores |= estimates(conf, right, settings, of_set)
-        if smooth and (recomputed := smooth_ece(conf, right)) is not None:
+        if "smooth_ece" in reported and (recomputed := smooth_ece(conf, right)) is not None:
             scores["smooth_ece"], slack["smooth_ece"] = recomputed
     if settings["bins"] in pixels.by_class:
         class_bins, uncertain = pixels.by_class[settings["bins"]]
@@ -338,8 +339,8 @@ def _calibration(
             }
     if "label_probability" in pixels.maps:
         scores["nll"] = cs.nll(pixels.maps["label_probability"], settings["clip"])
-    return (
-        Recomputed(scores, slack)
-        if scores
-        else "the store holds no probabilities to recompute it from"
-    )
+    if not scores:
+        return "the store holds no probabilities to recompute it from"
+    if "pixels" in reported:
+        scores["pixels"] = int(pixels.label.size)
+    return Recomputed(scores, slack)

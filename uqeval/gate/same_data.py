@@ -1,0 +1,105 @@
+"""Whether two reports were evaluated against the same data, and on the same pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from uqeval.errors import cut, listed
+from uqeval.keys import Key, family_of
+from uqeval.records.report import Report
+
+
+def other_data(report: Report, baseline: Report) -> str:
+    """Return what the two were evaluated against that has other fingerprints, such as "labels" or
+    "frames, saved flow"; empty if there is no difference.
+    """
+    return listed(list(_differing(_stores(report), _stores(baseline))))
+
+
+def other_maps(report: Report, baseline: Report, key: str) -> str:
+    """Return the maps of regions and the OOD mask with other fingerprints that a result depends on;
+    empty if there is no difference."""
+    return listed(list(_differing(_maps(report, [key]), _maps(baseline, [key]))))
+
+
+def other_fingerprints(report: Report, baseline: Report, keys: Collection[str] = ()) -> str:
+    """Return a sentence about all data with other fingerprints, without its end; empty if there is
+    no difference. `keys`: the results whose maps and masks it names too."""
+    own = _stores(report) | _maps(report, keys)
+    before = _stores(baseline) | _maps(baseline, keys)
+    names = [name + _paths(own[name], before[name]) for name in _differing(own, before)]
+    if not names:
+        return ""
+    return (
+        f"the fingerprints of {', '.join(names)} differ. Either the data differ, or they are the "
+        "same in another format, or in a file that was copied or renamed; fingerprints do not "
+        "tell which. Evaluate both against the same files"
+    )
+
+
+def _differing(own: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+    for name, store in own.items():
+        if name in before and _fingerprint(store) != _fingerprint(before[name]):
+            yield name
+
+
+def _fingerprint(store: Any) -> Any:
+    return store.get("fingerprint") if isinstance(store, Mapping) else store
+
+
+def _paths(*stores: Any) -> str:
+    """Return the paths of stores in brackets; empty if one has no path."""
+    paths = [store.get("path") if isinstance(store, Mapping) else None for store in stores]
+    if not all(paths):
+        return ""
+    return f" ({' and '.join(dict.fromkeys(cut(path) for path in paths))})"
+
+
+def _stores(report: Report) -> dict[str, Any]:
+    """Return the records of what predictions are evaluated against, by its name. Labels or a target
+    are always there (empty without), saved flow only if a score is of it.
+    """
+    inputs = report.inputs
+    stores = {
+        "labels": inputs.get("labels") or inputs.get("target") or {},
+        "reference": inputs.get("reference"), "frames": inputs.get("frames"),
+    }  # fmt: skip
+    if any(isinstance(own, dict) and own.get("flow") == "file" for own in report.settings.values()):
+        flows = {own.get("direction"): own for own in inputs.get("flow") or ()}
+        stores |= {"saved flow": flows.get("flow"), "saved forward flow": flows.get("flow_forward")}
+    return {name: own for name, own in stores.items() if isinstance(own, dict)}
+
+
+def _maps(report: Report, keys: Collection[str]) -> dict[str, Any]:
+    """Return the records of the maps of regions and of the OOD mask on which results depend, by
+    name. A mask that is an id of the labels is the id."""
+    maps = {}
+    for store in report.inputs.get("regions") or ():
+        region = store.get("region")  # "depth" or "map:NAME"; earlier versions have none
+        if any(f"{Key.parse(key).region}:".startswith(f"{region}:") for key in keys if region):
+            maps["depth map" if region == "depth" else str(region)] = store
+    if "ood_mask" in report.inputs and "ood" in map(family_of, keys):
+        maps["OOD mask"] = report.inputs["ood_mask"]
+    return maps
+
+
+def other_pixels(
+    report: Report, baseline: Report, key: str, names: Sequence[str]
+) -> tuple[int, int] | None:
+    """Return the pixels that a result counts in both reports, if they differ in one of the items
+    `names`; None if they do not, or if a report does not have them."""
+    pixels, further = (_pixels(own, key, names) for own in (report, baseline))
+    if pixels is None or further is None or pixels == further:
+        return None
+    return sum(pixels), sum(further)
+
+
+def _pixels(report: Report, key: str, names: Sequence[str]) -> list[int] | None:
+    records = {str(item.get("name")): item.get(key) for item in report.items}
+    counts = [
+        record.get("pixels") if isinstance(record := records[name], Mapping) else None
+        for name in names
+    ]
+    known = [count for count in counts if isinstance(count, int)]
+    return known if len(known) == len(counts) else None
