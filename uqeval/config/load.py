@@ -13,9 +13,9 @@ from uqeval.config.messages import hint, usage_error
 from uqeval.config.model import STORE_PATHS, Config, options_model
 from uqeval.config.options import PATHS, check_values, commands
 from uqeval.config.yaml12 import Document, Location, read_yaml
-from uqeval.errors import UsageError, cut, did_you_mean, joined, number_flaw, quoted
+from uqeval.errors import UsageError, cut, did_you_mean, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule
-from uqeval.gate.senseless import declared_flaw
+from uqeval.gate.senseless import refuse_senseless
 from uqeval.inputs.options import regions_beside
 from uqeval.keys import COMMANDS_BY_KEY
 
@@ -84,9 +84,7 @@ def check_file(path: str | Path) -> None:
             "report, run uqeval verify."
         )
     if not any(key in Config.model_fields for key in document.data) or _config(document).gate:
-        flaws = [f"{r.place}: {flaw}" for r in load_rules(path) if (flaw := declared_flaw(r))]
-        if flaws:
-            raise UsageError(joined(flaws))
+        refuse_senseless(load_rules(path))
 
 
 def _is_report(document: Document) -> bool:
