@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from uqeval.errors import UsageError, is_number, joined
+from uqeval.errors import UsageError, as_fraction, is_number, joined
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.waivers import LOW_FAILS, Kind
 from uqeval.glossary import families
@@ -138,7 +138,7 @@ def _reach(kind: Kind, metric: Mapping[str, Any], address: object) -> str:
 def _advice(kind: Kind, limit: float, metric: Mapping[str, Any]) -> str:
     """Return what to write: a fraction for a limit that looks like a percentage."""
     low, high = _values(kind, metric)
-    fraction = float(f"{limit / 100:.15g}")
+    fraction = as_fraction(limit)
     is_share = high is not None and high <= 1 and (low is None or low >= -1)
     if is_share and 1 <= limit <= 100 and _can_fail(kind, fraction, metric):
         return f"For {_text(limit)} %, write {kind}: {_text(fraction)}."
