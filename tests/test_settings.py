@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+import uqeval
 from uqeval.config.options import commands
 from uqeval.errors import UsageError
 from uqeval.metrics import FAMILIES
-from uqeval.settings import Option, Settings, documented, option, options_of
+from uqeval.settings import Option, Settings, documented, for_python, option, options_of
 
 OPTIONS = [
     (name, option_, own)
@@ -23,7 +24,7 @@ OPTIONS = [
 def test_an_option_says_what_it_is(family: str, name: str, own: Option) -> None:
     settings = FAMILIES[family].settings_type
     assert own.help.endswith(".") and "default" not in own.help
-    assert f"`{name}`: {own.help.removesuffix('.')}" in settings.__doc__
+    assert f"`{name}`: {for_python(own.help).removesuffix('.')}" in settings.__doc__
     assert name in commands()[family]
 
 
@@ -59,6 +60,8 @@ class Example(Settings):
         ({"whole": True}, "--whole True; expected a whole number"),
         ({"whole": "4"}, "--whole '4'; expected a whole number"),
         ({"part": 0}, "--part 0; expected a number above 0 and below 1."),
+        ({"part": 40}, "expected a number above 0 and below 1. For 40 %, write 0.4."),
+        ({"part": "0,4"}, "below 1. A decimal number has a point: write 0.4."),
         ({"part": 1.0}, "--part 1.0; expected a number above 0 and below 1."),
         ({"part": float("nan")}, "--part nan; expected a number above 0"),
         ({"part": None}, "--part None; expected a number above 0"),
@@ -79,3 +82,13 @@ def test_values_that_are_allowed() -> None:
     assert made == Example(9, 1e-9, 0, "classes", "b", False, "x")
     assert "`word`: A word (default: the first)." in (Example.__doc__ or "")
     assert "`whole`: A number (default: 4)." in (Example.__doc__ or "")
+
+
+def test_docstrings_of_python_have_keywords_and_lists() -> None:
+    """Help of commands has flags, and words for options that are repeated."""
+    text = uqeval.evaluate.__doc__ or ""
+    assert "`class_names`: Class names, as a list." in text
+    assert "`slice_by`: Slice by this column, or by combinations. A list gives several" in text
+    for words in ("--part", "--region", "-o FILE", "Repeat for more", "by commas", "LABELS"):
+        assert words not in text, words
+    assert "`uqeval merge --fit`" in text, "a command stays"

@@ -41,13 +41,23 @@ def as_flags() -> Iterator[None]:
         _is_command = before
 
 
+def for_caller(command: str, python: str) -> str:
+    """Return the part of a message that differs between commands and Python."""
+    return command if _is_command else python
+
+
 def spelled(text: str) -> str:
-    """Return a message for the caller: with keywords in place of flags, unless it is a command.
+    """Return a message for the caller: with keywords in place of flags, unless it is a command."""
+    return text if _is_command else as_keywords(text)
+
+
+def as_keywords(text: str) -> str:
+    """Return a text with keywords in place of flags.
 
     `--ci 0.95` becomes `ci=0.95`, `--kind=logits` `kind='logits'`, `--missing-chunks fill`
     `missing_chunks fill`, and `--no-temperature` `temperature=False`.
     """
-    return text if _is_command else _OPTION.sub(_keyword, text)
+    return _OPTION.sub(_keyword, text)
 
 
 def _keyword(match: re.Match[str]) -> str:

@@ -121,6 +121,23 @@ def number_flaw(name: str, value: object) -> str | None:
     return None if abs(value) <= most else f"{value}; expected a number up to {most}."
 
 
+def number_hint(value: object, most: float | None) -> str:
+    """Return a sentence with the number that was probably meant; empty for none.
+
+    A fraction for a percentage where numbers are at most 1 (`most`), a decimal point for a comma.
+    """
+    if isinstance(value, str) and re.fullmatch(r"-?\d+,\d+", value):
+        return f" A decimal number has a point: write {value.replace(',', '.')}."
+    if most == 1 and is_number(value) and 1 < value <= 100:
+        return f" For {value:g} %, write {as_fraction(value)!r}."
+    return ""
+
+
+def as_fraction(percentage: float) -> float:
+    """Return a percentage as a fraction, without the digits of a division: 0.07 for 7."""
+    return float(f"{percentage / 100:.15g}")
+
+
 def option_name(name: str) -> str:
     """Return the command line's name of an option."""
     return f"--{name.replace('_', '-')}"

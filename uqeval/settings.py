@@ -14,8 +14,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
-from uqeval.argument_types import fits, in_words, python_value
-from uqeval.errors import UsageError, did_you_mean, is_number, option_name, quoted
+from uqeval.argument_types import as_keywords, fits, in_words, python_value
+from uqeval.errors import (
+    UsageError,
+    did_you_mean,
+    is_number,
+    number_hint,
+    option_name,
+    quoted,
+)
 
 S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -115,11 +122,26 @@ def definition_of(definitions: Mapping[str, Any]) -> Any:
 def documented(declared: type[S]) -> type[S]:
     """Return a class of settings with all options in its docstring."""
     lines = [
-        f"`{name}`: {option.help_text(default_of(declared, name))}"
+        f"`{name}`: {for_python(option.help_text(default_of(declared, name)))}"
         for name, option in options_of(declared).items()
     ]
     declared.__doc__ = "\n\n".join([inspect.cleandoc(declared.__doc__ or ""), *lines])
     return declared
+
+
+#: Words of help for the command line, and those of docstrings.
+_PYTHON_WORDS = {
+    "Repeat for more": "A list gives several", "Repeat for variants": "A list gives variants",
+    ", separated by commas": ", as a list", "LABELS is": "`labels` is",
+    "Continue the same command": "Continue the same evaluation",
+}  # fmt: skip
+
+
+def for_python(help_text: str) -> str:
+    """Return the help of an option with keywords for flags, and lists for repeated options."""
+    for words, python_words in _PYTHON_WORDS.items():
+        help_text = help_text.replace(words, python_words)
+    return as_keywords(help_text)
 
 
 def takes(*declared: Any) -> Callable[[F], F]:
@@ -141,7 +163,7 @@ def takes(*declared: Any) -> Callable[[F], F]:
                 named_parameters.append(
                     inspect.Parameter(name, _KEYWORD, default=field.default, annotation=field.type)
                 )
-                lines.append(f"`{name}`: {declared_option.help_text(field.default)}")
+                lines.append(f"`{name}`: {for_python(declared_option.help_text(field.default))}")
         function.__signature__ = signature.replace(parameters=named_parameters)  # type: ignore[attr-defined]
         function.__doc__ = "\n\n".join(lines)
         return function
@@ -282,7 +304,8 @@ def check_value(settings: Any, name: str, value: Any) -> None:
         return
     option, annotation = field.metadata.get("option", _PLAIN), annotations_of(settings)[name]
     if (expected := _expected(option, annotation, value)) is not None:
-        raise UsageError(f"{option_name(name)} {quoted(value)}; expected {expected}.")
+        meant = number_hint(value, option.most if option.below is None else option.below)
+        raise UsageError(f"{option_name(name)} {quoted(value)}; expected {expected}.{meant}")
 
 
 def _expected(option: Option, annotation: Any, value: Any) -> str | None:

@@ -97,6 +97,7 @@ OF_COMMAND = {
         "replicates": ANY, "name": ANY, "against": ANY, "metric": ANY, "every": "no --metric",
         "per_class": ANY, "ci": "intervals", "intervals": ANY, "draws": "intervals",
         "seed": "intervals", "layout": "a table",
+        "differences": "LaTeX",
     },
     "report": {
         "verdicts": ANY, "figures": ANY, "figure_format": "--figures", "gallery": ANY,
@@ -214,7 +215,8 @@ REFUSED = [
     "run gated.yaml --baseline c.json -o out",
     "evidence c.json --verify verified.json --items 3 -o out",
     "compare c.json d.json --no-intervals --draws 300",
-    "compare c.json d.json --layout models --format json",
+    "compare c.json d.json --layout models --format json", "compare c.json d.json --differences",
+    "compare c.json --layout models --format latex --differences",
     "compare c.json d.json --no-intervals --draws 2000",
     "compare c.json d.json --no-intervals --seed 0",
     "compare c.json d.json --metrics calibration.ece --all",

@@ -129,7 +129,7 @@ def test_files_say_all_and_exactly(folder: Path) -> None:
     names = [case.get("name") for case in root.iter("testcase")]
     assert len(set(names)) == 2 and all("R-1" in str(name) for name in names)
     assert "because" in str(next(root.iter("failure")).get("message"))
-    assert "| R-1 | report/pavpu.pavpu | at least 0.999 |" in (folder / "g.md").read_text()
+    assert "| R-1 | report/pavpu.pavpu | fail | at least 0.999 |" in (folder / "g.md").read_text()
     assert {p.name for p in folder.iterdir() if p.name.startswith(".")} == set()
 
 
@@ -331,6 +331,8 @@ def test_one_rule_that_cannot_be_judged_stops_no_other(folder: Path) -> None:
     assert done.stderr.startswith(
         "uqeval: gate.yaml:1: pavpu.pavpuu: not evaluated: matches nothing"
     )
+    said = (done.stdout + done.stderr).count("Did you mean pavpu.pavpu?")
+    assert said == 1, "the reason is given once, on stderr"
     (lost,) = json.loads((folder / "v.json").read_text())["not_evaluated"]
     assert lost["reason"].endswith("Did you mean pavpu.pavpu?")
     root = ElementTree.parse(folder / "g.xml").getroot()

@@ -113,7 +113,11 @@ def test_a_gate_with_confidence(made: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--ci", "95"), ["--ci 95", "expected a number from 0.5 to below 1"]),
+        (
+            ("--ci", "95"),
+            ["--ci 95", "expected a number from 0.5 to below 1. For 95 %, write 0.95."],
+        ),
+        (("--ci", "0,95"), ["A decimal number", "write 0.95"]),
         (("--ci", "0.95", "--draws", "5"), ["--draws 5"]),
         (("--group-by", "drive"), ["--slices FILE.csv"]),
         (("--slices", "meta.csv", "--group-by", "drive"), ["--ci LEVEL"]),

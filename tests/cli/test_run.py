@@ -235,7 +235,7 @@ def test_a_baseline_is_not_written_over(folder: Path) -> None:
     ("rule", "says"),
     [
         ("pavpu.pavpu: {max_drop: 0.1}", "max_drop needs a baseline; give --baseline REPORT"),
-        ("pavpu.pavpu: {max_rise_relative: 0.1}", "max_rise_relative needs a baseline"),
+        ("pavpu.pavpu: {max_drop_relative: 0.1}", "max_drop_relative needs a baseline"),
         ("cty/pavpu.pavpu: {min: 0.001}", "there is no store 'cty'; did you mean 'city'?"),
         ("city.pavpu.pavpu: {min: 0.1}", "did you mean city/pavpu.pavpu?"),
         ("drive/pavpu.pavpu: {min: 0.001}", "no metric 'pavpu' is evaluated for drive"),
@@ -258,6 +258,15 @@ def test_rules_that_cannot_be_judged(folder: Path, rule: str, says: str) -> None
     refused(done, says)
     assert "uqeval.yaml:7: " in done.stderr
     assert not (folder / "out").exists() or not left(folder / "out")
+
+
+def test_a_senseless_limit_stops_the_run_before_it_evaluates(folder: Path) -> None:
+    """Also beside a rule that can be judged: a typing error is not found after hours."""
+    rules = "gate:\n  pavpu.pavpu: {min: 0.001}\n  pavpu.p_accurate: {min: 55}\n"
+    write(folder, f"stores: {{{CITY}}}\n", "evaluate: {city: {pavpu: }}\noutput: out/\n", rules)
+    message = refused(run_uqeval("run", cwd=folder), "min: 55 cannot hold", "write min: 0.55")
+    assert "uqeval.yaml:6" in message and not (folder / "out").exists()
+    assert run_uqeval("run", "--no-gate", "-q", cwd=folder).status == 0
 
 
 def test_a_rule_of_a_store_left_out(folder: Path) -> None:

@@ -16,6 +16,8 @@ from command import refused, run_uqeval, run_well
 from small_stores import save
 from small_videos import Video, numbered, save_folder, video
 
+import uqeval
+
 NAMES = [*numbered(6, "a", 2), *(f"a_{k:03}" for k in (40, 42, 44)), *numbered(4, "b")]
 PAIRS = ["a_002", "a_004", "a_006", "a_008", "a_010", "a_042", "a_044", "b_001", "b_002", "b_003"]
 
@@ -216,3 +218,12 @@ def test_a_suggested_command_can_be_pasted(tmp_path: Path) -> None:
         (command,) = (line for line in lines if line.startswith("  uqeval "))
         assert shlex.split(command) == ["uqeval", "report", str(report)]
         run_well(*shlex.split(command)[1:], cwd=tmp_path)
+
+
+def test_images_have_no_reason_besides_their_score(tmp_path: Path) -> None:
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), (3, 8, 8)).transpose(0, 3, 1, 2)
+    labels = np.zeros((3, 8, 8), np.uint8)
+    uqeval.evaluate(probs, labels, "pavpu").save(tmp_path / "r.json")
+    table = run_well("select", "r.json", cwd=tmp_path).stdout
+    assert "pavpu.p_accurate" in table and "reason" not in table and "sequence" not in table
+    assert "| rank |" in run_well("select", "r.json", "--format", "markdown", cwd=tmp_path).stdout

@@ -124,7 +124,7 @@ def test_inspect_a_store_of_mean_probabilities(tmp_path: Path) -> None:
     ids = mean.argmax(axis=1).astype(np.uint8)
     store = save(tmp_path / "maps.zarr", {"mean_probs": mean, "predictions": ids})
     table = run_well("inspect", store)
-    assert "  pixels of confidence 1 1\n" in table.stdout and "samples" not in table.stdout
+    assert "  pixels with full confidence 1\n" in table.stdout and "samples" not in table.stdout
     mean[0, :, 5, 6] = 0.1
     bad = save(tmp_path / "bad.zarr", {"mean_probs": mean, "predictions": ids})
     said = run_uqeval("inspect", bad)

@@ -12,9 +12,12 @@ import typer.main
 from uqeval.cli.declared import shared_options
 from uqeval.cli.entry import app
 from uqeval.config import Config, Store, json_schema, load_config, load_rules
+from uqeval.config.messages import COMMAND_LINE_ONLY
 from uqeval.config.options import commands
 from uqeval.errors import UsageError
 from uqeval.inputs import InputOptions
+from uqeval.settings import options_of
+from uqeval.usecases.run.outcome import RunSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -231,7 +234,11 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("ci: 95", "ci: "),
         ("memory: 512", "memory: "),
         ("gate: {pavpu.pavpu: {minn: 1}}", "minn: unknown key; did you mean 'min'?"),
-        ("gate: {pavpu: {min: 1}}", "is not an address of a value, it names no field"),
+        ("gate: {pavpu: {min: 1}}", "is not an address of a value; did you mean pavpu.pavpu?"),
+        ("gate: {failure: {min: 1}}", "is not an address of a value, it names no field"),
+        ("baseline: base/", "baseline: unknown key; it is an option of a command: uqeval run --ba"),
+        ("single_file: true", "single_file: unknown key; it is an option of a command: uqeval run"),
+        ("ci: 0,95", "ci: '0,95'; expected a number. A decimal number has a point: write 0.95."),
         ("gate: {rules: [{a.b: {min: 1}}]}", ":1: 'rules' is not an address of a value"),
         ("gate: {rules: {a.b: {min: 1}}}", ":1: 'rules' is not an address of a value"),
         ("gate: {a.b: {min: 1}, a/a.b: {min: 1}, 'a.\"b\"': {min: 2}}", "has a rule on line 1"),
@@ -263,7 +270,7 @@ def test_mistakes(tmp_path: Path, text: str, says: str) -> None:
     [
         ("{pavp: {}}", "evaluate.a.pavp: unknown command; did you mean 'pavpu'?"),
         ("{pavpu: {windw: 3}}", ":2: evaluate.a.pavpu.windw: unknown key; did you mean 'window'?"),
-        ("{pavpu: {window: four}}", "window: 'four'; expected a whole number"),
+        ("{pavpu: {window: four}}", "window: 'four'; expected a whole number or a list."),
         ("{pavpu: {window: 4.5}}", "window: 4.5; expected a whole number"),
         ("{pavpu: {window: [4, true]}}", "evaluate.a.pavpu.window: "),
         ("{pavpu: {window: 0}}", "a.pavpu: --window 0; expected a whole number of at least 1"),
@@ -290,7 +297,16 @@ def test_mistakes_in_options(tmp_path: Path, options: str, says: str) -> None:
         ("a.b: {min: '1'}", "expected a number"), ("a.b: {min: true}", "expected a number"),
         ("a.b: {min: .nan}", "finite"), ("a.b: {max: .inf}", "finite"),
         ("a.b: {min: 1, max: 0}", "no value is at least 1.0 and at most 0.0"),
-        ("a.b: {min: 0, confidence: 95}", "95; expected a number below 1"),
+        ("a.b: {min: 0, confidence: 95}", "95; expected a number below 1. For 95 %, write 0.95."),
+        ("a.b: {min: 0,55}", "a.b.55: unknown key; a decimal number has a point: write min: 0.55."),
+        ("a.b: {min: '0,5'}", "expected a number. A decimal number has a point: write 0.5."),
+        ("a.b: {min: 0, 55: 1}", "a.b.55: unknown key; expected one of"),
+        ("segmentation: {miou: {min: 0.5, max: 0.9}}", "write segmentation.miou: {min: 0.5, max"),
+        ("segmentation: {per_class: {car: {iou: {min: 0}}}}", "segmentation.per_class.car.iou: {"),
+        ("miou: {min: 0.5}", "is not an address of a value; did you mean segmentation.miou?"),
+        ("ece: {max: 0.5}", "did you mean calibration.ece or annotators.ece?"),
+        ("gate: {tracks: {min: 0.5}}", "is not an address of a value, it names no field"),
+        ("gate: {miou: {min: 0.5}}", ":1: 'miou' is not an address"),
         ("a.b: {min: 0, undefined: skip}", "'skip'; expected one of fail or pass"),
         ("a.b: {min: 0, id: 17}", "a.b.id: 17; expected a text."),
         ("a.b: 3", ":1: a.b: 3; expected keys with values, such as {min: 3}."),
@@ -380,3 +396,8 @@ def test_errors_at_a_place_name_its_keys(tmp_path: Path) -> None:
         without_file.errors_at("stores", "a"),
     ):
         raise UsageError("give --names.")
+
+
+def test_options_of_the_command_line_only_are_those_of_a_run() -> None:
+    keys = {*Config.model_fields}
+    assert set(options_of(RunSettings)) >= COMMAND_LINE_ONLY and not keys & COMMAND_LINE_ONLY

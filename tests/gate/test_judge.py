@@ -716,3 +716,17 @@ def test_a_limit_against_the_direction_has_a_note(tmp_path: Path) -> None:
     now = named(metrics={"pavpu.pavpu": _SHARE})
     found = verdicts(tmp_path, "pavpu.pavpu: {max: 0.9}", now)
     assert "use min to limit" in found[0].notes[0] and found[0].status == "pass"
+
+
+def test_a_negative_limit_of_a_change_has_a_note(tmp_path: Path) -> None:
+    now = named(metrics={"pavpu.pavpu": _SHARE})
+    for limit, demanded, allowed in (
+        ("max_drop: -0.01", "rises", "a fall, write max_drop: 0.01"),
+        ("max_rise: -0.02, max_drop: 0.5", "falls", "a rise, write max_rise: 0.02"),
+    ):
+        found = verdicts(tmp_path, f"pavpu.pavpu: {{{limit}}}", now, baseline=[now])
+        notes = [note for verdict in found for note in verdict.notes if "demands" in note]
+        kind = limit.partition(",")[0]
+        assert notes == [f"{kind} demands that the value {demanded}; to allow {allowed}"]
+    found = verdicts(tmp_path, "pavpu.pavpu: {max_drop: 0.01}", now, baseline=[now])
+    assert not any("demands" in note for note in found[0].notes)

@@ -62,7 +62,7 @@ def test_every_output_lists_it(tmp_path: Path) -> None:
     title = "[R2] depth/temporal.mtc: at most 0.5"
     assert verdicts.summary(found) == "gate incomplete: 1 passed, 0 failed, 1 not evaluated"
     text = to_markdown(found)
-    assert "not evaluated |" in text and "chunk 3 is damaged" in text
+    assert "| not evaluated |" in text and "chunk 3 is damaged" in text
     (line,) = to_annotations(found)
     assert line.startswith("::error file=gate.yaml,line=2,") and "not evaluated: depth.zarr" in line
     root = ElementTree.fromstring(to_junit(found))

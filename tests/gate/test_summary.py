@@ -9,8 +9,9 @@ import pytest
 
 from uqeval.gate import Address, Judgement, Limits, Rule
 from uqeval.gate.verdict import Status, Verdict
+from uqeval.report.terminal import fitted
 from uqeval.report.verdict_files import to_junit
-from uqeval.report.verdict_table import to_markdown
+from uqeval.report.verdict_table import table, to_markdown
 from uqeval.report.verdicts import sentences, summary
 
 
@@ -77,3 +78,10 @@ def test_junit_says_why_an_inconclusive_verdict_is_a_failure() -> None:
     assert failure.get("type") == "inconclusive"
     assert str(failure.get("message")).startswith("inconclusive, counts as fail: is 0.6")
     assert "at least 0.5: inconclusive, counts as fail: is 0.6" in str(failure.text)
+
+
+def test_a_terminal_of_100_columns_shows_the_verdict_with_its_value() -> None:
+    found = judgement("inconclusive", "pass")
+    (first, *_) = fitted(table(found), 100)
+    assert {"verdict", "demand", "is"} <= {*first.columns}
+    assert "inconclusive, counts as fail" in first.texts[0]

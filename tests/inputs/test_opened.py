@@ -133,7 +133,8 @@ def test_repr() -> None:
     report = uqeval.evaluate(PROBS, LABEL, ("segmentation", "calibration"))
     text = repr(report)
     assert text == str(report)
-    assert "2 items; segmentation, calibration; 1 warning>" in text and len(text) < 200
+    assert "2 items; segmentation, calibration; 1 warning: " in text and len(text) < 400
+    assert "--" not in text and report.warnings[0][:40] in text
 
 
 @pytest.mark.parametrize("kind", [np.asarray, Tensor, Capsule])

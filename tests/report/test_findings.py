@@ -40,22 +40,22 @@ def failure(value: float, **ends: tuple[float, float]) -> dict[str, Any]:
 
 
 def test_better_than_chance_needs_an_interval_that_excludes_chance() -> None:
-    text = sentences(**failure(0.9, auroc=(0.88, 0.92)))["Strongest finding"]
+    text = sentences(**failure(0.9, auroc=(0.88, 0.92)))["Main finding"]
     assert text == (
         "The uncertainty finds wrong pixels better than chance: AUROC is 0.900 (95 % interval "
         "0.880 to 0.920), and chance is 0.5."
     )
     wide = sentences(**failure(0.7, auroc=(0.45, 0.9)))
-    assert "too wide to tell it from chance" in wide["Strongest finding"]
+    assert "too wide to tell it from chance" in wide["Main finding"]
     assert wide["Next"] == FAMILIES["failure"].metrics[0].advice
     alone = sentences(**failure(0.9))
-    assert "may not hold for other items" in alone["Strongest finding"]
-    assert "better than" not in alone["Strongest finding"] and "--ci" in alone["Next"]
+    assert "may not hold for other items" in alone["Main finding"]
+    assert "better than" not in alone["Main finding"] and "--ci" in alone["Next"]
 
 
 def test_worse_than_chance() -> None:
     found = sentences(**failure(0.3, auroc=(0.25, 0.35)))
-    assert found["Strongest finding"].startswith("The uncertainty finds wrong pixels worse than")
+    assert found["Main finding"].startswith("The uncertainty finds wrong pixels worse than")
     assert found["Next"] == FAMILIES["failure"].metrics[0].advice
 
 
@@ -65,27 +65,27 @@ def nmerci(value: float, low: float, high: float) -> dict[str, Any]:
 
 
 def test_nmerci_is_compared_with_a_constant_uncertainty() -> None:
-    better = sentences(**nmerci(0.4, 0.35, 0.45))["Strongest finding"]
+    better = sentences(**nmerci(0.4, 0.35, 0.45))["Main finding"]
     assert better == (
         "The uncertainty follows the error better than a constant uncertainty: n-MeRCI is 0.400 "
         "(95 % interval 0.350 to 0.450), and a constant uncertainty would give 1."
     )
-    worse = sentences(**nmerci(4.0, 3.0, 5.0))["Strongest finding"]
+    worse = sentences(**nmerci(4.0, 3.0, 5.0))["Main finding"]
     assert worse.startswith("The uncertainty follows the error worse than a constant uncertainty")
     without_interval = nmerci(1.5, 1.0, 2.0) | {"intervals": {}}
-    assert sentences(**without_interval)["Strongest finding"] == (
+    assert sentences(**without_interval)["Main finding"] == (
         "On these items, n-MeRCI is worse than that of a constant uncertainty: n-MeRCI is 1.500, "
         "and a constant uncertainty would give 1. Without an interval, this may not hold for other "
         "items."
     )
-    close = sentences(**nmerci(1.02, 0.9, 1.1))["Strongest finding"]
+    close = sentences(**nmerci(1.02, 0.9, 1.1))["Main finding"]
     assert close.startswith("n-MeRCI is close to that of a constant uncertainty: it is 1.020")
 
 
 def test_an_error_of_the_prediction_is_no_finding_beside_a_score_of_its_uncertainty() -> None:
     results = {"regression": {"rmse": 3.9, "mae": 2.0, "auce": 0.284, "nll": 2.0, "crps": 1.0}}
     found = sentences(results=results)
-    assert "Strongest finding" not in found  # AUCE has no chance level
+    assert "Main finding" not in found  # AUCE has no chance level
     text = found["Main score"]
     assert text.startswith("AUCE is 0.284, where 0 is best") and text.endswith("This gap is large.")
     # A large error goes before missing intervals.
@@ -99,7 +99,7 @@ def test_a_coverage_has_the_size_of_the_sets_beside_it() -> None:
     """Sets of nearly all classes contain the label; this is no strength."""
     found = sentences(results={"conformal": {"coverage": 1.0, "size": 4.72}})
     assert found["Main score"].startswith("coverage is 1.000; set size is 4.720. coverage: share")
-    assert "Strongest finding" not in found
+    assert "Main finding" not in found
 
 
 def test_the_best_distance_of_annotators_is_0() -> None:
@@ -109,33 +109,33 @@ def test_the_best_distance_of_annotators_is_0() -> None:
 
 def test_a_small_difference_from_chance_is_close_to_chance() -> None:
     """Beyond the interval, but of no use; a score whose interval covers chance goes first."""
-    text = sentences(**failure(0.53, auroc=(0.52, 0.54)))["Strongest finding"]
+    text = sentences(**failure(0.53, auroc=(0.52, 0.54)))["Main finding"]
     assert "close to chance" in text and "too small to rely on" in text
     both = failure(0.53, auroc=(0.52, 0.54), fpr95=(0.93, 0.96))
     both["results"]["failure"]["fpr95"] = 0.945
-    assert sentences(**both)["Strongest finding"].startswith("FPR95 is close to chance")
+    assert sentences(**both)["Main finding"].startswith("FPR95 is close to chance")
 
 
 def test_a_score_close_to_chance_is_no_finding_beside_one_that_is_not() -> None:
     """Some errors are not uncertain at all: FPR95 is high, although AUROC is good."""
     both = failure(0.81)
     both["results"]["failure"]["fpr95"] = 0.998
-    text = sentences(**both)["Strongest finding"]
+    text = sentences(**both)["Main finding"]
     assert text.startswith("On these items, the uncertainty finds wrong pixels: AUROC is 0.810")
 
 
 def test_the_number_of_candidates_widens_intervals() -> None:
     """Of one score, the interval excludes chance; of the best of two, it does not."""
     one = failure(0.6, auroc=(0.505, 0.695))
-    assert "better than chance" in sentences(**one)["Strongest finding"]
+    assert "better than chance" in sentences(**one)["Main finding"]
     two = failure(0.6, auroc=(0.505, 0.695), fpr95=(0.5, 1.0))
     two["results"]["failure"]["fpr95"] = 0.8
-    assert "better than chance" not in sentences(**two)["Strongest finding"]
+    assert "better than chance" not in sentences(**two)["Main finding"]
 
 
 def test_out_of_distribution_detection_is_compared_with_chance() -> None:
     own = {"results": {"ood": {"auroc": 0.8}}, "intervals": {"ood.auroc": interval(0.75, 0.84)}}
-    text = sentences(**own)["Strongest finding"]
+    text = sentences(**own)["Main finding"]
     assert text.startswith("The uncertainty finds OUT pixels better than chance: AUROC is 0.800")
 
 
@@ -189,7 +189,9 @@ def test_a_class_without_a_name_is_called_by_its_number() -> None:
     number = next(row["class"] for row in CLASSES if row["name"] == "pole")
     place = f"segmentation.per_class.{number}.iou"
     own["intervals"][place] = own["intervals"].pop("segmentation.per_class.pole.iou")
-    assert sentences(**own)["Weakest part"].startswith(f"The weakest class is {number}: IoU is")
+    assert sentences(**own)["Weakest part"].startswith(
+        f"The weakest class is class {number}: IoU is"
+    )
 
 
 def test_the_family_that_accompanies_all_others_goes_last() -> None:
@@ -315,7 +317,7 @@ def test_the_first_headline_of_a_claim_is_named() -> None:
         uqeval_version="0", inputs={}, settings={}, results={"ood": scores}, items=[{"name": "a"}]
     )
     found = findings_of(report)[0]
-    assert found.title == "Strongest finding" and "AUROC is 0.900" in found.text
+    assert found.title == "Main finding" and "AUROC is 0.900" in found.text
     assert "FPR95" not in found.text
     scores |= {"auroc": 0.1, "fpr95": 0.99}
     assert "AUROC is worse than chance" in findings_of(report)[0].text

@@ -18,6 +18,7 @@ from uqeval.records.folder import Named
 from uqeval.records.report import Report
 from uqeval.report.figures import linked_keys
 from uqeval.report.page.html import to_html
+from uqeval.statistics import resampler
 from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell, items_by_class
 
@@ -93,11 +94,29 @@ def test_verdicts_are_seen_at_once_on_a_narrow_screen(tmp_path: Path) -> None:
     gated = tmp_path / "gated.html"
     gated.write_text(to_html({"r": report}, judgement=judgement), "utf-8")
     narrow = measured(gated, _CELLS, 420)
-    assert [text for text, *_ in narrow][-1] == "fail" and len(narrow) == 6
+    assert [text for text, *_ in narrow][2] == "fail" and len(narrow) == 6
     assert all(0 < left < right < 420 for _, left, right, _ in narrow)
     assert min(narrow, key=lambda cell: cell[3])[0] == "fail"
     wide = measured(gated, _CELLS, 1400)
     assert len({top for *_, top in wide}) == 1  # one row
+
+
+def test_verdicts_fit_a_page_of_1200_pixels(tmp_path: Path) -> None:
+    """Changes in words, intervals and inconclusive verdicts: texts wrap, and no column is cut."""
+    demands = (
+        "pavpu.pavpu: {max_drop_relative: 0.05, id: PER-1}",
+        "pavpu.p_uncertain_given_inaccurate: {min: 0.5, confidence: 0.9}",
+        "pavpu.p_accurate_given_certain: {min: 0.5, confidence: 0.99}",
+    )
+    path = with_states(tmp_path)
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("\n".join(demands), "utf-8")
+    named = Named.load(path)
+    judgement = judge((named,), load_rules(rules), [named], resampler=resampler())
+    gated = tmp_path / "gated.html"
+    gated.write_text(to_html({"r": named.report}, judgement=judgement), "utf-8")
+    place = 'document.querySelector(".verdicts .scroll")'
+    assert measured(gated, f"{place}.scrollWidth - {place}.clientWidth", 1200) == 0
 
 
 def test_tables_use_the_room_of_a_wide_screen(page: Path) -> None:

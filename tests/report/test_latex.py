@@ -56,7 +56,8 @@ def test_table() -> None:
             (Cell(-0.5), Cell(None, "no")),
         ),
     )
-    lines = to_latex(Comparison(models, 0, Choice(level=0.9), rows, ("odd\n\\x",))).splitlines()
+    comparison = Comparison(models, 0, Choice(level=0.9), rows, ("odd\n\\x",))
+    lines = to_latex(comparison).splitlines()
     assert lines[0].startswith("%")
     assert [line for line in lines if not line.startswith("%")] == [
         r"\begin{tabular}{lrr}", r"\toprule", r" & mc\_1 & 50\%\textbackslash{}n \\", r"\midrule",
@@ -65,6 +66,15 @@ def test_table() -> None:
     ]  # fmt: skip
     assert "differs from mc_1" in "\n".join(lines)
     assert "over n = 3 trainings" in "\n".join(lines)
+    assert "of Welch's t-test; p-values are adjusted" in "\n".join(lines)
+    with_differences = to_latex(comparison, with_differences=True).splitlines()
+    assert with_differences[: len(lines)] == lines
+    second = [line for line in with_differences[len(lines) :] if not line.startswith("%")]
+    assert second[1:5] == [
+        r"\begin{tabular}{lr}", r"\toprule", r" & 50\%\textbackslash{}n \\", r"\midrule",
+    ]  # fmt: skip
+    assert second[5].startswith(r"Surplus (window=7) $\uparrow$ & +0.2500")
+    assert "[+0.1000, +0.4000]" in second[5] and "(p 0.02" in second[5]
 
 
 def test_a_report() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import naive_statistics as naive
 import numpy as np
 import pytest
+from command import refused
 from saved_runs import run, scoring, table_file
 
 import uqeval
@@ -140,8 +141,19 @@ def test_states_that_are_no_file(folder: Path, said: str) -> None:
 
 def test_no_states(folder: Path) -> None:
     path = changed(folder / "new" / "report.json", states=None)
-    with pytest.raises(StoreError, match="has no saved states; evaluate again with --states"):
+    with pytest.raises(StoreError, match="has no saved states; evaluate again") as caught:
         resampler().interval(path, PAVPU, 0.9)
+    assert "states='report.states.zip'" in str(caught.value) and "--states" not in str(caught.value)
+
+
+def test_states_of_a_renamed_report(folder: Path) -> None:
+    """States that have the report's new name are named, with the command that renames them."""
+    path = changed(folder / "new" / "report.json", states="deterministic.states.zip")
+    message = refused(lambda: resampler().interval(path, PAVPU, 0.9), "does not exist")
+    states = path.with_name("report.states.zip")
+    assert f"mv {states} {path.with_name('deterministic.states.zip')}" in message
+    states.unlink()
+    assert "mv " not in refused(lambda: resampler().interval(path, PAVPU, 0.9))
 
 
 def test_states_of_another_report(folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import refused
 
 import uqeval
 from uqeval.errors import DataError, OutputError, UsageError
@@ -211,10 +212,22 @@ def test_items_to_fit_on_may_come_later(
     assert report.results == expected.results
 
 
-@pytest.mark.parametrize("metrics", [{"pavpu": {"window": 100}}, "tc", "annotators", "divergence"])
+@pytest.mark.parametrize("metrics", [{"pavpu": {"window": 100}}, "annotators", "divergence"])
 def test_errors_do_not_name_the_temporary_folder(metrics: Any, tmp_path: Path) -> None:
     probs, labels = predictions()
     with uqeval.Evaluator(metrics, scratch=tmp_path) as evaluator:
         with pytest.raises(UsageError) as caught:
             evaluator.update(probs, labels, NAMES)
         assert str(tmp_path) not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "instead"),
+    [
+        ("regression", '{"mean": …, "std": …, "target": …}, metrics=\'regression\')'),
+        ({"nmerci": {}}, "uqeval.evaluate("), (["tc"], "video="), ("ood", "metrics='ood'"),
+    ],
+)  # fmt: skip
+def test_metrics_of_other_data_are_refused_at_once(metrics: Any, instead: str) -> None:
+    message = refused(lambda: uqeval.Evaluator(metrics), "takes class predictions only", instead)
+    assert "uqeval pavpu" not in message

@@ -37,7 +37,8 @@ class CompareOptions(Settings):
     # fmt: off
     replicates: Sequence[str] = shared_option(
         (), "Reports of separate trainings of one method: all paths up to the next option. They "
-        "form one model: mean ± std over the trainings. Repeat for another method.",
+        "form one model: mean ± t·s/√n, the interval over the trainings. Repeat for another "
+        "method.",
         flags=(_REPLICATES,), metavar="REPORT…", list_by="repeat")
     name: Sequence[str] = shared_option(
         (), "Name of a model. Give one per model, in their order; models of --replicates come "
@@ -65,6 +66,9 @@ class CompareOptions(Settings):
         "scores", "Rows of the table of scores: one for each score, model or class. `models` and "
         "`classes` also take a single report.",
         choices=("scores", "models", "classes"), panel=_OUT)
+    differences: bool = shared_option(
+        False, "In LaTeX, also write the differences with their intervals, as a second tabular. "
+        "The other formats always have them.", panel=_OUT)
     output: str | None = shared_option(
         None, "Write the comparison as CSV, Markdown, LaTeX or a page (.csv, .md, .tex, .html), "
         "else as JSON. - writes JSON to stdout.", flags=("-o", "--output"), metavar="FILE",
@@ -80,6 +84,11 @@ class CompareOptions(Settings):
         if not self.intervals and of_intervals:
             options = ", ".join(f"--{name}" for name in of_intervals)
             raise UsageError(f"{options} has no effect with --no-intervals; leave one of them out.")
+        if self.differences and "latex" not in self.forms:
+            raise UsageError(
+                "--differences is for LaTeX; the other formats have the differences anyway. Leave "
+                "it out, or give --format latex or an output that ends in .tex."
+            )
         if self.output == "-" and self.format not in ("table", "json"):
             raise UsageError(
                 f"-o - prints JSON, so --format {self.format} has no effect; leave "
@@ -100,7 +109,8 @@ class CompareOptions(Settings):
         """Raise `UsageError` for options of differences if there is only one training."""
         if len(models) > 1 or len(models[0].trainings) > 1:
             return
-        if unused := [f"--{name}" for name in ("against", "ci", "draws", "seed") if name in typed]:
+        names = ("against", "ci", "draws", "seed", "differences")
+        if unused := [f"--{name}" for name in names if name in typed]:
             raise UsageError(
                 f"{', '.join(unused)} has no effect on one model: it is for differences between "
                 "models. Leave it out, or give two models."
@@ -227,29 +237,29 @@ def _write(comparison: Comparison, settings: CompareOptions, reports: Mapping[st
 
             write(output, to_html(reports, comparison=comparison))
             return
-        write(output, _text(comparison, form, settings.layout))
+        write(output, _text(comparison, form, settings))
 
 
 def _print(comparison: Comparison, settings: CompareOptions) -> None:
     if settings.output == "-":
-        print_text(_text(comparison, "json"))
+        print_text(_text(comparison, "json", settings))
     elif settings.format != "table":
-        print_text(_text(comparison, settings.format, settings.layout))
+        print_text(_text(comparison, settings.format, settings))
     elif not settings.quiet:
         _show(comparison, settings.layout)
 
 
-def _text(comparison: Comparison, form: str, layout: str = "scores") -> str:
+def _text(comparison: Comparison, form: str, settings: CompareOptions) -> str:
     from uqeval.report import comparison_files, latex
     from uqeval.report.tables.comparison import to_markdown
 
     if form == "json":
         return comparison_files.to_json(comparison)
     if form == "csv":
-        return comparison_files.to_csv(comparison, layout)
+        return comparison_files.to_csv(comparison, settings.layout)
     if form == "latex":
-        return latex.to_latex(comparison, layout)
-    return to_markdown(comparison, _in_layout(comparison, layout))
+        return latex.to_latex(comparison, settings.layout, settings.differences)
+    return to_markdown(comparison, _in_layout(comparison, settings.layout))
 
 
 def _in_layout(comparison: Comparison, layout: str) -> Table | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -210,8 +210,12 @@ def _default_rules() -> str:
     return FILE
 
 
-def show(judgement: Judgement) -> None:
-    """Print the table of verdicts, details of all that are not a plain pass, and the outcome."""
+def show(judgement: Judgement, announced: int = 0) -> None:
+    """Print the table of verdicts, details of all that are not a plain pass, and the outcome.
+
+    `announced`: of how many rules, the first that are not evaluated, the reasons are printed here;
+    `tell_not_evaluated` prints those of the others.
+    """
     from rich.markup import escape
 
     from uqeval.report import verdicts as words
@@ -221,7 +225,8 @@ def show(judgement: Judgement) -> None:
     stdout = console()
     for table_part in fitted(table(judgement), stdout.width):
         print_table(table_part, stdout)
-    for name, facts in words.findings(judgement):
+    here = replace(judgement, not_evaluated=judgement.not_evaluated[:announced])
+    for name, facts in words.findings(here):
         stdout.print(
             f"[bold]{escape(printable(name))}[/]", highlight=False,
             soft_wrap=not sys.stdout.isatty(),

@@ -20,7 +20,7 @@ from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from uqeval.cli.streams import tell
 from uqeval.disk.files import content_of
-from uqeval.errors import number_flaw, quoted
+from uqeval.errors import number_flaw, number_hint, quoted
 from uqeval.keys import COMMANDS_BY_KEY
 
 #: Option that shows the help of all options.
@@ -255,8 +255,10 @@ def _plain(error: typer.BadParameter) -> str:
     details = getattr(error.__cause__, "errors", None)
     if expected == text or details is None:
         return text
+    value = details()[0]["input"]
+    words = expected.partition(", unable to parse")[0]
     return (
-        f"{quoted(details()[0]['input'])}; expected {expected.partition(', unable to parse')[0]}."
+        f"{quoted(value)}; expected {words}.{number_hint(value, None) if 'number' in words else ''}"
     )
 
 

@@ -166,7 +166,8 @@ def finish(outcome: Outcome, quiet: bool) -> None:
         from uqeval.cli.gate import show
 
         warn(outcome.judgement.warnings, quiet)
-        show(outcome.judgement)
+        lost = len(outcome.judgement.not_evaluated)
+        show(outcome.judgement, lost if outcome.failed else outcome.announced)
     if outcome.judgement is not None and not outcome.failed:
         from uqeval.cli.gate import tell_not_evaluated
 

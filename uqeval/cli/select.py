@@ -61,7 +61,8 @@ def select(
 ) -> None:  # fmt: skip
     """List the images or frames to label next: the worst first, without their neighbours.
 
-    Skips scene cuts and pairs where the flow failed. Gives the reason for each listed item.
+    Skips scene cuts and pairs where the flow failed. Names the classes that fell most in each
+    frame.
 
     Example: uqeval select report.json -n 50 --min-gap 10 -o label_next.csv
     """
@@ -137,14 +138,14 @@ def _columns(selection: Selection) -> list[str]:
 def _table(selection: Selection) -> Table:
     from uqeval.report.tables.table import format_number, text_table
 
-    # Images have no sequence.
-    sequences = any(item.sequence for item in selection.chosen)
-    columns = [name for name in _columns(selection) if sequences or name != "sequence"]
-    rows = [
-        [str(rank), item.name, *([item.sequence] if sequences else []), format_number(item.value),
-         item.reason]
+    all_rows = [
+        [str(rank), item.name, item.sequence, format_number(item.value), item.reason]
         for rank, item in enumerate(selection.chosen, 1)
-    ]  # fmt: skip
+    ]
+    # Images have no sequence, and no reason besides their score.
+    used = [i for i in range(len(all_rows[0])) if any(row[i] for row in all_rows)]
+    columns = [_columns(selection)[i] for i in used]
+    rows = [[row[i] for i in used] for row in all_rows]
     left_out = "; ".join(f"{reason}: {n}" for reason, n in selection.left_out.items())
     note = f"left out: {left_out}." if left_out else ""
     left = frozenset(i for i, name in enumerate(columns) if name in ("name", "sequence", "reason"))

@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from uqeval.config.messages import hint, usage_error
+from uqeval.config.messages import address_hint, hint, usage_error
 from uqeval.config.model import STORE_PATHS, Config, options_model
 from uqeval.config.options import PATHS, check_values, commands
 from uqeval.config.yaml12 import Document, Location, read_yaml
-from uqeval.errors import UsageError, cut, did_you_mean, joined, number_flaw, quoted
+from uqeval.errors import UsageError, cut, did_you_mean, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule
-from uqeval.gate.senseless import declared_flaw
+from uqeval.gate.senseless import refuse_senseless
 from uqeval.inputs.options import regions_beside
 from uqeval.keys import COMMANDS_BY_KEY
 
@@ -64,6 +64,8 @@ def load_rules_file(path: str | Path) -> RulesFile:
         limits = _config(document).gate
     else:
         _check_keys(document, document.data, above)
+        for text in document.data:
+            _address(document, text, above)
         try:
             limits = TypeAdapter(dict[str, Limits]).validate_python(document.data)
         except ValidationError as error:
@@ -84,9 +86,7 @@ def check_file(path: str | Path) -> None:
             "report, run uqeval verify."
         )
     if not any(key in Config.model_fields for key in document.data) or _config(document).gate:
-        flaws = [f"{r.place}: {flaw}" for r in load_rules(path) if (flaw := declared_flaw(r))]
-        if flaws:
-            raise UsageError(joined(flaws))
+        refuse_senseless(load_rules(path))
 
 
 def _is_report(document: Document) -> bool:
@@ -120,7 +120,14 @@ def _address(document: Document, text: str, above: Location) -> Address:
     try:
         return Address.parse(text)
     except UsageError as error:
-        raise UsageError(f"{document.path}:{document.line((*above, text))}: {error}") from None
+        message = address_hint(text, _value(document.data, (*above, text))) or str(error)
+        raise UsageError(f"{document.path}:{document.line((*above, text))}: {message}") from None
+
+
+def _value(data: Any, place: Location) -> Any:
+    for key in place:
+        data = data.get(key) if isinstance(data, dict) else None
+    return data
 
 
 def _check_keys(document: Document, data: dict[str, Any], above: Location) -> None:

@@ -9,12 +9,15 @@ from pydantic import ValidationError
 from uqeval.config.model import Config, Slices, Store
 from uqeval.config.options import commands
 from uqeval.config.yaml12 import Document, Location
-from uqeval.errors import UsageError, did_you_mean, nearest, printable, quoted
+from uqeval.errors import UsageError, cut, did_you_mean, nearest, number_hint, printable, quoted
 from uqeval.gate import Limits, Waiver
-from uqeval.metrics import families_with
+from uqeval.keys import family_of
+from uqeval.metrics import FAMILIES, FAMILIES_IN_REPORTS, families_with
 
 #: The least similarity (`nearest`) of a name that was probably meant.
 _SIMILAR = 0.8
+#: Options of `uqeval run` that a file cannot have, because they belong to one run.
+COMMAND_LINE_ONLY = frozenset({"baseline", "gallery", "single_file", "today", "resume"})
 
 
 def usage_error(document: Document, error: ValidationError, above: Location = ()) -> UsageError:
@@ -31,8 +34,7 @@ def usage_error(document: Document, error: ValidationError, above: Location = ()
     place: Location = first["loc"]
     inner_place = _in_document(document.data, place)
     if first["type"] == "extra_forbidden":
-        valid_keys = _known_keys(place)
-        meant = hint(str(place[-1]), valid_keys)
+        meant = _decimal_comma(document.data, place) or hint(str(place[-1]), _known_keys(place))
         return UsageError(f"{document.locate(inner_place)}: unknown key{meant}")
     if first["type"] == "missing":
         return UsageError(
@@ -44,10 +46,26 @@ def usage_error(document: Document, error: ValidationError, above: Location = ()
         f" {_in_yaml(value)};" if isinstance(value, str | int | float | bool | None) else ""
     )
     quoted_value = quoted_value if len(quoted_value) <= 100 else ""
-    expectation = " or ".join(dict.fromkeys(map(_expected, errors_at_place or [first])))
+    expected = [*dict.fromkeys(map(_expected, errors_at_place or [first]))]
+    expectation = " or ".join([*expected[:1], *(e.removeprefix("expected ") for e in expected[1:])])
     if first["type"] in ("dict_type", "model_type"):
         expectation += _example(inner_place, value)
-    return UsageError(f"{document.locate(inner_place)}:{quoted_value} {expectation}.")
+    context = first.get("ctx") or {}
+    meant = number_hint(value, context.get("lt", context.get("le")))
+    return UsageError(f"{document.locate(inner_place)}:{quoted_value} {expectation}.{meant}")
+
+
+def _decimal_comma(data: Any, place: Location) -> str:
+    """Return the hint about `{min: 0,55}`, which YAML reads as the keys `min` and `55`; empty for
+    another key."""
+    for step in _in_document(data, place[:-1]):
+        data = data[step]
+    key = str(place[-1])
+    before = [*data][: [*data].index(key)] if isinstance(data, dict) and key in data else []
+    if not (key.isdecimal() and data[key] is None and before and type(data[before[-1]]) is int):
+        return ""
+    number = f"{data[before[-1]]}.{key}"
+    return f"; a decimal number has a point: write {before[-1]}: {number}."
 
 
 def _example(place: Location, value: Any) -> str:
@@ -135,10 +153,35 @@ def hint(name: str, names: list[str]) -> str:
     if not similar and names == list(commands()) and computing:
         verb = "it computes" if len(computing) == 1 else "they compute"
         return f"; did you mean {' or '.join(computing)} ({verb} {name})?"
+    if not similar and name in COMMAND_LINE_ONLY and names == list(Config.model_fields):
+        return f"; it is an option of a command: uqeval run --{name.replace('_', '-')} …"
     if not similar and (place := _elsewhere(name)):
         return f"; it belongs to another place: {place}."
     expected = f"expected one of {', '.join(names)}." if names else "there is none."
     return f"; {did_you_mean(name, names, expected, 0.5)}"
+
+
+def address_hint(text: str, rule: Any) -> str:
+    """Return the message about a rule for a name without a metric or without a field, such as
+    `miou`, or `segmentation: {miou: {min: 0.5}}`; empty for other mistakes."""
+    if "." in text:
+        return ""
+    address, limits = text, rule
+    while isinstance(limits, dict) and (inner := next(iter(limits.items()), None)):
+        if inner[0] in Limits.model_fields:
+            break
+        address, limits = f"{address}.{inner[0]}", inner[1]
+    is_metric = family_of(text) in FAMILIES_IN_REPORTS
+    if is_metric and address != text and isinstance(limits, dict):
+        text_of_limits = ", ".join(f"{kind}: {value}" for kind, value in limits.items())
+        return (
+            f"{quoted(text)} names a metric, but no value of it; write "
+            f"{cut(f'{address}: {{{text_of_limits}}}')}, a line for each rule."
+        )
+    if families := families_with(text):
+        names = " or ".join(f"{FAMILIES[name].in_reports}.{text}" for name in families)
+        return f"{quoted(text)} is not an address of a value; did you mean {names}?"
+    return ""
 
 
 def _elsewhere(name: str) -> str:

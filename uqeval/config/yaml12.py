@@ -96,9 +96,8 @@ def read_yaml(path: str | Path) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = "" if mark is None else f"{mark.line + 1}: "
-        raise UsageError(
-            f"{cut(path)}:{line or ' '}{cut(error.problem or error.context)}."
-        ) from None
+        problem = _in_plain_words(str(error.problem or error.context))
+        raise UsageError(f"{cut(path)}:{line or ' '}{cut(problem)}.") from None
     except yaml.YAMLError as error:
         raise UsageError(
             f"{cut(path)}: is not YAML: {cut(' '.join(str(error).split()))}."
@@ -106,6 +105,24 @@ def read_yaml(path: str | Path) -> Document:
     except RecursionError:
         raise UsageError(f"{cut(path)}: is nested too deeply.") from None
     return Document(file_path, data, lines, hashlib.sha256(content).hexdigest())
+
+
+#: The start of a message of PyYAML, and what it means for who writes the file.
+_PLAIN_WORDS = {
+    "found character '\\t'": "is indented with a tab; indent with spaces",
+    "expected <block end>": "the indentation or a bracket does not fit the lines before; indent "
+    "keys of the same level by the same number of spaces",
+    "expected ',' or": "a bracket or brace of the lines before is not closed, or lacks a comma",
+    "mapping values are not allowed": "a key inside a value; put each key on its own line, "
+    "indented with spaces",
+    "could not find expected ':'": "a key without a colon; write `key: value`",
+}  # fmt: skip
+
+
+def _in_plain_words(problem: str) -> str:
+    """Return a problem of the text of a file without the terms of PyYAML's parser."""
+    plain = (words for start, words in _PLAIN_WORDS.items() if problem.startswith(start))
+    return next(plain, problem)
 
 
 class _Reader:

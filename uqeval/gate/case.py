@@ -14,7 +14,7 @@ from uqeval.gate.baseline import Pair, other_threshold, refuse_other_settings
 from uqeval.gate.more_units import more_units
 from uqeval.gate.notes import moved_by, notes_on, notes_on_value
 from uqeval.gate.rules import Rule
-from uqeval.gate.senseless import against_direction
+from uqeval.gate.senseless import notes_on_limit
 from uqeval.gate.verdict import Status, Verdict
 from uqeval.gate.waivers import Kind, use_of
 from uqeval.keys import family_of
@@ -222,12 +222,11 @@ class Case:
         if self._of_change:
             return (
                 f"{self.rule.place}: the interval of a change is computed from the saved states of "
-                f"both reports: {reason}. Evaluate again with --states, or remove confidence."
+                f"both reports: {reason}. Without states, remove confidence."
             )
         return (
             f"{self.rule.place}: {self.named.path} has no interval at level {level!r}, and its "
-            f"saved states give none: {reason}. Evaluate again with --ci {level!r}, or with "
-            "--states."
+            f"saved states give none: {reason}. Or evaluate again with --ci {level!r}."
         )
 
     def _notes(self) -> list[str]:
@@ -239,7 +238,7 @@ class Case:
         metric = described(
             self.named.report.metrics, self.score.address.metric, self.score.address.fields
         )
-        notes += against_direction(self.rule.limits, self.kind, metric)
+        notes += notes_on_limit(self.rule.limits, self.kind, metric)
         return [*notes, *notes_on_value(self.named.report, self.score)]
 
     @property

@@ -4,10 +4,10 @@ direction of a metric.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from uqeval.errors import is_number
+from uqeval.errors import UsageError, as_fraction, is_number, joined
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.waivers import LOW_FAILS, Kind
 from uqeval.glossary import families
@@ -19,6 +19,13 @@ _OPPOSITE: dict[Kind, Kind] = {
 }  # fmt: skip
 _OPPOSITE |= {high: low for low, high in _OPPOSITE.items()}
 _ABSOLUTE: tuple[Kind, ...] = ("min", "max")
+
+
+def refuse_senseless(rules: Iterable[Rule]) -> None:
+    """Raise one `UsageError` for all rules with a flaw that is known without a report."""
+    flaws = [f"{rule.place}: {flaw}" for rule in rules if (flaw := declared_flaw(rule))]
+    if flaws:
+        raise UsageError(joined(flaws))
 
 
 def declared_flaw(rule: Rule) -> str | None:
@@ -60,9 +67,17 @@ def flaw_of(limits: Limits, metric: Mapping[str, Any], address: object) -> str |
     return None
 
 
-def against_direction(limits: Limits, kind: Kind, metric: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a note if `min` or `max` bounds only improvements of a score, and the other limit does
-    not bound the score from its worse side."""
+def notes_on_limit(limits: Limits, kind: Kind, metric: Mapping[str, Any]) -> Iterator[str]:
+    """Yield notes on a limit that may be meant otherwise: `min` or `max` that bounds only
+    improvements of a score, while the other limit does not bound the score from its worse side; and
+    a negative limit of a change."""
+    value = getattr(limits, kind)
+    if kind not in _ABSOLUTE and value < 0:
+        change, demanded = ("fall", "rise") if kind in LOW_FAILS else ("rise", "fall")
+        yield (
+            f"{kind}: {_text(value)} demands that the value {demanded}s; to allow a {change}, "
+            f"write {kind}: {_text(-value)}"
+        )
     other = _OPPOSITE[kind]
     limit = getattr(limits, other)
     guarded = limit is not None and _can_fail(other, limit, metric)
@@ -123,7 +138,7 @@ def _reach(kind: Kind, metric: Mapping[str, Any], address: object) -> str:
 def _advice(kind: Kind, limit: float, metric: Mapping[str, Any]) -> str:
     """Return what to write: a fraction for a limit that looks like a percentage."""
     low, high = _values(kind, metric)
-    fraction = float(f"{limit / 100:.15g}")
+    fraction = as_fraction(limit)
     is_share = high is not None and high <= 1 and (low is None or low >= -1)
     if is_share and 1 <= limit <= 100 and _can_fail(kind, fraction, metric):
         return f"For {_text(limit)} %, write {kind}: {_text(fraction)}."

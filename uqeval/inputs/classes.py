@@ -64,10 +64,11 @@ def open_classes(
     ignore = _ignore_index(options, label_store, stores[0])
     names = opened.shown_names(count)
     annotators, label_parts, target = 0, None, None
-    if all_labels is not None:
+    if all_labels is not None and label_store is not None:
         annotators = annotators_of(all_labels, names)
         label_parts = all_labels[item_range.start : item_range.stop]
-        target = Labels(Planes(label_parts, bool(annotators), "annotator"), ignore, annotators)
+        planes = Planes(label_parts, bool(annotators), "annotator")
+        target = Labels(planes, ignore, annotators, "" if labels is None else label_store.path)
     source = Source(
         names[item_range.start : item_range.stop], classes, stack=stack,
         stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
@@ -304,7 +305,8 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
     else:
         how = "give metrics='segmentation' and --classes N"
         if not store.in_memory:
-            how = f"uqeval run {quote(where)} LABELS --classes N"
+            paths = quote(where) + ("" if "labels" in store.arrays else " LABELS")
+            how = f"uqeval run {paths} --classes N"
         raise UsageError(
             f"{where} holds predicted ids and no uncertainty, and does not say how many classes "
             f"there are. Ids give the segmentation scores: {how}. Other scores need class "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uqeval.argument_types import for_caller
 from uqeval.arrays import Array, Maps
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.maps.checks import (
@@ -102,8 +103,13 @@ class RegressionSource(MapSource):
         needs_no_target = ("label", "mean", "sigma", *self.extra)
         if self.target is None and not set(names) <= set(needs_no_target):
             raise UsageError(
-                f"{self.where} has no target: it holds {self.content}. Give a store with `target`, "
-                "a .npy, or a folder of 16-bit PNGs, .npy or .pfm files after the predictions."
+                f"{self.where} has no target: it holds {self.content}. "
+                + for_caller(
+                    "Give a store with `target`, a .npy, or a folder of 16-bit PNGs, .npy or .pfm "
+                    "files after the predictions.",
+                    "Pass labels=: numbers [N, H, W], a store with `target`, or a folder of 16-bit "
+                    "PNGs, .npy or .pfm files; or store an array `target` in it.",
+                )
             )
         for name in names:
             base_name = name.removeprefix(f"{_LAMBDA}:").removeprefix("sigma:")

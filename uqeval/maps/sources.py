@@ -6,9 +6,11 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from shlex import quote
 
 import numpy as np
 
+from uqeval.argument_types import for_caller
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, StoreError, UsageError, cut
 from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
@@ -37,11 +39,13 @@ class Labels:
     """Ground truth of all items: planes of class ids, and the id that means void.
 
     `annotators`: the number of planes of an item [annotator, y, x]; 0 for one plane [y, x].
+    `where`: their path if the predictions do not hold them; else empty.
     """
 
     planes: Planes
     ignore_index: int
     annotators: int = 0
+    where: str = ""
 
 
 class Source(StackMaps):
@@ -110,9 +114,13 @@ class Source(StackMaps):
         for name in names:
             if (name in OF_LABELS or is_annotations(name)) and self.labels is None:
                 raise UsageError(
-                    f"{self.where} has no labels: it holds {self.content}. Give a folder of "
-                    "label PNGs, or a store with `labels`, after the predictions, or store an "
-                    "array `labels` in it."
+                    f"{self.where} has no labels: it holds {self.content}. "
+                    + for_caller(
+                        "Give a folder of label PNGs, or a store with `labels`, after the "
+                        "predictions, or store an array `labels` in it.",
+                        "Pass labels=: class ids [N, H, W], a folder of label PNGs or a store; or "
+                        "store an array `labels` in it.",
+                    )
                 )
             if self.stack and name in OF_SEVERAL_SAMPLES and self.stack.samples == 1:
                 raise UsageError(
@@ -135,9 +143,16 @@ class Source(StackMaps):
                 name == "prediction" and "predictions" in self.stored
             ):
                 raise StoreError(
-                    missing_map_message(self.where, name, sorted(self.stored), bool(self.stack))
+                    missing_map_message(
+                        self.where, name, sorted(self.stored), bool(self.stack), self._paths()
+                    )
                 )
         self.wanted = frozenset(names) | {"prediction"}
+
+    def _paths(self) -> str:
+        """Return the predictions, and the labels if they are elsewhere, as a command has them."""
+        labels = "LABELS" if self.labels is None else quote(self.labels.where)
+        return f"{quote(self.where)} {labels}".removesuffix(" ''")
 
     def batches(self) -> list[range]:
         if self.stack:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Set
-from shlex import quote
 
 import numpy as np
 
@@ -270,15 +269,16 @@ def _check_likeliest(maps: Maps, prediction: Array, where: str) -> None:
             )
 
 
-def missing_map_message(where: str, name: str, stored: list[str], samples: bool) -> str:
+def missing_map_message(where: str, name: str, stored: list[str], samples: bool, paths: str) -> str:
     """Return the message about a missing map: which maps exist, and which could replace it.
 
-    `stored`: the maps in the store; `samples`: whether there are samples to compute others from.
+    `stored`: the maps in the store; `samples`: whether there are samples to compute others from;
+    `paths`: the predictions with their labels, as a command has them.
     """
     if not samples and stored == ["predictions"]:
         return (
             f"{where} holds predicted ids and no uncertainty, which {quoted(name)} needs. Ids "
-            f"give the segmentation scores (uqeval run {quote(where)} LABELS) and `uqeval tc`; "
+            f"give the segmentation scores (uqeval run {paths}) and `uqeval tc`; "
             "store class probabilities or a map for the rest."
         )
     stored_text = f"It holds {', '.join(stored) or 'no maps'}"
@@ -298,6 +298,6 @@ def missing_map_message(where: str, name: str, stored: list[str], samples: bool)
         ranked = "" if "entropy" in stored else f" --uncertainty {measures[0]}"
         hint += (
             " Sparsification of wrong pixels needs none: uqeval sparsification "
-            f"{quote(where)} LABELS --error zero-one{ranked}"
+            f"{paths} --error zero-one{ranked}"
         )
     return f"{where} has no map {quoted(name)}. {stored_text}; {hint}"

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from uqeval.argument_types import checks_types
+from uqeval.argument_types import as_keywords, checks_types
 from uqeval.disk.files import MOST_REPORT, content_of, parse_json, read_bytes
 from uqeval.errors import StoreError, cut, number_of, quoted
 
@@ -68,9 +68,10 @@ class Report:
     def __repr__(self) -> str:
         """Return a summary in one line; `to_json` has everything."""
         partial = ", partial" if self.partial else ""
+        first = "".join(f": {as_keywords(cut(text))}" for text in [*self.warnings][:1])
         return (
             f"<Report of {self._stores()}: {number_of(len(self.items), 'item')}{partial}; "
-            f"{', '.join(self.results)}; {number_of(len(self.warnings), 'warning')}>"
+            f"{', '.join(self.results)}; {number_of(len(self.warnings), 'warning')}{first}>"
         )
 
     __str__ = __repr__
@@ -83,7 +84,8 @@ class Report:
             with content_of("the report"):
                 title = f"{self._stores()}: {number_of(len(self.items), 'item')}"
                 title += ", partial" if self.partial else ""
-                return html_of(title, self.results, self.metrics, self.intervals, self.warnings)
+                warnings = [as_keywords(str(text)) for text in self.warnings]
+                return html_of(title, self.results, self.metrics, self.intervals, warnings)
         except StoreError as error:  # a notebook would show its whole traceback
             return f"<p>{escape(str(error))}</p>"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.errors import printable
 from uqeval.records.report import Report
-from uqeval.report.tables.comparison import notes_on_trainings, scores
+from uqeval.report.tables.comparison import differences, notes_on_trainings, scores
 from uqeval.report.tables.layouts import Pivot, paper_heading, pivot
 from uqeval.report.tables.of_report import tables_of
 from uqeval.report.tables.table import Cell, Table, format_number
@@ -31,27 +31,33 @@ _SIGNS = {
 }  # fmt: skip
 
 
-def to_latex(comparison: Comparison, layout: str = "scores") -> str:
+def to_latex(comparison: Comparison, layout: str = "scores", with_differences: bool = False) -> str:
     """Return a tabular of scores: the best is bold; * marks models that differ from the baseline.
 
-    `layout`: the rows of the table: "scores", "models" or "classes".
+    `layout`: the rows of the table: "scores", "models" or "classes". `with_differences`: add a
+    tabular of the differences from the baseline with their intervals.
     """
     lines = ["% uqeval compare; \\usepackage{booktabs}"]
     lines += [f"% warning: {printable(text)}" for text in comparison.warnings]
     lines += [f"% {text}" for text in _notes(comparison)]
-    if layout != "scores":
-        return "\n".join([*lines, *_pivot_lines(pivot(comparison, layout))]) + "\n"
-    table = scores(comparison)
-    rows = zip(table.rows, comparison.rows, strict=True)
-    named = replace(
-        table,
-        columns=["", *table.columns[1:]],
-        rows=[
-            replace(latex_row, name=paper_heading(row.address, row.direction))
-            for latex_row, row in rows
-        ],
-    )
-    return "\n".join([*lines, *table_lines(named)]) + "\n"
+    if layout == "scores":
+        lines += table_lines(_with_paper_headings(scores(comparison), comparison))
+    else:
+        lines += _pivot_lines(pivot(comparison, layout))
+    if with_differences:
+        table = differences(comparison)
+        lines += ["", *(f"% {printable(text)}" for text in (table.title, table.notes) if text)]
+        lines += table_lines(_with_paper_headings(table, comparison))
+    return "\n".join(lines) + "\n"
+
+
+def _with_paper_headings(table: Table, comparison: Comparison) -> Table:
+    """Return a table with the names of its scores as papers have them, without their heading."""
+    rows = [
+        replace(table_row, name=paper_heading(row.address, row.direction))
+        for table_row, row in zip(table.rows, comparison.rows, strict=True)
+    ]
+    return replace(table, columns=["", *table.columns[1:]], rows=rows)
 
 
 def report_to_latex(report: Report) -> str:
@@ -112,7 +118,8 @@ def _cell(cell: Cell) -> str:
     value, *plus_minus = (_minus(_text(part)) for part in cell.text.split(" ± "))
     parts = [f"\\textbf{{{value}}}" if cell.best else value, *plus_minus]
     interval = f" {_text(cell.interval)}" if cell.interval else ""
-    return " $\\pm$ ".join(parts) + ("$^{*}$" if cell.starred else "") + interval
+    verdict = f" ({_text(cell.verdict)})" if cell.verdict else ""
+    return " $\\pm$ ".join(parts) + ("$^{*}$" if cell.starred else "") + interval + verdict
 
 
 def _minus(text: str) -> str:
@@ -124,9 +131,9 @@ def _notes(comparison: Comparison) -> list[str]:
     if any(c.difference and c.difference.interval for row in comparison.rows for c in row.cells):
         base = printable(comparison.names[comparison.baseline])
         notes.append(
-            f"*: differs from {base} at level {comparison.choice.level}: by the p-value of "
-            "swapping the models, adjusted for all comparisons (Holm); of several trainings, "
-            "because the interval of the difference does not contain 0."
+            f"*: differs from {base} at level {comparison.choice.level}, by the p-value of "
+            "swapping the models in single units, or, for models of several trainings, of Welch's "
+            "t-test; p-values are adjusted for all comparisons (Holm)."
         )
     notes += [printable(text) for text in notes_on_trainings(comparison)]
     return notes

@@ -31,15 +31,17 @@ def table(judgement: Judgement) -> Table:
     rows = [_cells(verdict, with_level) for verdict in waived]
     for lost in judgement.not_evaluated:
         id_and_name = [lost.rule.limits.id or "", str(lost.address)]
-        rows.append([*id_and_name, demands(lost), "–", "–", "–", "not evaluated"])
+        rows.append([*id_and_name, "not evaluated", demands(lost), "–", "–", "–"])
     rows += [_cells(verdict, with_level) for verdict in sorted(unwaived, key=order_of)]
-    columns = ["id", "value of", "demand", "is", _range_heading(judgement), "units", "verdict"]
+    heading = _range_heading(judgement)
+    # The verdict is among the first columns, so that a narrow terminal shows it with the value.
+    columns = ["id", "value of", "verdict", "demand", "is", heading, "units"]
     used = [
         i for i, column in enumerate(columns)
         if any(row[i] not in ("", "–") for row in rows) or column == "is"
     ]  # fmt: skip
     texts = [[row[i] for i in used] for row in rows]
-    left = frozenset(k for k, i in enumerate(used) if columns[i] not in ("is", columns[4], "units"))
+    left = frozenset(k for k, i in enumerate(used) if columns[i] not in ("is", heading))
     names = 2 if 0 in used else 1
     return text_table(
         "Gate", [columns[i] for i in used], texts, left=left, grouping=by_columns(names)
@@ -67,11 +69,11 @@ def _cells(verdict: Verdict, with_level: bool) -> list[str]:
     return [
         verdict.rule.limits.id or "",
         str(verdict.address),
+        outcome(verdict),
         demand(verdict),
         value,
         _range(verdict, with_level),
         units(verdict.units),
-        outcome(verdict),
     ]
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -329,22 +330,37 @@ def states_of(report: Path, loaded_report: Report) -> SavedStates:
     from uqeval.stores.states.saved import SavedStates
 
     if loaded_report.states is None:
-        raise StoreError(f"{report}: has no saved states; evaluate again with --states.")
+        raise StoreError(f"{report}: has no saved states; {saving_states(report)}")
     # Use only the file name: a path in a report may lead out of its folder.
     path = report.parent / Path(loaded_report.states).name
     if not path.is_file():
         raise StoreError(
-            f"{cut(path)}: does not exist, but {report} needs these states. Put the file there, "
-            "or evaluate again with --states."
+            f"{cut(path)}: does not exist, but {report} needs these states. "
+            f"{_remedy_for_missing(path, report)}"
         )
     saved = SavedStates.of_run(path)
     if loaded_report.states_digest not in (None, saved.digest):
         raise foreign_states(path, report, loaded_report.states_digest)
     if not _is_of(saved, loaded_report):
-        raise StoreError(
-            f"{cut(path)}: are not the states of {report}; evaluate again with --states."
-        )
+        raise StoreError(f"{cut(path)}: are not the states of {report}; {saving_states(report)}")
     return saved
+
+
+def saving_states(report: Path) -> str:
+    """Return how to evaluate again so that the states are saved, for the end of a message."""
+    return (
+        "evaluate again. Commands save the states next to a report; in Python, give "
+        f"states={f'{report.stem}.states.zip'!r}."
+    )
+
+
+def _remedy_for_missing(path: Path, report: Path) -> str:
+    """Return what to do about missing states: rename those of the report's own name, if any."""
+    renamed = report.with_name(f"{report.stem}.states.zip")
+    if renamed.is_file():
+        command = f"mv {quote(str(renamed))} {quote(str(path))}"
+        return f"If {cut(renamed)} are these, rename the file ({command})."
+    return f"Put the file there, or {saving_states(report)}"
 
 
 def _is_of(saved: SavedStates, loaded_report: Report) -> bool:

@@ -32,6 +32,7 @@ from uqeval.stores.map_cache import has_room
 from uqeval.stores.names import read_names_file
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.writer import item_folder, open_array
+from uqeval.usecases.plans import refuse_other_kinds
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
@@ -76,6 +77,7 @@ class Evaluator:
         ignore_index: int | None = None,
         sum_tolerance: float | None = None,
     ) -> None:
+        refuse_other_kinds(metrics)
         self._metrics, self._kind = metrics, kind
         self._options: dict[str, Any] = {
             "class_names": class_names, "ignore_index": ignore_index,

@@ -176,6 +176,23 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
     return families_known
 
 
+def refuse_other_kinds(metrics: Any) -> None:
+    """Raise `UsageError` for metrics of other data than classes, for an Evaluator."""
+    from uqeval.metrics import FAMILIES
+
+    for name in () if metrics == "all" else families_of(metrics):
+        if name in FAMILIES and "classes" not in FAMILIES[name].kinds:
+            instead = {
+                "regression": 'uqeval.evaluate({"mean": …, "std": …, "target": …}, '
+                f"metrics={name!r})",
+                "video": f"uqeval.evaluate(predictions, metrics={name!r}, video=…)",
+            }.get(FAMILIES[name].kinds[0], f"uqeval.evaluate(…, metrics={name!r})")
+            raise UsageError(
+                f"metrics={name!r} evaluates {FAMILIES[name].kinds[0]} data, but Evaluator takes "
+                f"class predictions only. Use {instead}."
+            )
+
+
 def with_companions(
     families: Mapping[str, Mapping[str, Any]], info: DatasetInfo
 ) -> dict[str, Mapping[str, Any]]:

@@ -162,10 +162,11 @@ def _unfit(record: dict[str, Any], name: str, min_coverage: float, keep_cuts: bo
 
 
 def _reason(report: Report, key: str, name: str, record: dict[str, Any]) -> str:
-    """Return in words why the item is bad: for a pair of frames, the classes that fell most."""
+    """Return in words why the item is bad, besides its score: for a pair of frames, the classes
+    that fell most; empty for an image."""
     ious = record.get("iou")
     if not ious:
-        return f"{name} {record[name]:.4f}"
+        return ""
     rows = report.results[key]["per_class"]
     usual = {row["name"]: row["iou"] for row in rows}
     nameless = {row["name"]: f"class {row['name']}:" for row in rows

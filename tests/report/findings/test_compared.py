@@ -35,6 +35,8 @@ WORSE, BETTER, OTHER, SAME = (
 @pytest.mark.parametrize(("differences", "text"), [
     ((WORSE, SAME, SAME), "Worse than a in 1 of 3 scores (segmentation.miou). No "
      "difference is seen in the other 2."),
+    ((WORSE, SAME), "Worse than a in 1 of 2 scores (segmentation.miou). No difference is seen "
+     "in the other one."),
     ((WORSE, BETTER, OTHER), "Better than a in 1 of 3 scores (failure.auroc), worse in 1 "
      "(segmentation.miou), different in 1 (calibration.ece)."),
     ((BETTER,) * 5, "Better than a in 5 of 5 scores (segmentation.miou, "

@@ -39,7 +39,7 @@ def test_the_verdict_and_its_reasons_come_first(tmp_path: Path) -> None:
     verdicts = judged(own, tmp_path, rules)
     html = to_html({"city": own}, judgement=verdicts)
     order = [html.index(text) for text in ("Gate failed: 1 passed, 1 failed", "PER-1 city/pavpu",
-             "Strongest finding", "Key numbers", 'id="verdicts"', 'id="headlines"')]  # fmt: skip
+             "Main finding", "Key numbers", 'id="verdicts"', 'id="headlines"')]  # fmt: skip
     assert order == sorted(order)
     assert html.count("<strong>PER-1 ") == 1
     (following,) = (f.text for f in findings_of(own, verdicts) if f.title == "Next")

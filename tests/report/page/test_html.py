@@ -13,19 +13,22 @@ import pytest
 from family_reports import of_classes, of_numbers, of_sweep, of_video, with_states
 from small_report import report
 
+from uqeval.compare import Choice, Comparison, Model
+from uqeval.compare.models import Training
 from uqeval.records.report import Report
 from uqeval.report.figures import linked_keys
 from uqeval.report.page.cards import cards
 from uqeval.report.page.gallery import Picture
-from uqeval.report.page.html import to_html
+from uqeval.report.page.html import _environment, to_html
 from uqeval.report.page.item_table import MOST_ITEMS
 from uqeval.report.page.overview import to_overview
+from uqeval.report.page.several import Several
 from uqeval.report.tables.cells import interval_of
 from uqeval.report.tables.items import columns_of
 from uqeval.report.tables.scores import scores
 from uqeval.report.tables.settings import pairs
 from uqeval.report.tables.settings import settings as setting_table
-from uqeval.report.tables.table import LEGEND
+from uqeval.report.tables.table import LEGEND, Cell, Table
 from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell
 
@@ -224,6 +227,23 @@ def test_what_several_reports_warn_of_is_said_once() -> None:
     html = to_html({"a": one, "b": other})
     assert html.count("few items") == 1 and "<li>a, b: few items</li>" in html
     assert "<li>b: no labels</li>" in html and "<li>b: partial, not all items" in html
+
+
+def test_what_a_comparison_warns_of_is_not_said_of_its_reports_too() -> None:
+    one = dataclasses.replace(of_classes(family="calibration"), warnings=["few items."])
+    models = tuple(Model(name, (Training(Path(name), {}),)) for name in ("a", "b"))
+    comparison = Comparison(models, 0, Choice(), (), ("few items",))
+    assert Several({"a": one, "b": one}, comparison, "").warnings == ["few items."]
+    other = dataclasses.replace(comparison, warnings=())
+    assert Several({"a": one, "b": one}, other, "").warnings == ["a, b: few items."]
+
+
+def test_the_units_of_an_interval_are_on_a_line_of_their_own() -> None:
+    """Else a table by class is wider than a page."""
+    cell = Cell("0.5", 0.5, interval="[0.4, 0.6] (4 of 12 items)")
+    parts: Any = _environment().get_template("parts.html").module
+    text = str(parts.value(Table("t", ["a"], []), cell))
+    assert '<span class="interval">[0.4, 0.6] <br>(4 of 12 items)</span>' in text
 
 
 def test_huge_reports_are_cut_with_a_note() -> None:

@@ -172,8 +172,8 @@ def test_a_dash_is_explained_where_there_is_one() -> None:
 
 def test_what_is_one_is_not_many() -> None:
     one, two = (report(items=report().items[:n], warnings=["w"] * n) for n in (1, 2))
-    assert ": 1 item; " in repr(one) and repr(one).endswith("; 1 warning>")
-    assert ": 2 items; " in repr(two) and repr(two).endswith("; 2 warnings>")
+    assert ": 1 item; " in repr(one) and repr(one).endswith("; 1 warning: w>")
+    assert ": 2 items; " in repr(two) and repr(two).endswith("; 2 warnings: w>")
 
 
 def test_regions_have_rows_beside_the_whole_image() -> None:

@@ -1,4 +1,4 @@
-"""Three sentences about a report: its strongest finding, its weakest part, what to do next.
+"""Three sentences about a report: its main finding, its weakest part, what to do next.
 
 Each follows from a rule over the records of metrics: direction, range, chance level, advice. A
 sentence claims a difference only if the interval excludes zero difference, after Bonferroni's
@@ -42,7 +42,7 @@ def findings_of(
 
     `judgement`: verdicts on this report alone. `path`: the file of the report, for commands.
     """
-    heading = "Strongest finding"
+    heading = "Main finding"
     first, unproven = strongest(report)
     if first is None:  # no chance level: nothing says whether the score is good
         heading, first = "Main score", first_score(report)

@@ -55,7 +55,8 @@ def _sentence(base: str, ways: dict[str, list[str]], scores: int) -> str:
     text = f"{word.capitalize()} {than} {base} {count} of {number_of(scores, 'score')} {named}"
     text += "".join(f", {' '.join(claim)}" for claim in further_claims)
     undecided = scores - sum(map(len, ways.values()))
-    return f"{text}." + (f" No difference is seen in the other {undecided}." if undecided else "")
+    others = str(undecided) if undecided > 1 else "one"
+    return f"{text}." + (f" No difference is seen in the other {others}." if undecided else "")
 
 
 def _listed(addresses: Sequence[str]) -> str:

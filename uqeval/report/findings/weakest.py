@@ -94,7 +94,8 @@ def _weak_text(kind: str, weak: Score, whole: Score, count: int) -> str:
     if count == 1:
         return f"The {kind} {name} is weaker than the whole set: {described(weak)}; {of_all}."
     rank = f"{_extreme(weak)} of {_number_of(kind, count)}"
-    return f"The weakest {kind} is {name}: {described(weak)}, the {rank}; {of_all}."
+    named = f"{kind} {name}" if name.isdigit() else name
+    return f"The weakest {kind} is {named}: {described(weak)}, the {rank}; {of_all}."
 
 
 def _not_weaker_text(kind: str, weak: Score, whole: Score, count: int) -> str:

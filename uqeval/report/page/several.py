@@ -37,16 +37,18 @@ class Several:
     @property
     def warnings(self) -> list[str]:
         """Return the warnings of the comparison, then those of all reports. A text that several
-        reports share appears once, with their names.
+        reports share appears once, with their names, and not if the comparison has it too.
         """
         names: dict[str, list[str]] = {}
         for name, report in self.reports.items():
             partial = ["partial, not all items were evaluated."] if report.partial else []
             for text in [*([] if self.comparison else partial), *report.warnings]:
                 names.setdefault(text, []).append(name)
-        return self._of_comparison + [
+        of_comparison = self._of_comparison
+        return of_comparison + [
             f"{', '.join(models)}: {text}" for text, models in names.items()
-        ]
+            if text not in of_comparison
+        ]  # fmt: skip
 
     @property
     def _of_comparison(self) -> list[str]:

@@ -12,7 +12,6 @@ from uqeval.disk.files import resolved
 from uqeval.errors import UsageError, cut, did_you_mean, joined, quoted
 from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
-from uqeval.gate.senseless import declared_flaw
 from uqeval.inputs import Inputs
 from uqeval.records.folder import Named
 from uqeval.records.lookup import no_such_value, with_slash
@@ -98,8 +97,7 @@ class RunRules:
     def check_fields(
         self, foreseen: Mapping[str, Callable[[Collection[str]], Report]], some_failed: bool
     ) -> None:
-        """Remove rules about fields and slices that no report will have, and those whose limits no
-        value of their score can break or keep.
+        """Remove rules about fields and slices that no report will have.
 
         `foreseen` returns the report of each store that is known before reading, of some keys.
         Keeps rules as `check_metrics` does. Raises `UsageError` if no rule remains.
@@ -182,7 +180,7 @@ def _unknown_field(rule: Rule, reports: Mapping[str, Report], some_failed: bool)
         if address.store in (None, name) and address.key in report.results
     ]
     why = no_such_value(candidates, address) if candidates else None
-    return declared_flaw(rule) if why is None else f"matches nothing in this run: {why}"
+    return None if why is None else f"matches nothing in this run: {why}"
 
 
 def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> set[str]:

@@ -20,6 +20,7 @@ from uqeval.engine.options import MachineOptions, Progress, RunOptions
 from uqeval.errors import NegativeSigma, UsageError, cut
 from uqeval.gate import FailedStore
 from uqeval.gate.rules import refuse_unused_day
+from uqeval.gate.senseless import refuse_senseless
 from uqeval.inputs.options import InputOptions
 from uqeval.records.folder import load_reports
 from uqeval.records.report import Report
@@ -139,9 +140,11 @@ def _rules_of(
     config: Config, run_settings: RunSettings, file: str | Path | None
 ) -> RulesFile | None:
     """Return the rules of the file that the run judges; None if it judges none. Raises `UsageError`
-    for options without effect."""
+    for options without effect, and for limits that no value can break or keep."""
     judges = run_settings.gate and not run_settings.is_shard  # rules are for all items
     rules = load_rules_file(file) if file is not None and judges and config.gate else None
+    if rules is not None:
+        refuse_senseless(rules.rules)
     if run_settings.baseline is not None and not rules:
         raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
     if run_settings.day is not None:
