@@ -146,12 +146,12 @@ class _OneStore:
                     model.name for model, of_model in zip(self.models, self.reports, strict=True)
                     if all(key in named.report.results for named in of_model)
                 ]  # fmt: skip
-                reason = (
-                    f"only {quoted(names[0])} has it" if names else "no model has it throughout"
-                )
-                keys_of.setdefault(reason, []).append(key)
-        for reason, alone in keys_of.items():
-            self.warnings.append(f"{listed(alone)}: left out: {reason}")
+                owner = f"only {quoted(names[0])} has" if names else "none of the models has"
+                keys_of.setdefault(owner, []).append(key)
+        for owner, alone in keys_of.items():
+            them = "it" if len(alone) == 1 else "them"
+            throughout = "" if owner.startswith("only") else " in all its trainings"
+            self.warnings.append(f"{listed(alone)}: left out: {owner} {them}{throughout}")
 
     @cached_property
     def _refused(self) -> dict[str, str]:

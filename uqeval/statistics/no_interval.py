@@ -27,7 +27,9 @@ _COARSE = 0.1
 def having(metric: Metric, unit: str, count: int) -> str:
     """Return how many units a score is computed from, in words."""
     have = "has" if count == 1 else "have"
-    what = "the rarer kind that this score compares" if len(metric.units_with) > 1 else "this score"
+    what = "this score"
+    if len(metric.units_with) > 1:
+        what = "the rarer of the two kinds that this score compares (wrong or right, OUT or IN)"
     return f"{count} {plural(unit, count)} {have} {what}"
 
 
