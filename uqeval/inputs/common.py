@@ -67,6 +67,7 @@ def open_predictions(
             fill_missing=options.fill,
             kind=options.kind,
             axes=options.axes,
+            maps=options.named_maps,
         )
         for path in stores_or_paths
     ]

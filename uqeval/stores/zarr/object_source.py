@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from uqeval.disk.files import MOST_BYTES
 from uqeval.disk.object_access import Answer, Connection, refuse_secrets
 from uqeval.errors import ChangedError, cut
-from uqeval.stores.zarr.source import Buffer, Entry, Source, clip
+from uqeval.stores.zarr.source import Buffer, Entry, Source, Value, clip
 from uqeval.threads import Threads
 
 
@@ -165,6 +165,10 @@ class ObjectSource(Source):
             return self._ask(action, ask)
         except FileNotFoundError as error:
             raise self._connection.failure(self.path, action, error) from error
+
+    def each(self, read: Callable[[str], Value], names: Sequence[str]) -> list[Value]:
+        with Threads(_REQUESTS) as threads:
+            return list(threads.map(read, names))
 
     def stamp(self, key: str, entry: Entry) -> str | None:
         weak = not entry.tag or entry.tag.startswith("W/")

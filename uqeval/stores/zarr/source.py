@@ -7,12 +7,12 @@ import re
 import weakref
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from uqeval.stores.file_values import FileValues
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 Buffer: TypeAlias = bytes | memoryview
+Value = TypeVar("Value")
 
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
 #: Any of these makes a folder a Zarr store.
@@ -107,6 +108,10 @@ class Source(ABC):
         there is no such object, or it has another size.
         """
         raise NotImplementedError
+
+    def each(self, read: Callable[[str], Value], names: Sequence[str]) -> list[Value]:
+        """Return `read(name)` of each name, in their order; a server reads several at once."""
+        return [read(name) for name in names]
 
     def states(self, key: str) -> dict[str, str]:
         """Return the file of the object at a key, and its current state."""
