@@ -152,7 +152,8 @@ class StoredArray(ABC):
         return index
 
     def recheck(self) -> None:  # noqa: B027 - files have states instead
-        """Raise `ChangedError` if data on a server have changed since they were read."""
+        """Raise `ChangedError` if metadata, or data on a server, have changed since they were
+        read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,6 +237,8 @@ class ZarrStore(Contents):
             if not array.text:
                 array.fill_missing = opening.fill_missing
                 arrays[kind] = array
+        if "names" in group.arrays:
+            group.arrays["names"].watch_with(group.name)
         names = own_names(group.arrays, group.attributes, path)
         if not group.arrays and not self._source.listable and self._has_items():
             raise StoreError(
@@ -303,6 +305,8 @@ class ZarrStore(Contents):
         path = self.path
         children = {name: self._item(name) for name in self._source.children("items")}
         groups = {name: at for name, at in children.items() if not isinstance(at, ZarrArray)}
+        if "names" in root.arrays:
+            root.arrays["names"].watch_with(root.name)
         stored = own_names(root.arrays, root.attributes, path)
         order = tuple(names) if names is not None else stored or tuple(sorted(groups))
         order = checked_names(order, path, len(groups))
