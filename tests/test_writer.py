@@ -14,6 +14,7 @@ from written import ABOUT, CLASSES, NAMES, RNG, SAMPLES, SIZE, STACK, fill, prob
 import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UsageError
 from uqeval.maps import reduce_array
+from uqeval.stores.map_names import COMPUTED
 from uqeval.stores.store import open_store
 from uqeval.stores.zarr import writer as zw
 from uqeval.writer import PredictionWriter
@@ -259,7 +260,10 @@ def test_maps_are_those_of_the_stack(
         for name, values in reduce_array(STACK[i].astype(dtype or "f4")).items():
             np.testing.assert_array_equal(stored(path, name)[i], values)
     ours = open_store(path, role="predictions").attributes["uqeval"]
-    assert ours == {"format": "maps", "version": 1, "complete": True, "samples": 4, "classes": 3}
+    assert ours == {
+        "format": "maps", "version": 1, "complete": True, "samples": 4, "classes": 3,
+        "arrays": sorted({*COMPUTED, "predictions"} - {"prediction"}),
+    }  # fmt: skip
 
 
 def test_maps_with_mean_probabilities_have_all_scores_of_the_mean(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
 from uqeval.stores import bfloat16
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
+from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid
 from uqeval.stores.writing.unfinished_store import UnfinishedStore
 from uqeval.stores.writing.write_lock import process_count
 from uqeval.stores.zarr import writer as zw
@@ -76,6 +77,9 @@ class PredictionWriter:
     probabilities, which calibration, Brier scores and top-k accuracy need. All samples of an item
     or batch must then arrive before the next.
 
+    `ignore_index`: the id of void pixels in labels (255). With more than 255 classes, labels 255
+    are refused unless it is given.
+
     `repeated`: "error", or "skip" samples that are already stored; padding of distributed samplers
     needs this. `ranks`: number of processes that write into this store, all with the same settings
     (default: the size of the initialised group of `torch.distributed`, else the environment's
@@ -103,7 +107,7 @@ class PredictionWriter:
         mean_probs: bool = False,
         class_names: Sequence[str] | None = None,
         sample_kind: str | None = None,
-        ignore_index: int = 255,
+        ignore_index: int | None = None,
         compression: zw.Compression = "lz4",
         repeated: Literal["error", "skip"] = "error",
         ranks: int | None = None,
@@ -115,7 +119,7 @@ class PredictionWriter:
         self.samples, self.classes, self.kind, self.keep = samples, classes, kind, keep
         self.size = None if size is None else (int(size[0]), int(size[1]))
         self.dtype = dtype or ("float32" if keep == "maps" else "float16")
-        self.ignore_index = ignore_index
+        self.ignore_index = ASSUMED_VOID if ignore_index is None else ignore_index
         self._check(class_names, mean_probs)
         self._mean_probs = mean_probs
         self._index = {name: index for index, name in enumerate(self.names)}
@@ -163,7 +167,9 @@ class PredictionWriter:
             samples=self.samples,
             classes=max(self.classes, 2) if maps else self.classes,
         )
-        attributes["ignore_index"] = self.ignore_index
+        # Above it, 255 may be a class, which the store must not decide for its readers.
+        if not isinstance(self.ignore_index, AssumedVoid) or self.classes <= self.ignore_index:
+            attributes["ignore_index"] = int(self.ignore_index)
         if class_names is not None:
             attributes["class_names"] = list(class_names)
         if sample_kind is not None:

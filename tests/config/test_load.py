@@ -355,7 +355,13 @@ def test_options_are_those_of_the_commands() -> None:
 def test_input_options_are_those_of_the_library() -> None:
     paths = {"predictions", "labels", "target", "reference", "images"}
     names = {field.name for field in dataclasses.fields(InputOptions)}
-    names -= {"part", "fitted", "whole_sequences", "items"}  # of the command line, and of no user
+    names -= {
+        "part",
+        "fitted",
+        "whole_sequences",
+        "read_maps",
+        "items",
+    }  # of the command line, and of no user
     assert set(Store.model_fields) == names | paths
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import naive
 import numpy as np
 import pytest
+from command import refused
 from near import near
 from scenes import item_maps, zarr_group
+from small_stores import save
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
@@ -443,3 +445,12 @@ def test_nothing_left_to_evaluate(scene: Scene, tmp_path: Path) -> None:
             uqeval.evaluate(scene.path, label, {"pavpu": settings})
     with pytest.raises(DataError, match="nothing is left"):
         uqeval.evaluate(scene.path, label, ("segmentation",))
+
+
+def test_one_class_is_refused_as_such(tmp_path: Path) -> None:
+    """Nobody has given --top-k, which has no smaller value."""
+    planes = np.zeros((2, 8, 8), np.uint8)
+    arrays = {"predictions": planes, "labels": planes, "entropy": planes.astype("f4")}
+    path = save(tmp_path / "s", arrays, {"class_names": ["road"]})
+    message = refused(lambda: uqeval.evaluate(path, metrics="pavpu"), "1 class", "no pixel can be")
+    assert "top" not in message

@@ -55,7 +55,7 @@ def reduce(
         )
     predictions, labels = request.pop("predictions"), request.pop("labels")
     machine = MachineOptions(**{n: request.pop(n) for n in o.RUNNING if n in request})
-    inputs = open_inputs(predictions, labels, InputOptions(**request))
+    inputs = open_inputs(predictions, labels, InputOptions(**request, read_maps=maps or ()))
     with cluster_of(machine) as cluster:
         target = write_maps(
             inputs, output, maps or None, mean_probs=mean_probs, overwrite=overwrite,

@@ -32,6 +32,7 @@ from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
 from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
+from uqeval.stores.void_id import ASSUMED_VOID
 
 if TYPE_CHECKING:
     from uqeval.maps.sources import Source
@@ -91,7 +92,7 @@ def open_classes(
         **evaluated,
         "classes": classes,
         "samples": stack.samples if stack else _uqeval_metadata(stores[0]).get("samples"),
-        "ignore_index": ignore,
+        "ignore_index": int(ignore),
     }
     _refuse_missing(stores, kind, all_labels, options)
     return Inputs(
@@ -192,7 +193,8 @@ def stored_maps(store: Store) -> dict[str, Planes]:
 def _ignore_index(options: InputOptions, labels: Store | None, predictions: Store) -> int:
     """Return the void id: the given one, else that of the labels or the predictions, else 255."""
     declared = [store.attributes.get("ignore_index") for store in (labels, predictions) if store]
-    return next((void for void in (options.ignore_index, *declared) if void is not None), 255)
+    given = (void for void in (options.ignore_index, *declared) if void is not None)
+    return next(given, ASSUMED_VOID)
 
 
 def _check_label_sizes(source: Source, *, volume: bool) -> None:

@@ -67,6 +67,7 @@ def open_predictions(
             fill_missing=options.fill,
             kind=options.kind,
             axes=options.axes,
+            maps=options.named_maps,
         )
         for path in stores_or_paths
     ]
@@ -289,8 +290,8 @@ def refuse_missing(arrays: Iterable[StoredArray], fill: bool) -> None:
     for array in {id(array): array for array in arrays}.values():
         missing = array.missing()
         if missing:
-            first = missing[0]
-            corner = [k * c for k, c in zip(first, array.chunks, strict=True)]
+            first = missing[0][: array.stored_rank]
+            corner = [k * c for k, c in zip(first, array.chunks, strict=False)]
             total = math.prod(-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True))
             raise StoreError(
                 f"{array.where}: {len(missing)} of {total} chunks are missing, first chunk "

@@ -29,6 +29,7 @@ from uqeval.stores.files.label_folder import (
 )
 from uqeval.stores.names import match_files
 from uqeval.stores.planes import Planes
+from uqeval.stores.void_id import ASSUMED_VOID
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds
@@ -192,7 +193,7 @@ def void_in(models: Sequence[Ids], options: InputOptions) -> int:
     if options.ignore_index is not None:
         return options.ignore_index
     void_ids = [model.store.attributes.get("ignore_index") for model in models]
-    return next((int(v) for v in void_ids if v is not None), 255)
+    return next((int(v) for v in void_ids if v is not None), ASSUMED_VOID)
 
 
 def frame_ids(

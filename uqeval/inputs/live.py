@@ -23,6 +23,7 @@ from uqeval.stores.names import file_of
 from uqeval.stores.planes import Planes
 from uqeval.stores.store import has_chunks
 from uqeval.stores.video.sequences import Neighbours
+from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.stores.watch import read_whole
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class Predictions:
         self._video, self._given = video, source
         self._options = replace(options, limit=None, video=None)
         self._follow = follow
-        self.void = 255 if options.ignore_index is None else options.ignore_index
+        self.void = ASSUMED_VOID if options.ignore_index is None else options.ignore_index
         self._files: tuple[str, list[str], dict[str, list[str]]] | None = None
         self._store: (
             tuple[Ids, FrameIds, dict[str, int] | None, dict[str, list[str]], int] | None

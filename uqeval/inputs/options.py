@@ -156,6 +156,8 @@ class InputOptions(Settings):
         panel=_IN, path=True, data="ood")
     #: Whether shards contain only whole sequences of a video.
     whole_sequences: bool = False
+    #: The maps that options of metrics or of a command name.
+    read_maps: Sequence[str] = ()
     video: str | Path | None = shared_option(
         None, "Frames: a folder, a store or a video file.", metavar="VIDEO", panel=_IN, path=True,
         data="video")
@@ -260,6 +262,11 @@ class InputOptions(Settings):
         """Return the maps of ids that --region names: arrays of the store, or paths."""
         return [map_and_id(text)[0] for text in self.regions if text.strip().startswith("map:")]
 
+    @property
+    def named_maps(self) -> frozenset[str]:
+        """Return the names of arrays in the store of predictions that options name."""
+        return frozenset(map(str.strip, (*self.read_maps, *self.region_maps)))
+
     def paths(self) -> list[Any]:
         """Return the paths that are read, except predictions and labels."""
         input_paths = (
@@ -301,7 +308,7 @@ class InputOptions(Settings):
 
         Options of videos are included only for a video.
         """
-        hidden = {"names", "whole_sequences", "map_cache", "fitted"}
+        hidden = {"names", "whole_sequences", "read_maps", "map_cache", "fitted"}
         hidden |= set() if self.video is not None else {*OF_VIDEO}
         hidden |= set() if self.converts else {"baseline_focal", "disparity", "median_scaling"}
         hidden |= set() if self.region else {"region", "depth_map"}

@@ -15,6 +15,7 @@ from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.names import map_and_id
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Role
+from uqeval.stores.map_names import STORED_DEPTH
 from uqeval.stores.planes import Planes
 from uqeval.stores.watch import Watch, WatchedText
 
@@ -131,7 +132,7 @@ def with_regions(
     if options.depth_map is not None:
         depth = opener.path(str(options.depth_map), "target", "--depth-map", "depth")
     elif wants_depth:
-        depth = opener.array("depth", "depth")
+        depth = opener.array(STORED_DEPTH, "depth")
     watch = inputs.watch
     if opener.parts:
         kinds = WatchedText(" ".join([*maps, "depth"]))

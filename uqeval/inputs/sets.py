@@ -158,7 +158,8 @@ def _mask(
                 f"of {source.labels.annotators} annotators. Give the labels of one annotator, or "
                 "a folder of masks to --ood-mask."
             )
-        return Mask(source.labels.planes, inputs.ignore_index, out), {"ood_mask": out}, ()
+        mask = Mask(source.labels.planes, inputs.ignore_index, out, source.classes)
+        return mask, {"ood_mask": out}, ()
     given = as_store(options.ood_mask, "ood_mask")
     store = open_truth(given, "labels", "mask", opened.stores[0], opened.names, options)
     parts = store.arrays.get("labels")

@@ -59,7 +59,7 @@ def open_video(
     record = video_inputs.record() | {
         **evaluated,
         "classes": classes if is_named or options.classes else None,
-        "ignore_index": void,
+        "ignore_index": int(void),
         # Items are named after the second frame of a pair; `verify` needs the names of all frames.
         **({} if options.names is None else {"frame_names": list(video_inputs.names)}),
     }

@@ -8,6 +8,7 @@ from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, listed
 from uqeval.maps.names import id_dtype, void_of
 from uqeval.stores.incoming import numbered_from_1, refuse_one_hot
+from uqeval.stores.void_id import refuse_ambiguous
 
 #: The hint if height and width of a plane look swapped.
 SWAPPED = (
@@ -76,11 +77,12 @@ def label_map(
 
     Void is the maximum of the dtype. `noun` names the ids in messages; it is set for predicted ids,
     which may be void. Raises `StoreError` for a plane of another size or dtype, `DataError` for ids
-    that are neither a class nor `ignore_index`.
+    that are neither a class nor `ignore_index`, or may be either (`refuse_ambiguous`).
     """
     check_size(plane.shape, classes, where, size, noun)
     if plane.dtype.kind not in "iub":
         raise StoreError(f"{where}: {noun} of dtype {plane.dtype}; expected integer class ids.")
+    refuse_ambiguous(plane, classes, ignore_index, where, noun, "--ignore-index ")
     void = plane == ignore_index
     label = plane.astype(id_dtype(classes))
     label[void] = void_of(classes)

@@ -9,16 +9,9 @@ from dataclasses import astuple, dataclass
 
 from uqeval.arrays import Array, np
 from uqeval.errors import UsageError
-
-#: Uncertainties that `uqeval` computes; each is also the name of its map.
-UNCERTAINTIES = (
-    "entropy",
-    "mutual_information",
-    "expected_entropy",
-    "confidence",
-    "variation_ratio",
-    "std",
-)
+from uqeval.stores.map_names import COMPUTED as COMPUTED
+from uqeval.stores.map_names import OF_LABELS as OF_LABELS
+from uqeval.stores.map_names import UNCERTAINTIES as UNCERTAINTIES
 
 
 @dataclass(frozen=True)
@@ -40,19 +33,6 @@ class Betas:
 OF_SEVERAL_SAMPLES = frozenset({"mutual_information", "variation_ratio", "std"})
 #: Entropies, which `log_base` rescales.
 IN_NATS = frozenset({"entropy", "mutual_information", "expected_entropy"})
-#: Computed from the samples; `predictions` is their name in a store.
-COMPUTED = (
-    "prediction",
-    "confidence",
-    "entropy",
-    "expected_entropy",
-    "mutual_information",
-    "variation_ratio",
-    "std",
-    "mean_probs",
-)
-#: Maps that are computed if there are labels.
-OF_LABELS = ("label", "label_probability", "label_rank", "brier")
 #: Those that are computed from `mean_probs`, if they are not stored: without labels, and with them.
 OF_MEAN_ALONE = frozenset({"confidence", "entropy"})
 OF_MEAN_AND_LABEL = frozenset(OF_LABELS) - {"label"}

@@ -14,6 +14,7 @@ from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import OF_CLASSES, void_of
 from uqeval.maps.sources import Source
 from uqeval.stores.planes import Planes
+from uqeval.stores.void_id import refuse_ambiguous
 
 #: Maps that only sets of items have: the set of a pixel, and the predicted set, which is
 #: in-distribution for all pixels, so that the pixels out of it are the errors.
@@ -31,6 +32,8 @@ class Mask:
     planes: Planes
     ignore_index: int
     out: int | None = None
+    #: The number of classes, if the ids are labels.
+    classes: int = 0
 
     def sets(self, item: int, size: tuple[int, int], name: str) -> Array:
         """Return the set of each pixel [y, x], uint8: 0 in, 1 out, 255 void."""
@@ -39,6 +42,9 @@ class Mask:
         check_size(plane.shape, size, where, "the mask is", RESIZE_IDS)
         if plane.dtype.kind not in "iub":
             raise DataError(f"{where}: masks of dtype {plane.dtype}; expected integer ids.")
+        if self.classes and self.out != self.ignore_index:
+            void = self.ignore_index
+            refuse_ambiguous(plane, self.classes, void, where, "labels", "--ignore-index ")
         is_out = plane != 0 if self.out is None else plane == self.out
         sets: Array = is_out.astype(np.uint8)
         if self.out != self.ignore_index:

@@ -182,6 +182,11 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Pavp
     if options.get("threshold_from") is not None:
         settings = with_threshold_from("pavpu", settings, options)
     refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
+    if info.classes == 1:
+        raise UsageError(
+            f"{info.where} has predictions of 1 class, so no pixel can be wrong, and PAvPU is "
+            "undefined. Store the predictions of all classes (background is a class)."
+        )
     for variant in settings.values():
         check_uncertainty(variant.uncertainty, info)
         _check_threshold(variant, info)

@@ -108,6 +108,11 @@ class StoredArray(ABC):
         """Return the bytes of a decoded chunk, including what is beyond the array's edge."""
         return math.prod(self.chunks) * self.dtype.itemsize
 
+    @property
+    def stored_rank(self) -> int:
+        """Return the number of axes in the file; the first axes of `shape`."""
+        return len(self.shape)
+
     def check_claims(self) -> None:  # noqa: B027 - most formats check their files at once
         """Raise `StoreError` if the stored bytes are too few for the shape, before it is used."""
 
@@ -152,7 +157,8 @@ class StoredArray(ABC):
         return index
 
     def recheck(self) -> None:  # noqa: B027 - files have states instead
-        """Raise `ChangedError` if data on a server have changed since they were read."""
+        """Raise `ChangedError` if metadata, or data on a server, have changed since they were
+        read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +290,10 @@ class OnePixel(StoredArray):
     def read(self, region: Region) -> Array:
         """Return the values of `region`, whose last two slices are those of y and x."""
         return self._array.read(region[:-2])[..., None, None]
+
+    @property
+    def stored_rank(self) -> int:
+        return self._array.stored_rank
 
     def missing(self) -> list[tuple[int, ...]]:
         return [(*place, 0, 0) for place in self._array.missing()]

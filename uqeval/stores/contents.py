@@ -193,6 +193,8 @@ class Opening:
     label_map: str | None = None
     declared: Declared = field(default_factory=Declared)
     annotator_folders: bool = False
+    #: Names of arrays that options name; a source that cannot list its arrays looks them up.
+    maps: frozenset[str] = frozenset()
 
 
 def store_of_named(

@@ -11,6 +11,7 @@ from uqeval.errors import DataError, cut
 from uqeval.stores import bfloat16
 from uqeval.stores.float16 import to_half, to_single
 from uqeval.stores.sum_hints import hint_of_sums
+from uqeval.stores.void_id import refuse_ambiguous
 
 #: Logits and labels of fewer pixels may look like probabilities and one-hot labels by chance.
 LEAST_PIXELS = 16
@@ -279,12 +280,13 @@ def checked_labels(
     """Return class ids [y, x] or [annotator, y, x] as they will be stored.
 
     Raises `DataError` for values that are not integers, for ids outside [0, classes) other than
-    `ignore_index`, and for one-hot labels.
+    `ignore_index`, for one-hot labels, and as `refuse_ambiguous`.
     """
     if values.dtype.kind not in "iu":
         raise DataError(f"{where}: labels are {values.dtype}, expected class ids as integers.")
     if values.ndim == 3:
         refuse_one_hot(values, classes, where)
+    refuse_ambiguous(values, classes, ignore_index, where, "labels", "ignore_index=")
     is_class = (values < classes) & (values >= 0) if values.dtype.kind == "i" else values < classes
     bad = ~(is_class | (values == ignore_index))
     if bad.any():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,7 @@ def open_store(
     kind: str | None = None,
     axes: str | None = None,
     annotator_folders: bool = False,
+    maps: Collection[str] = (),
 ) -> Store:
     """Return the store at `path`, with canonical axes and divided into items.
 
@@ -112,10 +113,14 @@ def open_store(
     `role` is the expected content of an array without a name; `kind` and `axes` (letters of NTCHW)
     declare its content. `names` replace the names in the store; for a folder of label images they
     select items. With `annotator_folders`, each folder inside belongs to an annotator. With
-    `fill_missing`, missing chunks of a Zarr store read as the fill value. Raises `StoreError` for
-    an invalid store, `UsageError` for a wrong declaration.
+    `fill_missing`, missing chunks of a Zarr store read as the fill value. `maps`: names of arrays
+    to look up at a web server, which cannot list them. Raises `StoreError` for an invalid store,
+    `UsageError` for a wrong declaration.
     """
-    opening = Opening(role, names, fill_missing, label_map, Declared(kind, axes), annotator_folders)
+    opening = Opening(
+        role, names, fill_missing, label_map, Declared(kind, axes), annotator_folders,
+        frozenset(maps),
+    )  # fmt: skip
     if isinstance(path, np.ndarray):
         return store_of_one(in_memory(path), opening)
     if isinstance(path, Mapping):

@@ -308,14 +308,15 @@ class Watch:
         """Raise `ChangedError` if the files of any item have changed."""
         self.check_files()
         self.check(range(len(self.parts)))
-        for array in self._arrays():
-            array.recheck()
+        with one_look():  # arrays share the metadata of their group
+            for array in self._arrays():
+                array.recheck()
 
     def check_files(self) -> None:
         """Raise `ChangedError` if a file that belongs to no item has changed."""
         for file, state in self._files.items():
             if file_state(file) != state:
-                raise _error(file, "", file_state(file) == GONE)
+                raise changed_error(file, "", file_state(file) == GONE)
 
     def _arrays(self) -> list[StoredArray]:
         """Return the stored arrays with the items, each once."""
@@ -366,8 +367,8 @@ class Watch:
     def _refuse(self, item: int) -> None:
         for (path, state), before in zip(self._states(item), self._before[item], strict=False):
             if hash((path, state)) != before:
-                raise _error(path, f" (item {cut(self._names[item])})", state == GONE)
-        raise _error(f"the files of item {cut(self._names[item])}", "", False)
+                raise changed_error(path, f" (item {cut(self._names[item])})", state == GONE)
+        raise changed_error(f"the files of item {cut(self._names[item])}", "", False)
 
 
 @contextmanager
@@ -386,7 +387,8 @@ def read_whole(part: Watched, description: str) -> Iterator[None]:
             )
 
 
-def _error(path: str, item: str, is_missing: bool) -> ChangedError:
+def changed_error(path: str, item: str, is_missing: bool) -> ChangedError:
+    """Return the error for a file that has changed since the run began; `item` follows its path."""
     return ChangedError(
         f"{cut(path)}{item}: {'was removed' if is_missing else 'changed'} after this run had "
         f"begun, so its results would mix old and new data. Nothing was written. Run again after "

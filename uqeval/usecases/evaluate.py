@@ -21,7 +21,7 @@ from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.compiling import compiling_ahead, evaluations_on
-from uqeval.usecases.plans import evaluations_of, everything, families_of, wants_tracks
+from uqeval.usecases.plans import evaluations_of, everything, families_of, inputs_for
 from uqeval.usecases.records_of_run import collect, report_of, states_index, states_of_run
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def evaluate(
     families = families_of(metrics)
     declared = (InputOptions, CutOptions, ResumableOptions)
     input_options, cut, machine = make_settings(options, *declared, function=evaluate)
-    if wants_tracks(families):
-        input_options = dataclasses.replace(input_options, whole_sequences=True)
+    input_options = inputs_for(families, input_options)
     _check_states(
         states, [predictions, labels, reference, cut.slices, *input_options.paths()], families
     )

@@ -176,6 +176,7 @@ class Evaluator:
         shutil.rmtree(first)
         left_out = ("names", "reduced_from")
         attributes = {k: v for k, v in document["attributes"].items() if k not in left_out}
+        attributes["uqeval"].pop("arrays", None)  # those of the evaluator are in groups of items
         # The labels of several annotators are stored in place of their majority.
         of_labels = {name for name in maps if is_annotations(name)} or {"label"}
         stored = maps - {"label"} | {"prediction"} | of_labels

@@ -26,6 +26,7 @@ from uqeval.metrics.temporal_means import pair_record
 from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
+from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.threads import Threads
 
 _Form = TypeVar("_Form")
@@ -69,8 +70,8 @@ class TemporalObserver:
 
     `flow`, `flow_scale`, `occlusion`: as in `TemporalSettings`, except `flow="file"`; `dis:fast` is
     a fast method that is still accurate. `classes`: the number of classes; by default ids are 0 to
-    254. `ignore_index`: the void id. `alarm`: the TC below which a frame raises an alarm. Keeps the
-    previous frame and 50 numbers. Uses all CPUs; do not call it from two threads at once.
+    254. `ignore_index`: the void id (255). `alarm`: the TC below which a frame raises an alarm.
+    Keeps the previous frame and 50 numbers. Uses all CPUs; do not call it from two threads at once.
 
     Raises `UsageError` for invalid settings.
     """
@@ -82,7 +83,7 @@ class TemporalObserver:
         *,
         flow_scale: float = 1.0,
         classes: int | None = None,
-        ignore_index: int = 255,
+        ignore_index: int | None = None,
         alarm: float | None = None,
         occlusion: str = "none",
     ) -> None:
@@ -95,7 +96,7 @@ class TemporalObserver:
             raise UsageError(f"an alarm below a TC of {alarm}; expected 0 to 1.")
         self.settings = TemporalSettings(flow=flow, flow_scale=flow_scale, occlusion=occlusion)
         self.classes = classes or UNKNOWN_CLASSES
-        self.ignore_index = ignore_index
+        self.ignore_index = ASSUMED_VOID if ignore_index is None else ignore_index
         self.alarm = alarm
         method = self.settings.method.id
         self._estimator = Estimator(flow_method(method))

@@ -54,11 +54,29 @@ def families_of(
     return families
 
 
-def wants_tracks(families: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return whether a metric follows tracks through whole sequences."""
-    choices = [options.get("tracks", False) for options in families.values()]
-    values = [v for one in choices for v in (one if isinstance(one, list | tuple) else [one])]
-    return any(value is True for value in values)
+def inputs_for(
+    families: Mapping[str, Mapping[str, Any]],
+    options: InputOptions,
+    uncertainty: Sequence[str] = (),
+) -> InputOptions:
+    """Return options of inputs with what these families read: whole sequences for tracks, and the
+    maps that options name.
+
+    `uncertainty`: maps for all families with this option.
+    """
+    named = [*_values("uncertainty", families), *uncertainty]
+    return dataclasses.replace(
+        options,
+        whole_sequences=options.whole_sequences
+        or any(value is True for value in _values("tracks", families)),
+        read_maps=tuple(sorted({name for name in named if isinstance(name, str)})),
+    )
+
+
+def _values(option: str, families: Mapping[str, Mapping[str, Any]]) -> list[Any]:
+    """Return the values of an option in all families and variants."""
+    choices = [options[option] for options in families.values() if option in options]
+    return [v for one in choices for v in (one if isinstance(one, list | tuple) else [one])]
 
 
 def everything(

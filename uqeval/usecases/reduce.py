@@ -33,6 +33,7 @@ from uqeval.maps.names import (
 from uqeval.maps.sources import Source, with_samples
 from uqeval.maps.with_stored import WithStored, stored_beside_samples
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
+from uqeval.stores.void_id import AssumedVoid
 from uqeval.stores.zarr import writer as zw
 from uqeval.threads import in_order
 
@@ -233,7 +234,7 @@ def _attributes_of_copy(inputs: Inputs, source: Source, name: str) -> dict[str, 
         return attributes
     void = void_of_map(array, inputs, inputs.recipe.options if inputs.recipe else InputOptions())
     attributes.pop("ignore_index", None)
-    own = {} if void == _void_of_store(inputs, source) else {"ignore_index": void}
+    own = {} if void == _void_of_store(inputs, source) else {"ignore_index": int(void)}
     return attributes | own
 
 
@@ -250,8 +251,11 @@ def _mean_probs_origin(source: Source) -> Mapping[str, str] | None:
 
 def _attributes(inputs: Inputs, source: Source) -> dict[str, Any]:
     """Return the attributes of the new store."""
+    void = _void_of_store(inputs, source)
+    # Without labels, 255 may be a class of later ones, which the store must not decide.
+    is_ambiguous = isinstance(void, AssumedVoid) and source.classes > void
     return zw.group_attributes("maps", samples=source.samples, classes=source.classes) | {
         "class_names": list(inputs.class_names),
-        "ignore_index": _void_of_store(inputs, source),
+        **({} if is_ambiguous else {"ignore_index": int(void)}),
         "reduced_from": inputs.fingerprint,
     }

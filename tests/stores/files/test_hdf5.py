@@ -102,6 +102,14 @@ def test_damaged_metadata_are_refused(tmp_path: Path, mark: bytes) -> None:
     assert all(own in ("refused", whole) for own in endings)
 
 
+def test_missing_chunks_of_one_axis(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file.create_dataset("probs", data=np.full((4, 3), 1 / 3))
+        file.create_dataset("labels", (4,), "u1", chunks=(2,), fillvalue=3)[:2] = 1
+    done = run_uqeval("failure", tmp_path / "s.h5")
+    refused(done, "s.h5::/labels: 1 of 2 chunks are missing, first chunk [1] (from [2] on)")
+
+
 def test_missing_chunks(tmp_path: Path) -> None:
     """They are counted, refused, and read as the fill value where that is wanted."""
     with h5py.File(tmp_path / "s.h5", "w") as file:

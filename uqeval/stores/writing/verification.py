@@ -19,6 +19,8 @@ from uqeval.stores.zarr.store import ZarrGroup, open_zarr_group
 
 #: Arrays whose samples may be written one by one.
 _STACKS = ("probs", "logits")
+#: What the attribute `uqeval` has once the store is complete.
+_AT_THE_END = ("complete", "arrays")
 
 
 def damaged_parts(
@@ -127,4 +129,8 @@ def check_same_settings(
 
 
 def _comparable(value: Any) -> Any:
-    return {k: v for k, v in value.items() if k != "complete"} if isinstance(value, dict) else value
+    return (
+        {k: v for k, v in value.items() if k not in _AT_THE_END}
+        if isinstance(value, dict)
+        else value
+    )

@@ -279,6 +279,13 @@ class ZarrArray(StoredArray):
     def recheck(self) -> None:
         self._source.recheck(self._name)
 
+    def watch_with(self, group: str) -> None:
+        """Let the other arrays of a group be rechecked with the files of this one: its values are
+        read when the store is opened."""
+        chunks = map(self._layout.key, self._files_of(None))
+        for key in ("zarr.json", ".zarray", ".zattrs", *chunks):
+            self._source.watch(self._path(key), group)
+
     def _files_of(self, index: int | None) -> Iterator[Position]:
         """Yield the grid positions of the files (chunks or shards) of an item, or of all items."""
         grid = [range(count) for count in self._grid(self._layout.files)]

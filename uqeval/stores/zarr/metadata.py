@@ -126,6 +126,7 @@ def load_json(source: Source, key: str) -> Document | None:
 
     Raises `StoreError` for anything but a JSON object.
     """
+    source.watch(key, key.rpartition("/")[0])
     try:
         data = source.get(key, most=_MOST_METADATA)
     except TooLong as error:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from uqeval.disk.files import MOST_BYTES
 from uqeval.disk.object_access import Answer, Connection, refuse_secrets
 from uqeval.errors import ChangedError, cut
-from uqeval.stores.zarr.source import Buffer, Entry, Source, clip
+from uqeval.stores.watch import looked_up
+from uqeval.stores.zarr.source import Buffer, Entry, Source, Value, clip
 from uqeval.threads import Threads
 
 
@@ -109,6 +110,8 @@ class ObjectSource(Source):
         self.path = path
         self._marks = Marks(path)
         self._obstore = self._connection.obstore
+        #: The objects that `watch` was called for: metadata of the root.
+        self._of_root: set[str] = set()
         self.listable = not path.lower().startswith(("http://", "https://"))
 
     def _ask(self, action: str, ask: Callable[[Any], Answer]) -> Answer:
@@ -166,16 +169,31 @@ class ObjectSource(Source):
         except FileNotFoundError as error:
             raise self._connection.failure(self.path, action, error) from error
 
+    def each(self, read: Callable[[str], Value], names: Sequence[str]) -> list[Value]:
+        with Threads(_REQUESTS) as threads:
+            return list(threads.map(read, names))
+
     def stamp(self, key: str, entry: Entry) -> str | None:
         weak = not entry.tag or entry.tag.startswith("W/")
         return None if weak else f"{entry.size} {entry.tag}"
 
+    def watch(self, key: str, owner: str) -> None:
+        if not owner:
+            self._of_root.add(key)
+
     def recheck(self, prefix: str) -> None:
+        looked_up(("watched objects", id(self)), self._recheck_root)
         if self.listable and self._marks.was_listed(prefix):
             self.entries(prefix)
         elif not self.listable:
             with Threads(_REQUESTS) as threads:
                 threads.map(self._recheck, self._marks.keys(prefix))
+
+    def _recheck_root(self) -> None:
+        """Compare the metadata of the root with those that were read; other groups have none that
+        matter."""
+        with Threads(_REQUESTS) as threads:
+            threads.map(self._recheck, sorted(self._of_root & set(self._marks.keys(""))))
 
     def _recheck(self, key: str) -> None:
         action = f"find {cut(key)} again"

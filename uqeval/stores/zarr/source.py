@@ -7,12 +7,12 @@ import re
 import weakref
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,9 +21,10 @@ from uqeval.disk.files import MOST_BYTES, open_descriptor, open_file, read_into
 from uqeval.errors import StoreError, cut
 from uqeval.stores.buffer_pool import CHUNKS
 from uqeval.stores.file_values import FileValues
-from uqeval.stores.watch import combined_stamp, file_stamp, file_state
+from uqeval.stores.watch import GONE, changed_error, combined_stamp, file_stamp, file_state
 
 Buffer: TypeAlias = bytes | memoryview
+Value = TypeVar("Value")
 
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
 #: Any of these makes a folder a Zarr store.
@@ -108,12 +109,23 @@ class Source(ABC):
         """
         raise NotImplementedError
 
+    def each(self, read: Callable[[str], Value], names: Sequence[str]) -> list[Value]:
+        """Return `read(name)` of each name, in their order; a server reads several at once."""
+        return [read(name) for name in names]
+
     def states(self, key: str) -> dict[str, str]:
         """Return the file of the object at a key, and its current state."""
         return {}
 
-    def recheck(self, prefix: str) -> None:  # noqa: B027 - files have states instead
-        """Raise `ChangedError` if an object below a prefix has changed since it was read."""
+    def watch(self, key: str, owner: str) -> None:  # noqa: B027 - a zip file has one state
+        """Let `recheck` compare an object, which is read next, with its state now.
+
+        `owner`: the array or group that depends on it, with all arrays below.
+        """
+
+    def recheck(self, prefix: str) -> None:  # noqa: B027 - a zip file has one state
+        """Raise `ChangedError` if an object below a prefix has changed since it was read and has no
+        state, or one that `watch` was called for: of the prefix and of the groups above."""
 
     def warnings(self) -> list[str]:
         """Return warnings about the source itself."""
@@ -141,6 +153,8 @@ class FolderSource(Source):
     def __init__(self, path: str) -> None:
         self.path = path
         self._root = path.rstrip("/") or "/"
+        #: By array or group: the files of `watch`, with their states.
+        self._watched: dict[str, dict[str, str]] = {}
 
     def get(
         self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
@@ -212,6 +226,18 @@ class FolderSource(Source):
                     f"{cut(self.path)}: cannot list {prefix}/{cut(folder)}: {error.strerror}."
                 ) from error
         return entries_by_name
+
+    def watch(self, key: str, owner: str) -> None:
+        path = f"{self._root}/{key}"
+        self._watched.setdefault(owner, {}).setdefault(path, file_state(path))
+
+    def recheck(self, prefix: str) -> None:
+        names = prefix.split("/") if prefix else []
+        for depth in range(len(names) + 1):
+            watched = self._watched.get("/".join(names[:depth]), {})
+            for path, before in watched.items():
+                if (state := file_state(path)) != before:
+                    raise changed_error(path, "", state == GONE)
 
     def stamp(self, key: str, entry: Entry) -> str | None:
         return file_stamp(f"{self._root}/{key}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,17 @@ from uqeval.stores.contents import (
     store_of_one,
 )
 from uqeval.stores.kinds import KNOWN, Declared, resolve
+from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names
 from uqeval.stores.zarr.array import ZarrArray
-from uqeval.stores.zarr.metadata import Document, check_format, load_json, load_layout, load_node
+from uqeval.stores.zarr.metadata import (
+    Document,
+    Layout,
+    check_format,
+    load_json,
+    load_layout,
+    load_node,
+)
 from uqeval.stores.zarr.source import FolderSource, Source, ZipSource, array_place, is_url
 from uqeval.stores.zarr.unfinished import hint_of_missing, note_of_older
 from uqeval.stores.zarr.writer import item_folder
@@ -60,6 +69,31 @@ class ZarrGroup:
     arrays: dict[str, ZarrArray]
     groups: tuple[str, ...]
     unreadable: dict[str, StoreError]
+
+    def look_up(self, names: Sequence[str]) -> list[str]:
+        """Add the arrays of these names, and return the names without one.
+
+        At a server, several names at once: an array that is not there costs two requests.
+        """
+
+        def load(name: str) -> Layout | StoreError | None:
+            place = f"{self.name}/{name}" if self.name else name
+            try:
+                node = load_node(self.source, place)
+                return load_layout(self.source, place, array_place(self.source, place), node)
+            except StoreError as error:
+                return error
+
+        others = []
+        for name, layout in zip(names, self.source.each(load, names), strict=True):
+            place = f"{self.name}/{name}" if self.name else name
+            if isinstance(layout, StoreError):
+                self.unreadable[name] = layout
+            elif layout is not None:
+                self.arrays[name] = ZarrArray(self.source, place, layout)
+            else:
+                others.append(name)
+        return others
 
 
 def open_zarr(source: Source | str, name: str = "") -> ZarrArray | ZarrGroup | None:
@@ -98,33 +132,55 @@ def _group(source: Source, name: str, node: Document | None) -> ZarrGroup | None
         if old is not None:
             check_format(old[0], 2, array_place(source, name))
         attributes = extra[0] if extra else {}
-    arrays: dict[str, ZarrArray] = {}
-    groups: list[str] = []
-    unreadable: dict[str, StoreError] = {}
     if source.listable:
         children = source.children(name)
     else:
-        children = sorted(KNOWN | {"names"} | _consolidated(node[0] if node else {}))
-    for child in children:
-        place = f"{start}{child}"
-        try:
-            layout = load_layout(
-                source, place, array_place(source, place), load_node(source, place)
-            )
-        except StoreError as error:
-            unreadable[child] = error
-            continue
-        if layout is not None:
-            arrays[child] = ZarrArray(source, place, layout)
-        elif source.listable:
-            groups.append(child)
-    return ZarrGroup(source, name, attributes, arrays, tuple(groups), unreadable)
+        children = sorted(
+            KNOWN | READ_BY_NAME | {"names"} | _recorded(source, name, node, attributes)
+        )
+    group = ZarrGroup(source, name, attributes, {}, (), {})
+    groups = group.look_up(children)
+    return replace(group, groups=tuple(groups) if source.listable else ())
 
 
-def _consolidated(document: dict[str, Any]) -> set[str]:
-    """Return the names below a group that its metadata lists."""
-    below = (document.get("consolidated_metadata") or {}).get("metadata") or {}
-    return {str(key).split("/", 1)[0] for key in below}
+def _recorded(
+    source: Source, name: str, node: Document | None, attributes: Mapping[str, Any]
+) -> set[str]:
+    """Return the names of arrays in a group that its metadata list: consolidated metadata, or the
+    attribute `uqeval` of stores that `uqeval` has written.
+
+    They are only names to look up: an array may have been removed since.
+    """
+    own = attributes.get("uqeval")
+    listed: Any = own.get("arrays") if isinstance(own, dict) else None
+    names = set(listed) if isinstance(listed, list) and all(map(_is_text, listed)) else set()
+    if node is not None:
+        below = _members(node[0].get("consolidated_metadata"))
+        names |= {key for key, value in below.items() if _is_array(value)}
+    else:
+        with suppress(StoreError):  # no reader of version 2 needs it
+            old = load_json(source, f"{name}/.zmetadata" if name else ".zmetadata")
+            below = _members(old[0] if old else None)
+            names |= {key.removesuffix("/.zarray") for key in below if key.endswith("/.zarray")}
+    return set(filter(_is_child, names))
+
+
+def _is_child(name: str) -> bool:
+    return name != "" and "/" not in name and not name.startswith(".")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, dict) and value.get("node_type") == "array"
+
+
+def _members(consolidated: object) -> dict[str, Any]:
+    """Return consolidated metadata by key; nothing if they have another form."""
+    members = consolidated.get("metadata") if isinstance(consolidated, dict) else None
+    return members if isinstance(members, dict) else {}
 
 
 class ZarrStore(Contents):
@@ -164,19 +220,31 @@ class ZarrStore(Contents):
                 "Check the path, or write the store again."
             )
         check_attributes(group.attributes, path)
+        if not self._source.listable:
+            tried = group.arrays.keys() | group.unreadable.keys()
+            group.look_up(sorted(filter(_is_child, opening.maps - tried)))
         if "items" in group.groups:
             if opening.declared != Declared():
                 raise UsageError(f"{cut(path)}: names its arrays; leave out --kind and --axes.")
             return self._store_of_items(group, opening.names, opening.fill_missing)
-        for kind in sorted(group.unreadable):
-            if kind in KNOWN or kind == "names":
-                raise group.unreadable[kind]
+        needed = KNOWN | {"names"}
+        if not self._source.listable:  # the server may fail for a map that is there
+            needed |= READ_BY_NAME | opening.maps
+        for kind in sorted(needed & group.unreadable.keys()):
+            raise group.unreadable[kind]
         arrays: dict[str, StoredArray] = {}
         for kind, array in group.arrays.items():
             if not array.text:
                 array.fill_missing = opening.fill_missing
                 arrays[kind] = array
+        if "names" in group.arrays:
+            group.arrays["names"].watch_with(group.name)
         names = own_names(group.arrays, group.attributes, path)
+        if not group.arrays and not self._source.listable and self._has_items():
+            raise StoreError(
+                f"{cut(path)}: has a group for each item, and a web server cannot list them. Copy "
+                "the store to a disk, or to an object store (s3://, gs://, az://)."
+            )
         if not group.arrays and not group.unreadable and not path.endswith(".zip"):
             refuse_nested(path, [f"{path}/{name}" for name in self._groups_with_arrays(group)])
         warnings = [f"left out: {error}" for error in group.unreadable.values()]
@@ -215,6 +283,11 @@ class ZarrStore(Contents):
         beside = [] if is_url(self.path) else note_of_older(self.path)
         return [*beside, *self._source.warnings()]
 
+    def _has_items(self) -> bool:
+        """Return whether there is a group `items`, at a server that cannot list groups."""
+        source = self._source
+        return (load_node(source, "items") or load_json(source, "items/.zgroup")) is not None
+
     def _kinds_of_first_item(self) -> set[str]:
         first = next(iter(self._source.children("items")), None)
         item = self._item(first) if first else None
@@ -232,6 +305,8 @@ class ZarrStore(Contents):
         path = self.path
         children = {name: self._item(name) for name in self._source.children("items")}
         groups = {name: at for name, at in children.items() if not isinstance(at, ZarrArray)}
+        if "names" in root.arrays:
+            root.arrays["names"].watch_with(root.name)
         stored = own_names(root.arrays, root.attributes, path)
         order = tuple(names) if names is not None else stored or tuple(sorted(groups))
         order = checked_names(order, path, len(groups))

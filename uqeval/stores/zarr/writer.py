@@ -92,14 +92,32 @@ def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:
 
 
 def mark_complete(folder: Path) -> None:
-    """Sync the store at `folder` to disk, then set `complete`. Raises `OutputError`."""
+    """Sync the store at `folder` to disk, then record its arrays and set `complete`.
+
+    Web servers cannot list the arrays, so readers look up the recorded names. Raises `OutputError`.
+    """
     document = folder / "zarr.json"
     with writing(folder):
         clear_beside(document)  # leftovers of a process that was killed here
         sync_tree(folder)
         document_data = json.loads(document.read_text(encoding="utf-8"))
-        document_data["attributes"]["uqeval"]["complete"] = True
+        metadata = document_data["attributes"]["uqeval"]
+        metadata.pop("arrays", None)  # of the store that was copied
+        if arrays := _arrays_in(folder):
+            metadata["arrays"] = arrays
+        metadata["complete"] = True
         write_file(document, json.dumps(document_data, indent=2).encode(), revert=False)
+
+
+def _arrays_in(folder: Path) -> list[str]:
+    """Return the names of the arrays of a dense store; none of a store with a group per item."""
+    documents = (child / "zarr.json" for child in sorted(folder.iterdir()))
+    return [
+        document.parent.name
+        for document in documents
+        if document.is_file()
+        and json.loads(document.read_text(encoding="utf-8")).get("node_type") == "array"
+    ]
 
 
 def create_array(

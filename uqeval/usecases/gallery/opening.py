@@ -43,8 +43,9 @@ def open_gallery(
     pictures.
     """
     from uqeval.inputs import open_inputs
+    from uqeval.usecases.plans import inputs_for
 
-    inputs = open_inputs(predictions, truth, options)
+    inputs = open_inputs(predictions, truth, inputs_for(report.settings, options, maps))
     _refuse_without_truth(inputs)
     return gallery_of(report, inputs, images, model, maps)
 

@@ -15,7 +15,7 @@ from uqeval.records.report import Report
 from uqeval.statistics.options import CutOptions
 from uqeval.stores.contents import Contents
 from uqeval.stores.store import contents_of
-from uqeval.usecases.plans import check_family, companions, everything, input_options, wants_tracks
+from uqeval.usecases.plans import check_family, companions, everything, input_options, inputs_for
 from uqeval.usecases.run.foreseen import foreseen_report
 from uqeval.usecases.run.outcome import OF_ITEMS, Failures, Outcome, RunSettings
 from uqeval.usecases.run.preflight import metric_keys, table_of
@@ -66,7 +66,9 @@ def open_task(
         _refuse_missing(store)
         stores = _Stores.open_all(store, opened)
         input_settings = input_options(options_of(name, store, run_settings))
-        inputs, source = _open(stores, input_settings, families)
+        named = [] if metrics is not None else run_settings.uncertainty
+        input_settings = inputs_for(families, input_settings, named)
+        inputs, source = _open(stores, input_settings)
         if metrics is None:
             families, warnings = everything(inputs, run_settings.uncertainty)
             inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *warnings])
@@ -209,12 +211,8 @@ class _Stores:
         )
 
 
-def _open(
-    stores: _Stores, input_settings: InputOptions, families: Mapping[str, Mapping[str, Any]]
-) -> tuple[Inputs, MapSource]:
+def _open(stores: _Stores, input_settings: InputOptions) -> tuple[Inputs, MapSource]:
     """Return the inputs, and the maps of the predictions without those of a reference."""
-    if wants_tracks(families):
-        input_settings = dataclasses.replace(input_settings, whole_sequences=True)
     follows = stores.reference is not None
     inputs = open_inputs(
         stores.predictions, stores.truth, input_settings, reference_follows=follows

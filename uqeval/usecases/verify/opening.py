@@ -140,6 +140,8 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     elif isinstance(mask := report.inputs.get("ood_mask"), int):
         input_settings["ood_mask"] = mask
     truth = path_of_role.get("labels") or path_of_role.get("target")
+    named = [settings.get("uncertainty") for settings in report.settings.values()]
+    input_settings["read_maps"] = [name for name in named if isinstance(name, str)]
     options = InputOptions(**input_settings)
     if "frames" not in path_of_role and open_predictions(predictions, options).names is None:
         # The run had them from --names, or numbered its items.

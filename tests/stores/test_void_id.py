@@ -1,0 +1,152 @@
+"""With more than 255 classes, label 255 is a class or void: who evaluates it must say which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from command import refused, run_uqeval
+from PIL import Image
+from small_stores import save
+from small_videos import save_store, video
+
+import uqeval
+from uqeval.errors import DataError
+from uqeval.inputs import InputOptions, open_inputs
+from uqeval.usecases.inspect import inspect
+from uqeval.usecases.reduce import reduce
+
+C, N, H, W = 300, 3, 6, 8
+
+
+def ids() -> np.ndarray:
+    """Labels [item, y, x] of 300 classes; five pixels have 255."""
+    labels = np.random.default_rng(0).integers(0, 255, (N, H, W)).astype("u2")
+    labels[0, 0, :5] = 255
+    return labels
+
+
+def probs() -> np.ndarray:
+    """Probabilities [item, class, y, x] whose likeliest class is the label."""
+    values = np.full((N, C, H, W), 0.5 / C, "f4")
+    np.put_along_axis(values, ids()[:, None].astype(int), 0.5 + 0.5 / C, axis=1)
+    return values
+
+
+def in_one_store(path: Path) -> tuple[Any, Any]:
+    return save(path / "s", {"probs": probs(), "labels": ids()}), None
+
+
+def in_memory(path: Path) -> tuple[Any, Any]:
+    return {"probs": probs()}, ids()
+
+
+def archive(path: Path) -> tuple[Any, Any]:
+    np.savez(path / "s.npz", probs=probs(), labels=ids())
+    return path / "s.npz", None
+
+
+def images(path: Path) -> tuple[Any, Any]:
+    save(path / "s", {"probs": probs()}, {"names": ["a", "b", "c"]})
+    (path / "labels").mkdir()
+    for name, plane in zip("abc", ids(), strict=True):
+        Image.fromarray(plane).save(path / "labels" / f"{name}.png")
+    return path / "s", path / "labels"
+
+
+def maps(path: Path) -> tuple[Any, Any]:
+    arrays = {"mean_probs": probs(), "predictions": ids(), "labels": ids()}
+    return save(path / "s", arrays), None
+
+
+def annotators(path: Path) -> tuple[Any, Any]:
+    return save(path / "s", {"probs": probs(), "labels": np.stack([ids(), ids()], 1)}), None
+
+
+def classification(path: Path) -> tuple[Any, Any]:
+    return {"probs": probs()[0, :, 0].T.copy()}, ids()[0, 0]
+
+
+STORES = [in_one_store, in_memory, archive, images, maps, annotators, classification]
+
+
+def pixels(given: tuple[Any, Any], **options: Any) -> int:
+    report = uqeval.evaluate(*given, metrics="segmentation", **options)
+    return int(report.results["segmentation"]["pixels"])
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_an_assumed_void_id_that_is_a_class_is_refused(
+    tmp_path: Path, store: Callable[[Path], tuple[Any, Any]]
+) -> None:
+    given = store(tmp_path)
+    refused(lambda: pixels(given), "labels 255", f"the {C} classes", "ignore_index=255",
+            "ignore_index=65535", error=DataError)  # fmt: skip
+    count = pixels(given, ignore_index=65535)
+    assert pixels(given, ignore_index=255) == count - 5
+
+
+def test_a_command_names_its_options(tmp_path: Path) -> None:
+    path, _ = in_one_store(tmp_path)
+    outcome = run_uqeval("failure", path, cwd=tmp_path)
+    refused(outcome, "--ignore-index 255", "--ignore-index 65535")
+    assert any("labels 255" in problem for problem in inspect(path, full=True).problems)
+
+
+def test_a_void_id_in_the_store_is_given(tmp_path: Path) -> None:
+    path, _ = in_one_store(tmp_path)
+    zarr.open_group(str(path)).attrs["ignore_index"] = 255
+    assert pixels((path, None)) == ids().size - 5
+
+
+def test_predicted_ids_of_255_are_a_class(tmp_path: Path) -> None:
+    labels = np.where(ids() == 255, 7, ids()).astype("u2")
+    arrays = {"mean_probs": probs(), "predictions": ids(), "labels": labels}
+    assert pixels((save(tmp_path / "s", arrays), None)) == ids().size
+
+
+def test_labels_that_say_which_pixels_are_out(tmp_path: Path) -> None:
+    path, _ = in_one_store(tmp_path)
+    ood = {"metrics": "ood", "ood_mask": 254}
+    refused(lambda: uqeval.evaluate(path, **ood), "labels 255", error=DataError)
+
+
+def test_ids_of_a_video(tmp_path: Path) -> None:
+    own = video()
+    stacks = {kind: own.stack(kind) for kind in ("frames", "predictions")}
+    stacks["predictions"] = stacks["predictions"].astype("u2")
+    stacks["predictions"][0, 0, 0] = 255
+    save_store(tmp_path / "v", own.names, **stacks)
+    given = {"video": tmp_path / "v", "metrics": "tc", "classes": C}
+    refused(lambda: uqeval.evaluate(**given), "predictions 255", error=DataError)
+    uqeval.evaluate(**given, ignore_index=65535)
+
+
+def written(path: Path, keep: str, **options: Any) -> Path:
+    """A store of the writer."""
+    about = {"names": ["a", "b", "c"], "samples": 1, "classes": C, "size": (H, W), "ranks": 1}
+    writer = uqeval.PredictionWriter(path, **about, keep=keep, dtype="float32", **options)
+    with writer:
+        for name, values, plane in zip("abc", probs(), ids(), strict=True):
+            writer.add(name, values)
+            writer.add_labels(name, plane)
+    return path
+
+
+@pytest.mark.parametrize("keep", ["samples", "maps"])
+def test_the_writer_stores_only_a_void_id_that_is_given(tmp_path: Path, keep: str) -> None:
+    refused(lambda: written(tmp_path / "s", keep), "labels 255", "ignore_index=255",
+            error=DataError)  # fmt: skip
+    assert pixels((written(tmp_path / "void", keep, ignore_index=255), None)) == ids().size - 5
+    assert pixels((written(tmp_path / "class", keep, ignore_index=65535), None)) == ids().size
+
+
+def test_maps_without_labels_do_not_decide_for_later_labels(tmp_path: Path) -> None:
+    save(tmp_path / "s", {"probs": probs()})
+    reduce(open_inputs(tmp_path / "s", None, InputOptions()), tmp_path / "maps")
+    assert "ignore_index" not in zarr.open_group(str(tmp_path / "maps")).attrs
+    refused(lambda: pixels((tmp_path / "maps", ids())), "labels 255", error=DataError)
