@@ -437,6 +437,67 @@ def test_n_merci_is_tested_with_sigmas_of_the_same_mean(tmp_path: Path, factor: 
     assert change is not None and change.p == pytest.approx(expected)
 
 
+def test_the_factor_of_sigma_has_no_swaps(tmp_path: Path) -> None:
+    """λ changes with the scale of σ, the only score of n-MeRCI that does."""
+    rng = np.random.default_rng(5)
+    target = rng.normal(size=(8, 4, 5))
+    for k in (1, 10):
+        std = k * rng.lognormal(size=target.shape)
+        own = {"mean": target + rng.normal(size=target.shape), "std": std, "target": target}
+        path = tmp_path / f"m{k}.json"
+        evaluate(own, metrics="nmerci", states=path.with_suffix(".states.zip")).save(path)
+    metrics = ("nmerci.lambda", "nmerci.merci")
+    scale, merci = (
+        own.cells[1].difference for own in held(tmp_path, "m1", "m10", metrics=metrics).rows
+    )
+    assert scale is not None and scale.interval is not None and scale.p is None
+    assert merci is not None and merci.p is not None
+
+
+def test_images_of_a_set_are_ranked_among_those_of_their_score(tmp_path: Path) -> None:
+    """The images of another OUT set do not change the p-value of a set."""
+    rng, p = np.random.default_rng(1), []
+    counts, shifts = (7, 7, 20), ((0, 2.0, -40), (0, 0.6, 60))
+    models = [
+        [
+            300 + shift + rng.normal(size=(count, 1, 1)) + rng.normal(size=(count, 3, 5)) * 0.01
+            for count, shift in zip(counts, own, strict=True)
+        ]
+        for own in shifts
+    ]
+    for sets, score in ((2, "ood.images.auroc"), (3, "ood.per_set.out.images.auroc")):
+        for k, own in enumerate(models):
+            stores = [
+                {"predictions": np.zeros(u.shape, np.uint8), "u": u.astype(np.float32),
+                 "names": [f"{name}{i}" for i in range(len(u))]}
+                for name, u in zip(("in", "out", "far"), own[:sets], strict=False)
+            ]  # fmt: skip
+            path = tmp_path / f"m{k}.json"
+            uqeval.evaluate(
+                stores[0], metrics={"ood": {"uncertainty": "u"}}, out=stores[1:], classes=2,
+                states=path.with_suffix(".states.zip"),
+            ).save(path)  # fmt: skip
+        (own_row,) = held(tmp_path, "m0", "m1", metrics=(score,)).rows
+        assert own_row.cells[1].difference is not None
+        p.append(own_row.cells[1].difference.p)
+    assert p[0] == pytest.approx(p[1], abs=0.06) and p[1] < 0.5
+
+
+def test_a_score_that_states_do_not_give_says_so(tmp_path: Path) -> None:
+    """Over common items of reports of other items; without intervals nothing is said of them."""
+    names = [f"n{i}" for i in range(N)]
+    for name, own, items in (("a", GOOD, slice(0, N - 1)), ("b", BAD, slice(1, N))):
+        store = {"probs": probs(*own)[items], "labels": labels()[items], "names": names[items]}
+        path = tmp_path / f"{name}.json"
+        evaluate(store, metrics="failure", states=path.with_suffix(".states.zip")).save(path)
+    scores = ("failure.per_class.0.auroc", "failure.auroc")
+    found = held(tmp_path, "a", "b", metrics=scores, level=None)
+    of_class, of_all = (row(found, score).cells[0] for score in scores)
+    assert of_all.value is not None and of_class.value is None
+    assert of_class.reason == "the score cannot be computed from saved states"
+    assert not any("intervals come from" in warning for warning in found.warnings)
+
+
 @pytest.mark.parametrize(
     ("choice", "says"),
     [
@@ -928,7 +989,7 @@ def test_models_on_other_pixels_have_no_word(tmp_path: Path) -> None:
     assert change is not None and change.value == own.cells[1].value - own.cells[0].value  # type: ignore[operator]
     assert (change.better, change.verdict, change.p, change.interval) == (None, None, None, None)
     counts = f"144 in {paths[0]} and {valid.sum()} in {paths[1]}"
-    assert change.reason == f"scored on other pixels: {counts}"
+    assert change.reason == f"scored on other pixels in 9 of 9 items: {counts}"
     assert any(counts in text for text in found.warnings)
     assert "regression" in found.incomparable and found.tests == 0
 

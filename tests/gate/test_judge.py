@@ -464,7 +464,7 @@ def test_other_pixels_are_told(tmp_path: Path) -> None:
     text, sure = (f"calibration.nll: {{max_rise: 0.1{c}}}" for c in ("", ", confidence: 0.9"))
     now, before = with_maps({}, pixels=5), with_maps({}, pixels=1500)
     judged = of_region(tmp_path, text, now, before)
-    says = "scored on other pixels: 3,000, and 10 in this report"
+    says = "scored on other pixels in 2 of 2 items: 3,000, and 10 in this report"
     assert judged.passed and says in judged.warnings[0]
     with pytest.raises(UsageError, match=says):
         of_region(tmp_path, sure, now, before)

@@ -98,10 +98,10 @@ def of_other_pixels(
 
 def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) -> str | None:
     reports = (first.report, other.report)
-    if (counts := other_pixels(*reports, key, names)) is not None:
+    if (pixels := other_pixels(*reports, key, names)) is not None:
         return (
-            f"scored on other pixels: {counts[0]:,} in {first.path} and {counts[1]:,} in "
-            f"{other.path}"
+            f"scored on other pixels {pixels.where}: {pixels.of_first:,} in {first.path} and "
+            f"{pixels.of_other:,} in {other.path}"
         )
     # Labels that only one of them has make other pixels void, which the counts above show.
     has_truth, other_has_truth = (

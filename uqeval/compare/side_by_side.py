@@ -236,6 +236,8 @@ class _OneStore:
         if (reason := self._without_score(m, common, drawn)) is not None:
             return Cell(None, reason)
         assert paired is not None
+        if (reason := paired.not_in_states(drawn.index(m), address.within)) is not None:
+            return Cell(None, reason)
         values = paired.each(drawn.index(m), address.within)
         return cell_of(lookups, values, self.choice.level)
 
@@ -273,8 +275,9 @@ class _OneStore:
             names, texts = self._common(of_part[0]).names, [a.within for a in of_part]
             paired = paired_comparison(reports, names, texts, self.choice.draws, self.choice.seed)
             draws[conditions] = paired, models
-            for text in few_units(paired.resampling):
-                self._warn(text.removesuffix("."))
+            if self.choice.level is not None:
+                for text in few_units(paired.resampling):
+                    self._warn(text.removesuffix("."))
         return draws
 
     def _common(self, address: Address) -> CommonItems:

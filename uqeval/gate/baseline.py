@@ -97,10 +97,10 @@ def pair_of_result(pair: Pair, report: Report, key: str) -> Pair:
     if pair.difference:
         return pair
     baseline = pair.baseline.report
-    if (counts := other_pixels(report, baseline, key, report.item_names)) is not None:
+    if (pixels := other_pixels(report, baseline, key, report.item_names)) is not None:
         difference = (
-            f"{key}: the baseline was scored on other pixels: {counts[1]:,}, and {counts[0]:,} in "
-            "this report."
+            f"{key}: the baseline was scored on other pixels {pixels.where}: {pixels.of_other:,}, "
+            f"and {pixels.of_first:,} in this report."
         )
         return replace(pair, difference=difference)
     texts = _other_data(report, baseline, other_maps(report, baseline, key), key)

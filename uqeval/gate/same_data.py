@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from uqeval.errors import cut, listed
+from uqeval.errors import cut, listed, number_of
 from uqeval.keys import Key, family_of
 from uqeval.records.report import Report
 
@@ -84,15 +84,25 @@ def _maps(report: Report, keys: Collection[str]) -> dict[str, Any]:
     return maps
 
 
+class OtherPixels(NamedTuple):
+    """In how many items two reports count other pixels, in words, and all that each counts."""
+
+    where: str
+    of_first: int
+    of_other: int
+
+
 def other_pixels(
     report: Report, baseline: Report, key: str, names: Sequence[str]
-) -> tuple[int, int] | None:
-    """Return the pixels that a result counts in both reports, if they differ in one of the items
-    `names`; None if they do not, or if a report does not have them."""
+) -> OtherPixels | None:
+    """Return how the pixels that a result counts in the items `names` differ in two reports; None
+    if they do not, or if a report does not have them."""
     pixels, further = (_pixels(own, key, names) for own in (report, baseline))
     if pixels is None or further is None or pixels == further:
         return None
-    return sum(pixels), sum(further)
+    differing = sum(own != other for own, other in zip(pixels, further, strict=True))
+    where = f"in {differing:,} of {number_of(len(names), 'item')}"
+    return OtherPixels(where, sum(pixels), sum(further))
 
 
 def _pixels(report: Report, key: str, names: Sequence[str]) -> list[int] | None:

@@ -141,6 +141,9 @@ class Metric:
     #: number that is fitted for each, such as a threshold, and whose chance the evaluated items do
     #: not show. None: it depends on no such number.
     fitted_apart: FittedApart | None = dataclasses.field(default=None, kw_only=True)
+    #: Whether it changes if all uncertainties of a model are multiplied by a number, though other
+    #: scores of its family do not: it has no test of swaps.
+    has_scale: bool = dataclasses.field(default=False, kw_only=True)
     #: For a score of several sets: units (items, groups) that each set needs for an interval.
     least_in_set: int = dataclasses.field(default=3, kw_only=True)
     #: Which units (items, groups) it is computed from, where a single unit may have no value of

@@ -44,12 +44,14 @@ class OfFields:
 
     `score(weights, *values)` returns the score [set], NaN where undefined. `weights` [set, item]:
     how often each item is in each set. `values` [item]: of each of the `fields`, NaN where
-    undefined. `only`: a field and its values; items with another value are in no set.
+    undefined. `only`: a field and its values; items with another value are in no set. `by_order`:
+    fields of which the score reads only the order over items, not the values.
     """
 
     fields: tuple[str, ...]
     score: Callable[..., Floats]
     only: tuple[str, frozenset[str]] | None = None
+    by_order: frozenset[str] = frozenset()
 
     def counted(self, records: Iterable[Mapping[str, Any]]) -> Array | None:
         """Return which items are counted, from their records; None for all."""
@@ -68,7 +70,6 @@ class OverItems:
     `of_states`: each is the mean of values that are read from the items' own states of a tally,
     where they are defined.
     An item with a true field `leaves_out` is in no mean, and in no sum of states of `kept_only`.
-    `by_order`: fields of which scores read only the order over items, not the values.
     """
 
     means: Mapping[str, str] = field(default_factory=dict)
@@ -78,4 +79,3 @@ class OverItems:
     )
     leaves_out: str | None = None
     kept_only: frozenset[Tally] = frozenset()
-    by_order: frozenset[str] = frozenset()

@@ -103,11 +103,11 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         limit = self.fitted.get("risk_limit")
         scores["auroc"] = partial(_of_confidence, partial(_above, limit))
         scores |= {name: partial(_count, limit, name) for name in _COUNTS}
-        of_fields = {name: OfFields(_FIELDS, score) for name, score in scores.items()}
-        return OverItems(
-            {"mean_risk": "risk"}, of_fields,
-            leaves_out="left_out", by_order=frozenset({"confidence"}),
-        )  # fmt: skip
+        by_order = frozenset({"confidence"})
+        of_fields = {
+            name: OfFields(_FIELDS, score, by_order=by_order) for name, score in scores.items()
+        }
+        return OverItems({"mean_risk": "risk"}, of_fields, leaves_out="left_out")
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Compute all scores from the risks and confidences of the items."""

@@ -81,7 +81,7 @@ METRICS = (
            factor,
            label="λ",
            meaning="Factor by which the uncertainty has to be scaled to cover α of the errors.",
-           interval="draws"),
+           interval="draws", has_scale=True),
     Metric("nmerci", "mae", "target", "lower", (0.0, None), f"{_PAPER}, §III-B", NO_PIXEL,
            mean_error,
            label="MAE",

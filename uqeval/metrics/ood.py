@@ -150,8 +150,10 @@ class OutOfDistribution(Evaluation[OodSettings]):
             row = f"per_set.{set_name}.images" if set_name else "images"
             for name, score in _OF_ITEMS.items():
                 of_both = partial(_of_both_kinds, score)
-                of_fields[f"{row}.{name}"] = OfFields(("out", "score"), of_both, only)
-        return OverItems(of_fields=of_fields, by_order=frozenset({"score"}))
+                of_fields[f"{row}.{name}"] = OfFields(
+                    ("out", "score"), of_both, only, by_order=frozenset({"score"})
+                )
+        return OverItems(of_fields=of_fields)
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         pixels = self._pixels

@@ -16,7 +16,7 @@ from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import resampling_of, scoring_of, shared_units, units_of
 from uqeval.statistics.intervals import is_approximate
 from uqeval.statistics.methods import NoBounds, are_equal, student, student_p
-from uqeval.statistics.no_interval import fitted_apart
+from uqeval.statistics.no_interval import fitted_apart, not_in_states
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.swaps import SwapTest, least_p, swap_tests
@@ -80,6 +80,10 @@ class PairedComparison:
         """Return the score of each training of a model; None if undefined."""
         scores = self._samples.scores("whole", address)[list(self._rows(model)), 0].tolist()
         return [value if np.isfinite(value) else None for value in scores]
+
+    def not_in_states(self, model: int, address: str) -> str | None:
+        """Return why a model has no score of the items, if its states do not give it."""
+        return not_in_states(self._samples, address, self._rows(model))
 
     def difference(self, model: int, baseline: int, address: str, level: float) -> Change:
         """Return the change of a score from the baseline to a model, and the test of swaps.

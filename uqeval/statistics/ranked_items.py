@@ -93,20 +93,24 @@ class RankedItems:
         `places` [bin] or [row, bin] of each run: where its bins stand among those of both, if not
         by their numbers. They are the `values` of the result.
         """
-        own = [ranked.bins for ranked in pair] if places is None else places
-        union = np.unique(np.concatenate([of_run.reshape(-1) for of_run in own]))
+        scales = [ranked.bins for ranked in pair] if places is None else places
+        union = np.unique(np.concatenate([of_run.reshape(-1) for of_run in scales]))
         first, entries = 0, []
-        for ranked, of_run, positions in zip(pair, own, items, strict=True):
+        for ranked, of_run, positions in zip(pair, scales, items, strict=True):
             at = np.full(ranked.items, -1)
             at[list(positions)] = first + np.arange(len(positions))
             retained = np.flatnonzero(at[ranked.item] >= 0)
             retained = retained[np.argsort(at[ranked.item[retained]], kind="stable")]
+            fields = {name: values[:, retained] for name, values in ranked.fields.items()}
+            item, column = at[ranked.item[retained]].astype("i4"), ranked.column[retained]
             for row, of_row in enumerate(np.atleast_2d(of_run)):
-                column = np.searchsorted(union, of_row)[ranked.column[retained]]
-                fields = {name: values[:, retained] for name, values in ranked.fields.items()}
-                if of_run.ndim > 1:
-                    fields = {name: _row_alone(values, row) for name, values in fields.items()}
-                entries.append((at[ranked.item[retained]], column, fields))
+                place = np.searchsorted(union, of_row).astype("i4")
+                if of_run.ndim == 1:
+                    entries.append((item, place[column], fields))
+                    continue
+                own = np.flatnonzero(np.logical_or.reduce([v[row] != 0 for v in fields.values()]))
+                alone = {name: _row_alone(values, row, own) for name, values in fields.items()}
+                entries.append((item[own], place[column[own]], alone))
             first += len(positions)
         items_of, columns, values = zip(*entries, strict=True)
         fields = {
@@ -116,8 +120,9 @@ class RankedItems:
         if places is None:
             return cls._sorted(first, union, item, column, fields)
         together = cls._sorted(first, np.arange(union.size), item, column, fields)
-        # An item may have several entries in one place.
-        return replace(together.by_unit(np.arange(first), first), values=union)
+        if any(of_run.ndim > 1 for of_run in scales):  # an item may have two entries in one place
+            together = together.by_unit(np.arange(first), first)
+        return replace(together, values=union)
 
     def mean_ranks(self, positions: Sequence[int]) -> Floats:
         """Return the mean rank of the pixels of each bin among those of some items, from 0 to 1."""
@@ -294,10 +299,10 @@ class RankedItems:
         )  # fmt: skip
 
 
-def _row_alone(values: Array, row: int) -> Array:
-    """Return numbers [row, entry] with zeros in all rows but one."""
-    alone = np.zeros_like(values)
-    alone[row] = values[row]
+def _row_alone(values: Array, row: int, entries: Ints) -> Array:
+    """Return some entries of numbers [row, entry], with zeros in all rows but one."""
+    alone = np.zeros((len(values), entries.size), values.dtype)
+    alone[row] = values[row, entries]
     return alone
 
 

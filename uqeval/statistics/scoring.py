@@ -57,9 +57,10 @@ class Scoring:
     """
 
     def __init__(
-        self, states: StatesSource, shared: Callable[[Tally], Stacked] | None = None
-    ) -> None:
-        self._source, self._shared = states, shared
+        self, states: StatesSource, shared: Callable[[Tally], Stacked] | None = None,
+        ordered: Callable[[Floats], Floats] | None = None,
+    ) -> None:  # fmt: skip
+        self._source, self._shared, self._ordered = states, shared, ordered
         self.index = states.index
         self.path = states.path
         self.names: tuple[str, ...] = tuple(self.index["items"])
@@ -339,7 +340,16 @@ class Scoring:
             self._counted[key, name] = of_fields.counted(records)
         if (is_counted := self._counted[key, name]) is not None:
             sets = sets.only(is_counted)
-        values = [self._column(key, field) for field in of_fields.fields]
+
+        def column(field: str) -> Floats:
+            values = self._column(key, field)
+            if self._ordered is None or field not in of_fields.by_order:
+                return values
+            return self._ordered(
+                values if is_counted is None else np.where(is_counted, values, np.nan)
+            )
+
+        values = [column(field) for field in of_fields.fields]
         step = max(_WEIGHTS // max(self.items, 1), 1)
         scores = []
         for first in range(0, sets.sets, step):

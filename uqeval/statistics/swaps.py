@@ -25,6 +25,7 @@ from uqeval.arrays import Floats
 from uqeval.statistics.blocks import in_blocks, in_threads
 from uqeval.statistics.checked_states import Evaluated
 from uqeval.statistics.draws import Resampling
+from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.scoring import ColumnsOfKey, Scoring
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.swapping import Swaps
@@ -172,10 +173,14 @@ class _Pair:
                 return Stacked.of(_Mixed(first, second, first), tally)
             return Stacked.paired(stacks, positions, _factor(first, second, tally))
 
-        self.ours = Scoring(_Mixed(first, second, first), stack_pair)
+        def ranked(values: Floats) -> Floats:
+            return np.concatenate([_mean_ranks(own) for own in np.split(values, 2)])
+
+        self.ours = Scoring(_Mixed(first, second, first), stack_pair, ranked)
         self.theirs = Scoring(
-            _Mixed(first, second, second), lambda tally: self.ours.stacked(partner_of_second[tally])
-        )
+            _Mixed(first, second, second),
+            lambda tally: self.ours.stacked(partner_of_second[tally]), ranked,
+        )  # fmt: skip
         self._back = partner_of_second
 
     @classmethod
@@ -184,7 +189,11 @@ class _Pair:
         return cls(first, second, positions, _partners(first, second))
 
     def has(self, address: str) -> bool:
-        """Return whether both runs have a score, of tallies of the same shape."""
+        """Return whether both runs have a score that swaps do not change, of tallies of the same
+        shape."""
+        metric = metric_at(address)
+        if metric is not None and metric.has_scale:
+            return False
         keys = [scoring.key_of(address) for scoring in (self.ours, self.theirs)]
         if keys[0] is None or keys[0] != keys[1]:
             return False
@@ -266,18 +275,6 @@ class _Source:
         states = self.scoring.stacked(tally).sets(Subset(self.places, self.scoring.items))
         return float(tally.mean_uncertainty(states.fields)[0])
 
-    def comparable_records(self) -> list[dict[str, Any]]:
-        """Return the records of the items, with mean ranks among them in place of fields of which
-        only the order counts."""
-        records = [dict(self.scoring.records[i]) for i in self.places]
-        for key, evaluation in self.scoring.evaluations.items():
-            for name in evaluation.over_items().by_order:
-                values = [record.get(key, {}).get(name) for record in records]
-                for record, rank in zip(records, _mean_ranks(values), strict=True):
-                    if rank is not None:
-                        record[key] = {**record[key], name: rank}
-        return records
-
 
 def _factor(first: _Source, second: _Source, tally: Tally) -> float:
     """Return by which factor the uncertainties of the second model are multiplied, so that their
@@ -292,15 +289,12 @@ def _factor(first: _Source, second: _Source, tally: Tally) -> float:
     return 1.0
 
 
-def _mean_ranks(values: Sequence[float | None]) -> list[float | None]:
-    """Return the mean rank of each value, from 0 to 1; None for None."""
-    ascending = np.sort(np.array([value for value in values if value is not None], np.float64))
-
-    def rank(value: float) -> float:
-        first, last = (int(np.searchsorted(ascending, value, side)) for side in ("left", "right"))
-        return (first + last) / (2 * ascending.size)
-
-    return [None if value is None else rank(value) for value in values]
+def _mean_ranks(values: Floats) -> Floats:
+    """Return the mean rank of each value among those that are not NaN, from 0 to 1."""
+    ascending = np.sort(values[np.isfinite(values)])
+    first, last = (np.searchsorted(ascending, values, side) for side in ("left", "right"))
+    ranks: Floats = (first + last) / (2 * max(ascending.size, 1))
+    return np.where(np.isfinite(values), ranks, np.nan)
 
 
 @dataclass(frozen=True)
@@ -324,7 +318,7 @@ class _Mixed:
     def index(self) -> dict[str, Any]:
         records, sizes = [], []
         for states in (self.one, self.other):
-            records += states.comparable_records()
+            records += [states.scoring.records[i] for i in states.places]
             sizes += [states.scoring.index["facts"]["sizes"][i] for i in states.places]
         names = [f"{k}/{i}" for k in (0, 1) for i in range(len(self.one.places))]
         index = self.by.scoring.index

@@ -52,8 +52,9 @@ class Tally(ABC):
     carries_on: ClassVar[bool] = False
     #: Whether scores read only the occupied columns (of the last axis) of large fields.
     by_column: ClassVar[bool] = False
-    #: Whether it has the mean uncertainty, and scores of it and of the tallies beside it stay the
-    #: same if all uncertainties of a model are multiplied by a number.
+    #: Whether it has the mean uncertainty, and scores of it and of the tallies beside it (but for
+    #: metrics that have a scale) stay the same if all uncertainties of a model are multiplied by a
+    #: number.
     has_scale: ClassVar[bool] = False
     #: Whether `flaw`, `pixels` and `evaluated` accept large fields with occupied columns only.
     checks_columns: ClassVar[bool] = False
