@@ -95,34 +95,45 @@ class RankedItems:
         """
         scales = [ranked.bins for ranked in pair] if places is None else places
         union = np.unique(np.concatenate([of_run.reshape(-1) for of_run in scales]))
-        first, entries = 0, []
+        first, runs = 0, []
         for ranked, of_run, positions in zip(pair, scales, items, strict=True):
             at = np.full(ranked.items, -1)
             at[list(positions)] = first + np.arange(len(positions))
-            retained = np.flatnonzero(at[ranked.item] >= 0)
-            retained = retained[np.argsort(at[ranked.item[retained]], kind="stable")]
-            fields = {name: values[:, retained] for name, values in ranked.fields.items()}
-            item, column = at[ranked.item[retained]].astype("i4"), ranked.column[retained]
-            for row, of_row in enumerate(np.atleast_2d(of_run)):
-                place = np.searchsorted(union, of_row).astype("i4")
-                if of_run.ndim == 1:
-                    entries.append((item, place[column], fields))
-                    continue
-                own = np.flatnonzero(np.logical_or.reduce([v[row] != 0 for v in fields.values()]))
-                alone = {name: _row_alone(values, row, own) for name, values in fields.items()}
-                entries.append((item[own], place[column[own]], alone))
+            place = np.searchsorted(union, of_run).astype("i4")
+            runs.append(ranked._moved(at, place, first + len(positions), union.size))
             first += len(positions)
-        items_of, columns, values = zip(*entries, strict=True)
+        item, column = (
+            np.concatenate([getattr(own, name) for own in runs]) for name in ("item", "column")
+        )
         fields = {
-            k: np.concatenate([own_fields[k] for own_fields in values], axis=1) for k in values[0]
+            k: np.concatenate([own.fields[k] for own in runs], axis=1) for k in runs[0].fields
         }
-        item, column = np.concatenate(items_of), np.concatenate(columns)
-        if places is None:
-            return cls._sorted(first, union, item, column, fields)
-        together = cls._sorted(first, np.arange(union.size), item, column, fields)
-        if any(of_run.ndim > 1 for of_run in scales):  # an item may have two entries in one place
-            together = together.by_unit(np.arange(first), first)
-        return replace(together, values=union)
+        bins = union if places is None else np.arange(union.size)
+        moved = cls._sorted(first, bins, item, column, fields)
+        return moved if places is None else replace(moved, values=union)
+
+    def _moved(
+        self, at: Ints, place: NDArray[np.int32], items: int, bins: int
+    ) -> RankedItems:  # fmt: skip
+        """Return some items at other numbers `at` [item], -1 for none, with their bins at `place`
+        [bin] or [row, bin]."""
+        retained = np.flatnonzero(at[self.item] >= 0)
+        retained = retained[np.argsort(at[self.item[retained]], kind="stable")]
+        item, column = at[self.item[retained]].astype("i4"), self.column[retained]
+        fields = {name: values[:, retained] for name, values in self.fields.items()}
+        every = np.arange(bins)
+        if place.ndim == 1:
+            return RankedItems(items, every, item, place[column], fields)
+        entries: list[tuple[Array, Array, dict[str, Array]]] = []
+        for row, of_row in enumerate(place):
+            own = np.flatnonzero(np.logical_or.reduce([v[row] != 0 for v in fields.values()]))
+            alone = {name: _row_alone(values, row, own) for name, values in fields.items()}
+            entries.append((item[own], of_row[column[own]], alone))
+        items_of, columns, of_rows = zip(*entries, strict=True)
+        fields = {k: np.concatenate([alone[k] for alone in of_rows], axis=1) for k in fields}
+        moved = RankedItems(items, every, np.concatenate(items_of), np.concatenate(columns), fields)
+        # An item may have numbers of two rows in one place.
+        return moved.by_unit(np.arange(items), items)
 
     def mean_ranks(self, positions: Sequence[int]) -> Floats:
         """Return the mean rank of the pixels of each bin among those of some items, from 0 to 1."""
