@@ -183,7 +183,10 @@ def _make_small(folder: Path, items: int, side: int, classes: int, samples: int)
     rng = np.random.default_rng(0)
     truth = rng.integers(0, classes, (items, side, side)).astype(np.uint8)
     z = rng.normal(size=(items, samples, classes, side, side)).astype(np.float32)
-    np.put_along_axis(z, truth[:, None, None].astype(np.int64).repeat(samples, 1), 3.0, axis=2)
+    # One in ten is wrong, or no temperature would be the best.
+    other = rng.integers(0, classes, truth.shape).astype(np.uint8)
+    likeliest = np.where(rng.random(truth.shape) < 0.1, other, truth)[:, None, None]
+    np.put_along_axis(z, likeliest.astype(np.int64).repeat(samples, 1), 3.0, axis=2)
     p = np.exp(z)
     np.save(folder / "probs.npy", (p / p.sum(2, keepdims=True)).astype(np.float16))
     np.save(folder / "labels.npy", truth)

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import uqeval
+import uqeval.metrics.temperature_fit as temperature_fit
 from uqeval.errors import UsageError
+from uqeval.metrics.temperature_fit import Sample
 
 
 def softmax(z: Any) -> Any:
@@ -135,6 +137,26 @@ def test_some_pixels_have_a_temperature_and_all_have_none() -> None:
     found = temperature(probs, label)
     assert found["value"] is None and "falls at T = 32" in found["value_reason"]
     assert found["pixels"] == y.size
+
+
+def test_few_pixels_of_many_items_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    probs, label = drawn(10, 2.0, items=6)
+    label[:, :3], label[2] = 255, 255
+    by_all = temperature(probs, label)
+    monkeypatch.setattr(temperature_fit, "_MOST_PIXELS", ((2**15, 2**8), (2**12, 2**8)))
+    assert Sample.of(6) == Sample(first=128, clipped=128)  # of 576
+    found = temperature(probs, label)
+    assert found["value"] == pytest.approx(by_all["value"], rel=1e-9)
+    assert found["nll"] == pytest.approx(by_all["nll"], rel=1e-9)
+    assert found["pixels"] == by_all["pixels"] == (label != 255).sum()
+
+
+@pytest.mark.parametrize(
+    ("items", "first", "clipped"),
+    [(1, 2**15, 2**12), (32, 2**15, 2**12), (1024, 1024, 256), (10**6, 128, 128)],
+)
+def test_the_sample_of_an_item(items: int, first: int, clipped: int) -> None:
+    assert Sample.of(items) == Sample(first, clipped)
 
 
 # ---- no temperature

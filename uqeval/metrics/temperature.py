@@ -12,7 +12,7 @@ from uqeval.metrics._contract import set_value
 from uqeval.metrics._evaluation import Passes
 from uqeval.metrics._fitted_part import Recalibration
 from uqeval.metrics.calibration_results import of_bins
-from uqeval.metrics.temperature_fit import fit, fit_samples
+from uqeval.metrics.temperature_fit import Sample, fit, fit_samples
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -36,7 +36,9 @@ class Temperature(Recalibration):
     def fit(self) -> Passes:
         settings, classes = self.settings, self.info.classes
         if settings.temperature_of == "mean":
-            fit_result = yield from fit(classes, self.items, settings.clip, self._tried)
+            names = self.info.all_names or self.info.names
+            sample = Sample.of(len(names if self.items is None else self.items))
+            fit_result = yield from fit(classes, self.items, sample, settings.clip, self._tried)
         else:
             fit_result = yield from fit_samples(classes, self.items, settings.clip)
         value = (

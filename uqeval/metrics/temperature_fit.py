@@ -31,17 +31,36 @@ _DOUBLINGS = 11
 #: Number of β around an estimate, and their relative distance. Between two neighbours the
 #: polynomial of degree 7 is exact to rounding.
 _AROUND, _CLOSE = 9, 0.01
-#: Pixels of an item in the sample for the first estimate, and the number of β around it that
-#: almost always enclose the solution.
-_SAMPLE, _FEW = 2**15, 5
-#: Pixels of an item in the sample for the power of two at which the clipped NLL is least: each
-#: pixel costs 11 β.
-_CLIPPED_SAMPLE = 2**12
+#: The number of β around the first estimate that almost always enclose the solution.
+_FEW = 5
 #: A clip below all probabilities but 0, which do not enter.
 _UNCLIPPED = 2.0**-1000
 
 _WITHOUT = "no pixel gives its label's class a probability above 0"
 _CONSTANT = "the NLL is the same at every temperature"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The parts of each item that stand for it: about this number of its pixels.
+
+    `first`: for the first estimate of β; `clipped`: for the power of two at which the clipped NLL
+    is least. Each pixel costs 21 and 11 β. Of many items, few pixels of each are enough.
+    """
+
+    first: int
+    clipped: int
+
+    @classmethod
+    def of(cls, items: int) -> Sample:
+        """Return the sample of each of so many items."""
+        return cls(
+            *(max(min(most, total // items), _LEAST_OF_ITEM) for most, total in _MOST_PIXELS)
+        )
+
+
+#: Pixels of an item at most, and of all items together, of both samples; and at least of an item.
+_MOST_PIXELS, _LEAST_OF_ITEM = ((2**15, 2**20), (2**12, 2**18)), 2**7
 
 
 @dataclass(frozen=True)
@@ -69,7 +88,11 @@ Fitting = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Fit]
 
 
 def fit(
-    classes: int, items: Sequence[int] | None, clip: float, at: Callable[[float], Tally]
+    classes: int,
+    items: Sequence[int] | None,
+    sample: Sample,
+    clip: float,
+    at: Callable[[float], Tally],
 ) -> Fitting:
     """Return the β at which the clipped NLL of some items (None: all) is least.
 
@@ -82,7 +105,7 @@ def fit(
     def tally(lowest: float, step: float, count: int) -> Likelihoods:
         return Likelihoods(classes, lowest, step, count, clip)
 
-    convex, least = yield from _fit_convex(classes, items, clip)
+    convex, least = yield from _fit_convex(classes, items, sample, clip)
     if convex.beta is None and (not convex.pixels or convex.reason == _CONSTANT):
         return convex
     if convex.beta is None or abs(math.log2(least / convex.beta)) > 1:
@@ -90,7 +113,7 @@ def fit(
     # Of the sample, without and with clipping: at the convex NLL's β, and at the power of two.
     between = least - convex.beta
     free, clipped = (
-        Likelihoods(classes, convex.beta, between, 2, lowest, _CLIPPED_SAMPLE)
+        Likelihoods(classes, convex.beta, between, 2, lowest, sample.clipped)
         for lowest in (_UNCLIPPED, clip)
     )
     tempered = at(convex.beta)
@@ -114,13 +137,13 @@ def _is_lower_by_clipping(free: Sequence[float], clipped: Sequence[float]) -> bo
 
 
 def _fit_convex(
-    classes: int, items: Sequence[int] | None, clip: float
+    classes: int, items: Sequence[int] | None, sample: Sample, clip: float
 ) -> Generator[tuple[Tally, ...], dict[Tally, TallyResult], tuple[Fit, float]]:
     """Return the fit of the unclipped NLL, and the β of the least clipped NLL of some pixels."""
     from uqeval.tallies.tempered import TemperatureSlopes
 
     points: list[Point] = []
-    guess, least = yield from _guess(classes, items, clip)
+    guess, least = yield from _guess(classes, items, sample, clip)
     first = guess * (1 - _CLOSE * (_FEW // 2))
     if first >= 1 / MOST and 2 * guess - first <= 1 / LEAST:
         tally = TemperatureSlopes(classes, first, guess * _CLOSE, _FEW)
@@ -154,7 +177,7 @@ def _fit_convex(
 
 
 def _guess(
-    classes: int, items: Sequence[int] | None, clip: float
+    classes: int, items: Sequence[int] | None, sample: Sample, clip: float
 ) -> Generator[tuple[Tally, ...], dict[Tally, TallyResult], tuple[float, float]]:
     """Return the β at which the NLL of some pixels of each item is least, 0 where there is none;
     and the power of two at which their clipped NLL is."""
@@ -162,10 +185,10 @@ def _guess(
 
     # Twice as near to each other as the powers of one pass are.
     tallies = tuple(
-        TemperatureSlopes(classes, lowest / MOST, 0.0, count, _SAMPLE)
+        TemperatureSlopes(classes, lowest / MOST, 0.0, count, sample.first)
         for lowest, count in ((1.0, _DOUBLINGS), (math.sqrt(2), _DOUBLINGS - 1))
     )
-    clipped = Likelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS, clip, _CLIPPED_SAMPLE)
+    clipped = Likelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS, clip, sample.clipped)
     results = yield (*tallies, clipped)
     values = results[clipped].of(clipped, items)["nll"].tolist()
     least = clipped.betas()[values.index(min(values))]
