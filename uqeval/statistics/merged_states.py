@@ -17,8 +17,10 @@ from uqeval.stores.states.saved import SavedStates
 
 #: Facts about the data that must be equal in all runs.
 _FACTS = ("kind", "classes", "class_names", "samples", "reference")
-#: The setting with the path of a table of items. Each run has the cells of its own items.
-_TABLE = "item_table"
+#: Settings that are paths, which other machines may spell otherwise. Each run has the cells of its
+#: own items of a table, and the threshold of another report is a setting of its own.
+_PATHS = ("item_table", "threshold_from")
+_FIT_ON = "fit_on"
 _SHOWN = 5
 
 
@@ -186,7 +188,6 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     video, other_video = (index["facts"]["video"] or {} for index in (a, b))
     for name in ("models", "against", "named"):
         yield name, video.get(name), other_video.get(name)
-    yield "the content of --fit-on", *(index["facts"].get("fit_names") for index in (a, b))
     yield "ignore index", a["inputs"].get("ignore_index"), b["inputs"].get("ignore_index")
     first_options, second_options = (
         value_options(index["inputs"])
@@ -201,9 +202,16 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     yield "metrics", sorted(first_settings), sorted(second_settings)
     for key, settings in first_settings.items():
         for name in dict.fromkeys((*settings, *second_settings[key])):
-            if name != _TABLE:
-                option = f"{option_name(name)} of {key}"
-                yield option, settings.get(name), second_settings[key].get(name)
+            if name not in _PATHS:
+                values = (own.get(name) for own in (settings, second_settings[key]))
+                if name == _FIT_ON:
+                    values = map(_named, (a, b), values)
+                yield f"{option_name(name)} of {key}", *values
+
+
+def _named(index: Mapping[str, Any], fit_on: str | None) -> Any:
+    """Return the names in a file of `--fit-on`; its path if the states do not have them."""
+    return index["facts"].get("fit_names", {}).get(fit_on, fit_on)
 
 
 def _refuse_other_round(files: Sequence[SavedStates]) -> None:

@@ -459,6 +459,32 @@ def test_fits_on_items_of_other_shards(
     assert told(uqeval.merge(tmp_path / "shards")) == told(whole)
 
 
+def test_a_file_of_fit_items_is_compared_by_its_names(tmp_path: Path) -> None:
+    """Its path may differ from machine to machine; other names in the same file are refused."""
+    given, folder = classes(tmp_path), tmp_path / "shards"
+    folder.mkdir()
+    paths = [tmp_path / name for name in ("a.txt", "b.txt")]
+
+    def run(round_of: dict[str, Any], k: int) -> Report:
+        options = {"adaptive": False, "fit_on": str(paths[k - 1])}
+        return shard(folder, k, 2, {"calibration": options}, given | round_of)
+
+    fitted: dict[str, Any] = {}
+    unfinished = ["calibration"]
+    while unfinished:
+        for k, path in enumerate(paths, start=1):
+            path.write_text("0\n3\n")
+            run(fitted, k)
+        unfinished = uqeval.fit_shards(folder, folder / "fitted.json").unfinished
+        fitted = {"fitted": folder / "fitted.json"}
+    metrics = {"calibration": {"adaptive": False, "fit_on": str(paths[0])}}
+    whole = uqeval.evaluate(metrics=metrics, workers=1, **given)
+    assert told(uqeval.merge(folder)) == told(whole)
+    paths[1].write_text("0\n2\n")
+    with pytest.raises(UsageError, match=r"fit_on of calibration: \['0', '3'\] and \['0', '2'\]"):
+        run(fitted, 2)
+
+
 def test_regions_of_numbers(tmp_path: Path) -> None:
     """A region may be empty, and has no warnings of its own, also after a merge."""
     given = numbers(tmp_path) | {"region": ["box:0:0.5,0:1", "depth:1000-inf"]}

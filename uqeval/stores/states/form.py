@@ -118,6 +118,7 @@ class RunFacts:
     samples: Count | None
     reference: Flag
     video: dict[str, Any] | None
+    fit_names: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass

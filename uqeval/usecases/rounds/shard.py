@@ -52,7 +52,7 @@ def run_of_inputs(
     video = None
     if info.video is not None:
         video = {name: getattr(info.video, name) for name in _OF_VIDEO}
-    facts = {name: getattr(info, name) for name in _FACTS}
+    facts = {name: getattr(info, name) for name in (*_FACTS, "fit_names")}
     inputs_record = {**inputs.record, "options": inputs.options}
     return _run(version, inputs.fingerprint, facts | {"video": video}, inputs_record, settings)
 
@@ -61,6 +61,7 @@ def run_of_states(index: Mapping[str, Any], settings: Mapping[str, Any]) -> dict
     """Return the record of the run from merged states."""
     facts, video = index["facts"], index["facts"].get("video")
     chosen = {name: facts[name] for name in _FACTS}
+    chosen["fit_names"] = facts.get("fit_names", {})
     chosen["video"] = None if video is None else {name: video.get(name) for name in _OF_VIDEO}
     version, fingerprint = index["uqeval_version"], index["fingerprint"]
     return _run(version, fingerprint, chosen, index["inputs"], settings)
