@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 import small_stores
 import small_videos
+from hypothesis import example, given
+from hypothesis import strategies as st
 from PIL import Image
 from scipy.ndimage import distance_transform_edt
 
@@ -22,6 +24,7 @@ import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps.region_maps import squared_distances
 from uqeval.maps.region_text import Labelled, region_of
+from uqeval.maps.regions import Boundary
 
 N, T, C, H, W = 3, 2, 3, 12, 16
 CLASSES = {
@@ -390,6 +393,30 @@ def test_refused_beside_other_options(data: dict[str, Any], tmp_path: Path) -> N
     for option in ({"tracks": True}, {"grid": "previous"}):
         with pytest.raises(UsageError, match="a region is of frame t"):
             uqeval.evaluate(None, None, {"tc": option}, video=place, region="box:0:1,0:0.5")
+
+
+_POSITIVE = st.floats(0, exclude_min=True, allow_infinity=False)
+_PAIRS = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted).filter(lambda p: p[0] < p[1])
+_WRITTEN = st.one_of(
+    st.builds("{}:{!r}".format, st.sampled_from(["boundary", "interior"]), _POSITIVE),
+    st.builds("depth:{0[0]!r}-{0[1]!r}".format, _PAIRS),
+    st.builds("depth:{!r}-inf".format, _POSITIVE),
+    st.builds("box:{0[0]!r}:{0[1]!r},{1[0]!r}:{1[1]!r}".format, _PAIRS, _PAIRS),
+    st.sampled_from(["class:1", "class:road", "map:areas:65534"]),
+)
+
+
+@given(_WRITTEN)
+@example("boundary:1.4142136")
+@example("boundary:1000000")
+def test_the_name_of_a_region_is_the_region(written: str) -> None:
+    """Regions are made from their names again, and results have them as keys."""
+    data = Labelled("classes", ("road", "sky", "car"), "a store")
+    region = region_of(written, data)
+    assert region_of(region.text, data) == region
+    kind, _, value = written.partition(":")
+    if kind in ("boundary", "interior"):
+        assert region == Boundary(float(value), near=kind == "boundary")
 
 
 def test_what_lies_below_void_pixels_does_not_change_a_digit() -> None:

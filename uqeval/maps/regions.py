@@ -144,7 +144,7 @@ class Boundary(Region):
 
     @property
     def text(self) -> str:
-        return f"{'boundary' if self.near else 'interior'}:{self.radius:g}"
+        return f"{'boundary' if self.near else 'interior'}:{short(self.radius)}"
 
     def inside(self, maps: Maps) -> Array:
         is_near: Array = maps[BOUNDARY] <= self.radius * self.radius
