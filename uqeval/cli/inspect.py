@@ -149,11 +149,13 @@ def _show(inspection: Inspection, of: str) -> None:
     rows = []
     for array in inspection.arrays:
         shape = array.shape if isinstance(array.shape, str) else "×".join(map(str, array.shape))
-        share = array.stored_bytes / max(array.logical_bytes, 1)
+        stored, missing = array.stored_bytes, array.missing_chunks
+        share = (stored or 0) / max(array.logical_bytes, 1)
         rows.append([
             cut(array.name), cut(", ".join(array.axes)), cut(shape), cut(array.dtype),
             "×".join(map(str, array.chunks)), filesize.decimal(array.chunk_bytes),
-            f"{filesize.decimal(array.stored_bytes)} ({share:.0%})", f"{array.missing_chunks:,}",
+            "?" if stored is None else f"{filesize.decimal(stored)} ({share:.0%})",
+            "?" if missing is None else f"{missing:,}",
         ])  # fmt: skip
     title = f"{cut(of + inspection.path)}  {number_of(inspection.items, 'item')}"
     for part in fitted(text_table(title, columns, rows, left=frozenset(range(5))), stdout.width):
@@ -173,4 +175,6 @@ def _show(inspection: Inspection, of: str) -> None:
             f"  {'time':<22} about {inspection.cost['seconds_estimated']:.1f} s to read all items "
             "once"
         )
-    stdout.print("[bold red]not sound[/]" if inspection.problems else "[bold green]sound[/]")
+    verdict = "[bold red]not sound[/]" if inspection.problems else "[bold green]sound[/]"
+    unchecked = f" (not checked: {escape('; '.join(inspection.unchecked))})"
+    stdout.print(f"{verdict}{unchecked if inspection.unchecked else ''}", soft_wrap=True)

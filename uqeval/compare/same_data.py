@@ -8,7 +8,14 @@ from typing import Any
 
 from uqeval.errors import UsageError, cut, listed, quoted
 from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
-from uqeval.gate.same_data import other_data, other_fingerprints, other_maps, other_pixels
+from uqeval.gate.same_data import (
+    WHY_NONE,
+    have_no_fingerprint,
+    other_data,
+    other_fingerprints,
+    other_maps,
+    other_pixels,
+)
 from uqeval.records.folder import Named
 
 
@@ -36,7 +43,7 @@ def _of_data(reports: Sequence[Named]) -> Iterator[str]:
         if not (sentence := other_fingerprints(one, other, keys)):
             continue
         both = f"{first.path} and {second.path}"
-        if one.item_names == other.item_names:
+        if one.item_names == other.item_names or have_no_fingerprint(one, other, keys):
             yield f"{both}: {sentence}"
         else:
             maps = [other_maps(one, other, key) for key in keys]
@@ -109,6 +116,11 @@ def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) ->
     )
     truth = other_data(*reports) if has_truth == other_has_truth else ""
     differing = ", ".join(filter(None, [truth, other_maps(*reports, key)]))
+    if differing and have_no_fingerprint(*reports, [key]):
+        return (
+            f"whether {differing} are the same in {first.path} and {other.path} is unknown, "
+            f"because {WHY_NONE}"
+        )
     if differing and first.report.item_names == other.report.item_names:
         return f"the fingerprints of {differing} differ in {first.path} and {other.path}"
     return None

@@ -30,7 +30,8 @@ class Store:
     """The record of a store in a report and in saved states."""
 
     path: str = ""
-    fingerprint: str = ""
+    #: None if the server of the store does not tell enough of its content.
+    fingerprint: str | None = ""
 
 
 @dataclass

@@ -38,6 +38,8 @@ _FROM_ENVIRONMENT = (*_LIMITS, "allow_http", "allow_invalid_certificates", "prox
 
 #: Retries of the first request: a wrong address should be reported in seconds.
 FIRST: dict[str, Any] = {"max_retries": 6, "retry_timeout": timedelta(seconds=8)}
+#: Retries of a request that the server may not support: some answer 501, which is retried.
+BRIEF: dict[str, Any] = {"max_retries": 3, "retry_timeout": timedelta(seconds=4)}
 #: Retries of later requests: the server has answered before, so waiting is better than losing a
 #: run.
 LATER: dict[str, Any] = {
@@ -65,9 +67,9 @@ class Connection:
         self.obstore: Any = obstore
         options = client_options(url)
         try:
-            self._first, self.later = (
+            self._first, self.brief, self.later = (
                 obstore.store.from_url(url, client_options=options, retry_config=retries)
-                for retries in (FIRST, LATER)
+                for retries in (FIRST, BRIEF, LATER)
             )
         except Exception as error:  # see `ask`
             raise self.failure(shown, "be opened", error) from error

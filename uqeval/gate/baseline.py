@@ -8,7 +8,13 @@ from typing import Any
 
 from uqeval.errors import UsageError, cut, option_name, quoted
 from uqeval.gate.rules import Rule
-from uqeval.gate.same_data import other_data, other_fingerprints, other_maps, other_pixels
+from uqeval.gate.same_data import (
+    have_no_fingerprint,
+    other_data,
+    other_fingerprints,
+    other_maps,
+    other_pixels,
+)
 from uqeval.glossary import default_setting
 from uqeval.keys import family_of
 from uqeval.records.class_names import class_names, report_called
@@ -112,7 +118,8 @@ def _other_data(report: Report, baseline: Report, other: str, *keys: str) -> tup
     """Return how data that are `other` differ, and why this is unknown; empty if they do not."""
     if not other:
         return "", ""
-    if report.item_names == baseline.item_names:
+    is_unknown = have_no_fingerprint(report, baseline, keys)
+    if is_unknown or report.item_names == baseline.item_names:
         return f"{other_fingerprints(report, baseline, keys)}.", ""
     return "", (
         f"the baseline has its items in another order. Whether it has the same {other} is unknown, "

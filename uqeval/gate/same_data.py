@@ -10,6 +10,15 @@ from uqeval.keys import Key, family_of
 from uqeval.records.report import Report
 
 
+#: Why a record of a store has no fingerprint.
+WHY_NONE = "the web server told neither ETags nor times of change of its chunks"
+
+
+def has_no_fingerprint(store: Any) -> bool:
+    """Return whether the record of a store says that its fingerprint is unknown."""
+    return isinstance(store, Mapping) and store.get("fingerprint", "") is None
+
+
 def other_data(report: Report, baseline: Report) -> str:
     """Return what the two were evaluated against that has other fingerprints, such as "labels" or
     "frames, saved flow"; empty if there is no difference.
@@ -28,9 +37,16 @@ def other_fingerprints(report: Report, baseline: Report, keys: Collection[str] =
     no difference. `keys`: the results whose maps and masks it names too."""
     own = _stores(report) | _maps(report, keys)
     before = _stores(baseline) | _maps(baseline, keys)
-    names = [name + _paths(own[name], before[name]) for name in _differing(own, before)]
+    differing = list(_differing(own, before))
+    names = [name + _paths(own[name], before[name]) for name in differing]
     if not names:
         return ""
+    if any(_is_unknown(own[name], before[name]) for name in differing):
+        return (
+            f"whether the data are the same is unknown: a report has no fingerprint of "
+            f"{', '.join(names)}, because {WHY_NONE}. They are treated as different. Copy the "
+            "stores to a disk, and evaluate both against the same files"
+        )
     return (
         f"the fingerprints of {', '.join(names)} differ. Either the data differ, or they are the "
         "same in another format, or in a file that was copied or renamed; fingerprints do not "
@@ -40,8 +56,22 @@ def other_fingerprints(report: Report, baseline: Report, keys: Collection[str] =
 
 def _differing(own: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
     for name, store in own.items():
-        if name in before and _fingerprint(store) != _fingerprint(before[name]):
+        if name not in before:
+            continue
+        other = before[name]
+        if _is_unknown(store, other) or _fingerprint(store) != _fingerprint(other):
             yield name
+
+
+def have_no_fingerprint(report: Report, baseline: Report, keys: Collection[str] = ()) -> bool:
+    """Return whether a report has no fingerprint of data that both were evaluated against."""
+    own = _stores(report) | _maps(report, keys)
+    before = _stores(baseline) | _maps(baseline, keys)
+    return any(_is_unknown(own[name], before[name]) for name in own.keys() & before.keys())
+
+
+def _is_unknown(*stores: Any) -> bool:
+    return any(map(has_no_fingerprint, stores))
 
 
 def _fingerprint(store: Any) -> Any:

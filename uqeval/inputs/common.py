@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import re
@@ -15,7 +14,7 @@ from uqeval.disk.files import resolved
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed, quoted
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
-from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, digest_of
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.incoming import as_array
 from uqeval.stores.kinds import KNOWN
@@ -244,21 +243,21 @@ def own_void(store: Store) -> int:
 def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, Any]:
     """Return the record of one store in a report."""
     arrays: dict[str, Any] = {}
-    digest = hashlib.sha256()
+    all_arrays: list[StoredArray] = []
     for kind in kinds:
         parts = store.arrays[kind]
         distinct = arrays_of(parts)
-        for array in distinct:
-            digest.update(array.fingerprint().encode())
+        all_arrays += distinct
         first = distinct[0]
+        sizes = [array.stored_bytes() for array in distinct]
         arrays[kind] = {
             "shape": list(first.shape) if len(distinct) == 1 else None,
             "arrays": len(distinct),
             "dtype": str(first.dtype),
-            "stored_bytes": sum(a.stored_bytes() for a in distinct),
+            "stored_bytes": None if None in sizes else sum(filter(None, sizes)),
         }
     path = str(source) if isinstance(source, os.PathLike | str) else store.path
-    return {"path": path, "arrays": arrays, "fingerprint": digest.hexdigest()}
+    return {"path": path, "arrays": arrays, "fingerprint": digest_of(all_arrays)}
 
 
 def watched(

@@ -191,7 +191,7 @@ class Inputs:
 
     @property
     def fingerprint(self) -> str:
-        """Return one digest for all stores."""
+        """Return one digest for all stores; empty if one has no fingerprint."""
         truth = self.record.get("labels") or self.record.get("target") or {}
         stores = [*self.record["predictions"], truth]
         stores += [s for s in (self.record.get("frames"), *self.record.get("flow", ())) if s]
@@ -199,6 +199,8 @@ class Inputs:
         # A mask of pixels may be an id of the labels, which is no store.
         others = (self.record.get(name) for name in ("reference", "ood_mask"))
         stores += [store for store in others if isinstance(store, dict)]
+        if any(store.get("fingerprint", "") is None for store in stores):
+            return ""
         text = "\n".join(str(store.get("fingerprint")) for store in stores)
         return hashlib.sha256(text.encode()).hexdigest()
 

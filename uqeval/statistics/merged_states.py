@@ -174,7 +174,16 @@ def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
 
 def _check_stores(first: SavedStates, second: SavedStates) -> None:
     """Raise `UsageError` if two parts are of different stores."""
-    if part_of(first) and first.index["fingerprint"] != second.index["fingerprint"]:
+    if not part_of(first):
+        return
+    if not (first.index["fingerprint"] and second.index["fingerprint"]):
+        raise UsageError(
+            f"{first.path} and {second.path} are parts of stores without fingerprints, so whether "
+            "they are of the same data is unknown: a web server told neither ETags nor times of "
+            "change of its chunks. Copy the stores to a disk or to another server, and evaluate "
+            "all parts there."
+        )
+    if first.index["fingerprint"] != second.index["fingerprint"]:
         raise UsageError(
             f"{first.path} and {second.path} are parts of different data: their stores differ. "
             "Evaluate all parts on the same stores (a copy keeps its times with `cp -p`)."
@@ -323,7 +332,7 @@ def _inputs(records: Sequence[Mapping[str, Any]], missing: Sequence[int]) -> dic
 
 
 def _distinct(stores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return list({store["fingerprint"]: dict(store) for store in stores}.values())
+    return list({store["fingerprint"] or i: dict(store) for i, store in enumerate(stores)}.values())
 
 
 def _common(fitted: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -344,10 +353,11 @@ def _sum_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _digest(texts: Sequence[str]) -> str:
-    """Return one fingerprint for several; if they are equal, that one."""
+def _digest(texts: Sequence[str | None]) -> str | None:
+    """Return one fingerprint for several; if they are equal, that one. None or empty if one is
+    unknown."""
     distinct = list(dict.fromkeys(texts))
-    if len(distinct) == 1:
+    if len(distinct) == 1 or not all(distinct):
         return distinct[0]
     return hashlib.sha256("\n".join(distinct).encode()).hexdigest()
 

@@ -116,8 +116,9 @@ class StoredArray(ABC):
     def check_claims(self) -> None:  # noqa: B027 - most formats check their files at once
         """Raise `StoreError` if the stored bytes are too few for the shape, before it is used."""
 
-    def missing(self) -> list[tuple[int, ...]]:
-        """Return the grid positions of missing chunks (which would read as the fill value)."""
+    def missing(self) -> list[tuple[int, ...]] | None:
+        """Return the grid positions of missing chunks (which would read as the fill value); None if
+        they are unknown."""
         return []
 
     def wrong_lengths(self) -> list[str]:
@@ -127,12 +128,15 @@ class StoredArray(ABC):
         return []
 
     @abstractmethod
-    def stored_bytes(self) -> int:
-        """Return the bytes of the array on disk."""
+    def stored_bytes(self) -> int | None:
+        """Return the bytes of the array on disk; None if they are unknown."""
 
     @abstractmethod
-    def fingerprint(self) -> str:
-        """Return hex digest of the metadata and of every chunk's key, size and stored checksum."""
+    def fingerprint(self) -> str | None:
+        """Return hex digest of the metadata and of every chunk's key, size and stored checksum.
+
+        None if the source does not tell them, so that other data could have the same digest.
+        """
 
     def stamp(self, index: int | None) -> str | None:
         """Return text that changes when the stored data change; None if changes cannot be detected
@@ -233,6 +237,16 @@ def arrays_of(parts: Iterable[ItemArray]) -> list[StoredArray]:
     return list({id(part.array): part.array for part in parts}.values())
 
 
+def digest_of(arrays: Iterable[StoredArray]) -> str | None:
+    """Return SHA-256 of the arrays' own fingerprints; None if one has none."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        if (fingerprint := array.fingerprint()) is None:
+            return None
+        digest.update(fingerprint.encode())
+    return digest.hexdigest()
+
+
 @dataclass(frozen=True)
 class Store:
     """An opened store: for each kind of array (`probs`, `labels`, `entropy`, …), one part per item.
@@ -295,13 +309,14 @@ class OnePixel(StoredArray):
     def stored_rank(self) -> int:
         return self._array.stored_rank
 
-    def missing(self) -> list[tuple[int, ...]]:
-        return [(*place, 0, 0) for place in self._array.missing()]
+    def missing(self) -> list[tuple[int, ...]] | None:
+        missing = self._array.missing()
+        return None if missing is None else [(*place, 0, 0) for place in missing]
 
-    def stored_bytes(self) -> int:
+    def stored_bytes(self) -> int | None:
         return self._array.stored_bytes()
 
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str | None:
         return self._array.fingerprint()
 
     def stamp(self, index: int | None) -> str | None:

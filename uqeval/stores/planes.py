@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError
-from uqeval.stores.array import ItemArray, StoredArray, arrays_of
+from uqeval.stores.array import ItemArray, StoredArray, arrays_of, digest_of
 
 #: The number of decoded chunks in memory, if a chunk has planes of several items.
 _KEPT = 2
@@ -79,12 +78,9 @@ class Planes:
         """
         return max((array.chunk_bytes for array in self.arrays), default=0)
 
-    def fingerprint(self) -> str:
-        """Return SHA-256 of the arrays' own fingerprints."""
-        digest = hashlib.sha256()
-        for array in self.arrays:
-            digest.update(array.fingerprint().encode())
-        return digest.hexdigest()
+    def fingerprint(self) -> str | None:
+        """Return SHA-256 of the arrays' own fingerprints; None if one has none."""
+        return digest_of(self.arrays)
 
     def read(self, item: int) -> Array:
         """Return the plane [y, x] of an item (with channels [class, y, x])."""

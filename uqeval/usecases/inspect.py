@@ -29,7 +29,8 @@ _SAMPLE = 3
 
 @dataclass
 class ArrayFacts:
-    """One array: its metadata, its size on disk, and its number of missing chunks."""
+    """One array: its metadata, its size on disk, and its number of missing chunks; None where a web
+    server does not tell."""
 
     name: str
     shape: list[int] | str
@@ -37,14 +38,15 @@ class ArrayFacts:
     dtype: str
     chunks: list[int]
     chunk_bytes: int
-    stored_bytes: int
+    stored_bytes: int | None
     logical_bytes: int
-    missing_chunks: int
+    missing_chunks: int | None
 
 
 @dataclass
 class Inspection:
-    """Result of `inspect`. `problems` is empty for a valid store."""
+    """Result of `inspect`. `problems` is empty for a valid store; `unchecked`: what could not be
+    checked."""
 
     path: str
     arrays: list[ArrayFacts]
@@ -55,6 +57,7 @@ class Inspection:
     cost: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
 
 
 def inspect(
@@ -154,6 +157,7 @@ def _inspect_store(store: Store, fill: bool) -> Inspection:
         distinct: list[StoredArray] = list({id(p.array): p.array for p in parts}.values())
         missing = _check_chunks(distinct, fill, problems, warnings)
         arrays.append(_array_facts(name, distinct, missing))
+    unknown = [array.name for array in arrays if array.missing_chunks is None]
     facts: dict[str, Any] = {
         key: store.attributes[key]
         for key in ("class_names", "sample_kind", "ignore_index")
@@ -163,18 +167,24 @@ def _inspect_store(store: Store, fill: bool) -> Inspection:
     return Inspection(
         store.path, arrays, items, list(store.names) if store.names else None, facts,
         problems=problems, warnings=warnings,
+        unchecked=[f"missing chunks of {listed(unknown)}"] if unknown else [],
     )  # fmt: skip
 
 
 def _check_chunks(
     arrays: Sequence[StoredArray], fill: bool, problems: list[str], warnings: list[str]
-) -> int:
-    """Return how many chunks of the arrays of one name are missing; add their problems."""
+) -> int | None:
+    """Return how many chunks of the arrays of one name are missing, None if it is unknown; add
+    their problems."""
     missing = 0
+    is_known = True
     wrong: list[str] = []
     for array in arrays:
         try:
-            missing += len(array.missing())
+            if (positions := array.missing()) is None:
+                is_known = False
+            else:
+                missing += len(positions)
             wrong += [f"{array.where}: {text}" for text in array.wrong_lengths()]
         except UqevalError as error:
             problems.append(str(error))
@@ -196,13 +206,14 @@ def _check_chunks(
                 f"again, {arrays[0].write_all_chunks}, or give --missing-chunks fill if that is "
                 "what they hold."
             )
-    return missing
+    return missing if is_known else None
 
 
-def _array_facts(name: str, arrays: Sequence[StoredArray], missing: int) -> ArrayFacts:
+def _array_facts(name: str, arrays: Sequence[StoredArray], missing: int | None) -> ArrayFacts:
     """Return the metadata of the arrays of one name."""
     first = arrays[0]
     itemsize = first.dtype.itemsize
+    sizes = [array.stored_bytes() for array in arrays]
     chunk = math.prod(min(c, s) for c, s in zip(first.chunks, first.shape, strict=True))
     return ArrayFacts(
         name,
@@ -211,7 +222,7 @@ def _array_facts(name: str, arrays: Sequence[StoredArray], missing: int) -> Arra
         str(first.dtype),
         list(first.chunks),
         chunk * itemsize,
-        sum(a.stored_bytes() for a in arrays),
+        None if None in sizes else sum(filter(None, sizes)),
         sum(math.prod(a.shape) for a in arrays) * itemsize,
         missing,
     )

@@ -257,5 +257,5 @@ def _attributes(inputs: Inputs, source: Source) -> dict[str, Any]:
     return zw.group_attributes("maps", samples=source.samples, classes=source.classes) | {
         "class_names": list(inputs.class_names),
         **({} if is_ambiguous else {"ignore_index": int(void)}),
-        "reduced_from": inputs.fingerprint,
+        "reduced_from": inputs.fingerprint or None,
     }

@@ -53,7 +53,7 @@ class Frames(Protocol):
     def where_of(self, i: int) -> str:
         """Return the name of frame `i` in messages."""
 
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str | None:
         """Return a hex digest of names, sizes and times, or of metadata, without reading the data
         again.
         """

@@ -56,7 +56,7 @@ class ZarrArray(StoredArray):
         self._name = name
         self.fill_missing = False
         self._lock = threading.Lock()
-        self._listed: dict[Position, Entry] | None = None
+        self._known: dict[Position, Entry] | None = None
         self._indices = ShardIndices(source) if layout.shards is not None else None
 
     @cached_property
@@ -124,20 +124,31 @@ class ZarrArray(StoredArray):
         empty = 0 in self.shape and max(self.shape) > 2**31
         if not empty and files <= _FEW:
             return
-        stored = len(self._entries()) if self._source.listable else files
-        most = (_SPARSE if self.fill_missing else _LOST) * (stored + 1)
-        if empty or files > most or math.prod(self._grid(self.chunks)) > _MOST_CHUNKS:
-            raise StoreError(
-                f"{self.where}: its metadata claim the shape {self.shape}, which needs {files:,} "
-                f"chunk files of {self._layout.files}, and {stored:,} are stored. Write it again "
-                "with the shape that the data have, or with larger chunks."
-            )
+        # Without a list, `_looked_up` checks it: the run may not read this array.
+        stored = len(self._entries() or ()) if self._source.listable else files
+        if empty or math.prod(self._grid(self.chunks)) > _MOST_CHUNKS:
+            raise self._too_few(stored)
+        self._check_share(files, stored)
 
-    def missing(self) -> list[Position]:
+    def _check_share(self, files: int, stored: int) -> None:
+        """Raise `StoreError` if too few of so many chunk files are stored."""
+        most = (_SPARSE if self.fill_missing else _LOST) * (stored + 1)
+        if files > max(_FEW, most):
+            raise self._too_few(stored)
+
+    def _too_few(self, stored: int) -> StoreError:
+        files = math.prod(self._grid(self._layout.files))
+        return StoreError(
+            f"{self.where}: its metadata claim the shape {self.shape}, which needs {files:,} "
+            f"chunk files of {self._layout.files}, and {stored:,} are stored. Write it again "
+            "with the shape that the data have, or with larger chunks."
+        )
+
+    def missing(self) -> list[Position] | None:
         """Return the grid positions of missing chunks, in units of `chunks`.
 
-        Empty for a source that cannot be listed (a web server); `read` refuses missing chunks
-        anyway. Raises `StoreError` if a shard's index is damaged, or if so many chunks are missing
+        None for a web server that cannot look up chunks; `read` refuses missing chunks anyway.
+        Raises `StoreError` if a shard's index is damaged, or if so many chunks are missing
         that the metadata cannot belong to the data.
         """
         grid = self._grid(self.chunks)
@@ -147,10 +158,11 @@ class ZarrArray(StoredArray):
                 f"{math.prod(grid):,} chunks of {self.chunks}. Write it again with larger chunks, "
                 "or with the shape that the data have."
             )
-        if not self._source.listable:
-            return []
+        entries = self._entries()
+        if entries is None:
+            return None
         absent = np.ones(grid, np.bool_)
-        for position in self._entries():
+        for position in entries:
             if (shards := self._layout.shards) is None:
                 absent[position] = False
                 continue
@@ -197,7 +209,7 @@ class ZarrArray(StoredArray):
         Raises `StoreError` if a shard's index is damaged.
         """
         messages = []
-        for position, entry in sorted(self._entries().items()):
+        for position, entry in sorted((self._entries() or {}).items()):
             key, chunks = self._layout.key(position), [(0, entry.size)]
             if self._layout.shards is not None and entry.size:
                 index = self._index(position)
@@ -214,22 +226,32 @@ class ZarrArray(StoredArray):
                     break
         return messages
 
-    def stored_bytes(self) -> int:
-        """Return the stored bytes of all chunks. Raises `StoreError` if listing fails."""
-        return sum(entry.size for entry in self._entries().values())
+    def stored_bytes(self) -> int | None:
+        """Return the stored bytes of all chunks; None for a web server that cannot look them up.
 
-    def fingerprint(self) -> str:
-        """Return SHA-256 of the metadata and of every chunk's key, size and stored checksum or
-        ETag.
-
-        Raises `StoreError` if the chunks cannot be listed.
+        Raises `StoreError` if listing fails.
         """
+        entries = self._entries()
+        return None if entries is None else sum(entry.size for entry in entries.values())
+
+    def fingerprint(self) -> str | None:
+        """Return SHA-256 of the metadata and of every chunk's key, size and stored checksum or
+        ETag (at a web server without ETags, the time of change).
+
+        None for a web server that gives neither of a chunk. Raises `StoreError` if the chunks
+        cannot be listed.
+        """
+        entries = self._entries()
+        if entries is None:
+            return None
+        if not self._source.listable and not all(entry.tag for entry in entries.values()):
+            return None
         layout = self._layout
         checked = layout.codec.checksum_last
         if layout.shards:
             checked = layout.shards.index_at_end and layout.shards.index_checked
         digest = hashlib.sha256(layout.document)
-        for position, entry in sorted(self._entries().items()):
+        for position, entry in sorted(entries.items()):
             key, tag = layout.key(position), entry.tag
             if checked and not tag:
                 tag = bytes(self._source.get(self._path(key), start=-4) or b"").hex()
@@ -259,7 +281,7 @@ class ZarrArray(StoredArray):
 
     def _stamps_of_files(self, index: int | None) -> list[str | None]:
         """Return the stamps of the files of an item, or of all items."""
-        entries = self._entries()
+        entries = self._entries() or {}
         stamps: list[str | None] = []
         for position in self._files_of(index):
             entry, key = entries.get(position), self._path(self._layout.key(position))
@@ -301,17 +323,33 @@ class ZarrArray(StoredArray):
     def _path(self, key: str) -> str:
         return f"{self._name}/{key}" if self._name else key
 
-    def _entries(self) -> dict[Position, Entry]:
-        """Return the stored chunks with keys inside the grid, listed once."""
+    def _entries(self) -> dict[Position, Entry] | None:
+        """Return the stored chunks with keys inside the grid, listed or looked up once; None for a
+        web server that cannot look them up."""
+        if not (self._source.listable or self._source.finds):
+            return None
         with self._lock:
-            if self._listed is None:
-                grid = self._grid(self._layout.files)
-                self._listed = {}
-                for key, entry in self._source.entries(self._name).items():
-                    position = self._layout.position(key)
-                    if position is not None and all(map(int.__lt__, position, grid)):
-                        self._listed[position] = entry
-            return self._listed
+            if self._known is None:
+                self._known = self._listed() if self._source.listable else self._looked_up()
+            return self._known
+
+    def _listed(self) -> dict[Position, Entry]:
+        grid, listed = self._grid(self._layout.files), {}
+        for key, entry in self._source.entries(self._name).items():
+            position = self._layout.position(key)
+            if position is not None and all(map(int.__lt__, position, grid)):
+                listed[position] = entry
+        return listed
+
+    def _looked_up(self) -> dict[Position, Entry]:
+        """Look up each chunk of the grid. Raises `StoreError` as soon as too many are missing."""
+        positions, looked, found = self._files_of(None), 0, {}
+        while batch := list(itertools.islice(positions, _FEW)):
+            entries = self._source.find([self._path(self._layout.key(at)) for at in batch])
+            found |= {at: e for at, e in zip(batch, entries, strict=True) if e is not None}
+            looked += len(batch)
+            self._check_share(looked, len(found))
+        return found
 
     def _box(self, position: Position, box: Region) -> Array:
         """Return a box of the chunk at a grid position; of an uncompressed file, only that is read.

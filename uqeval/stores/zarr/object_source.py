@@ -3,100 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from uqeval.disk.files import MOST_BYTES
 from uqeval.disk.object_access import Answer, Connection, refuse_secrets
-from uqeval.errors import ChangedError, cut
+from uqeval.errors import cut
 from uqeval.stores.watch import looked_up
+from uqeval.stores.zarr.marks import Mark, Marks
 from uqeval.stores.zarr.source import Buffer, Entry, Source, Value, clip
 from uqeval.threads import Threads
 
 
-class Marks:
-    """The marks of a URL's objects when they were first read or listed: ETags or times of
-    change.
-    """
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._lock = threading.Lock()
-        self._read: dict[str, str] = {}
-        self._listed: dict[str, dict[str, str]] = {}
-        self._without = ""
-
-    def note(self, key: str, meta: Mapping[str, Any]) -> None:
-        """Record the mark of an object that is read.
-
-        Raise `ChangedError` if it differs from an earlier one.
-        """
-        tag = _tag(meta)
-        with self._lock:
-            if not tag and not self._without:
-                self._without = key
-            before = self._read.setdefault(key, f"{meta['size']} {tag}")
-        if before != f"{meta['size']} {tag}":
-            self._refuse(key)
-
-    def note_list(self, prefix: str, metas: Iterable[Mapping[str, Any]]) -> None:
-        """Record the marks of listed objects.
-
-        Raise `ChangedError` if one differs from an earlier list.
-        """
-        current = {str(meta["path"]): f"{meta['size']} {_tag(meta)}" for meta in metas}
-        with self._lock:
-            before = self._listed.setdefault(prefix, current)
-        for key, mark in before.items():
-            if current.get(key) != mark:
-                self._refuse(key)
-
-    def note_absent(self, key: str) -> None:
-        """Raise `ChangedError` if a missing object was read or listed before."""
-        with self._lock:
-            known = key in self._read or any(key in listed for listed in self._listed.values())
-        if known:
-            self._refuse(key)
-
-    def was_listed(self, prefix: str) -> bool:
-        """Return whether objects have been listed."""
-        return prefix in self._listed
-
-    def keys(self, prefix: str) -> list[str]:
-        """Return the objects below a prefix that were read."""
-        start = f"{prefix}/" if prefix else ""
-        with self._lock:
-            return [key for key in self._read if key.startswith(start)]
-
-    def warnings(self) -> list[str]:
-        """Return a warning if the server reports no change times of objects; else nothing."""
-        if not self._without:
-            return []
-        return [
-            f"{self._url}: the server gives neither an ETag nor a time of change (of "
-            f"{self._without}); a change during the run shows only in the sizes. Copy the store "
-            "to a local disk first if another process may write to it."
-        ]
-
-    def _refuse(self, key: str) -> None:
-        raise ChangedError(
-            f"{self._url.rstrip('/')}/{key}: changed after this run had begun, so its results "
-            "would mix old and new data. Nothing was written. Run again after the last process has "
-            "finished writing to it."
-        )
-
-
-def _tag(meta: Mapping[str, Any]) -> str:
-    """Return the ETag of an object, else its time of change; empty if the server gives neither."""
-    if tag := meta.get("e_tag"):
-        return str(tag)
-    time = meta.get("last_modified")
-    # obstore returns 1970 if there is no time.
-    return str(time) if time is not None and time.timestamp() > 0 else ""
-
-
 #: The largest number of concurrent requests to a web server.
 _REQUESTS = 16
+
+#: Returns the metadata of an object without its content, by a store of obstore and a key.
+Look = Callable[[Any, str], Mapping[str, Any]]
 
 
 class ObjectSource(Source):
@@ -113,6 +37,15 @@ class ObjectSource(Source):
         #: The objects that `watch` was called for: metadata of the root.
         self._of_root: set[str] = set()
         self.listable = not path.lower().startswith(("http://", "https://"))
+        #: How objects are looked up; at a web server None, until `_choose_look` has chosen.
+        self._look: Look | None = self._head if self.listable else None
+        self._has_chosen = self.listable
+        self._lock = threading.Lock()
+
+    @property
+    def finds(self) -> bool:
+        """Return whether `find` works."""
+        return self._look is not None
 
     def _ask(self, action: str, ask: Callable[[Any], Answer]) -> Answer:
         return self._connection.ask(self.path, action, ask)
@@ -127,18 +60,21 @@ class ObjectSource(Source):
         else:
             options = {"range": {"offset": start}} if start else {}
 
-        def fetch(store: Any) -> memoryview:
+        def fetch(store: Any) -> tuple[memoryview, Mark]:
             response = self._obstore.get(store, key, options=options)
-            self._marks.note(key, response.meta)
+            mark = Mark.of(response.meta)
+            self._marks.note_read(key, mark)
             begin, end = response.range
             clip(end - begin, 0, None, most, key)  # the reported size, before fetching
-            return memoryview(response.bytes())
+            return memoryview(response.bytes()), mark
 
         try:
-            data = self._ask(f"read {cut(key)}", fetch)
+            data, mark = self._ask(f"read {cut(key)}", fetch)
         except FileNotFoundError:
             self._marks.note_absent(key)
             return None
+        if not self._has_chosen and not options:
+            self._choose_look(key, mark)
         return data if length is None else data[:length]
 
     def children(self, prefix: str) -> list[str]:
@@ -161,6 +97,53 @@ class ObjectSource(Source):
             str(meta["path"])[len(start) :]: Entry(int(meta["size"]), str(meta["e_tag"] or ""))
             for meta in metas
         }
+
+    def find(self, keys: Sequence[str]) -> list[Entry | None]:
+        with Threads(_REQUESTS) as threads:
+            return threads.map(self._entry, keys)
+
+    def _entry(self, key: str) -> Entry | None:
+        try:
+            mark = self._mark(key, f"find {cut(key)}")
+        except FileNotFoundError:
+            return None
+        return Entry(mark.size, mark.version)
+
+    def _mark(self, key: str, action: str) -> Mark:
+        """Look up an object and note its mark. Raises `FileNotFoundError`."""
+        look = self._look
+        assert look is not None
+        mark = Mark.of(self._ask(action, lambda store: look(store, key)))
+        self._marks.note(key, mark)
+        return mark
+
+    def _head(self, store: Any, key: str) -> Mapping[str, Any]:
+        answer: Mapping[str, Any] = self._obstore.head(store, key)
+        return answer
+
+    def _first_byte(self, store: Any, key: str) -> Mapping[str, Any]:
+        response = self._obstore.get(store, key, options={"range": (0, 1)})
+        response.bytes()  # leaves the connection usable
+        meta: Mapping[str, Any] = response.meta
+        return meta
+
+    def _choose_look(self, key: str, mark: Mark) -> None:
+        """Choose the request that finds objects: the first that agrees with how GET has answered.
+
+        Some servers have no HEAD, or answer it with other headers.
+        """
+        with self._lock:
+            if self._has_chosen:
+                return
+            for look in (self._head, self._first_byte):
+                with suppress(Exception):  # any error: this request is of no use here
+                    found = Mark.of(look(self._connection.brief, key))
+                    if found.size == mark.size and found.version == mark.version:
+                        self._look = look
+                        break
+                    if found.size == mark.size and not found.version:
+                        self._look = self._look or look
+            self._has_chosen = True
 
     def _listed(self, ask: Callable[[Any], Answer]) -> Answer:
         action = "list what is stored there"
@@ -186,22 +169,31 @@ class ObjectSource(Source):
         if self.listable and self._marks.was_listed(prefix):
             self.entries(prefix)
         elif not self.listable:
-            with Threads(_REQUESTS) as threads:
-                threads.map(self._recheck, self._marks.keys(prefix))
+            self._recheck(self._marks.keys(prefix))
 
     def _recheck_root(self) -> None:
         """Compare the metadata of the root with those that were read; other groups have none that
         matter."""
-        with Threads(_REQUESTS) as threads:
-            threads.map(self._recheck, sorted(self._of_root & set(self._marks.keys(""))))
+        self._recheck(sorted(self._of_root & set(self._marks.keys(""))))
 
-    def _recheck(self, key: str) -> None:
+    def _recheck(self, keys: Sequence[str]) -> None:
+        if self.finds:
+            with Threads(_REQUESTS) as threads:
+                threads.map(self._recheck_one, keys)
+
+    def _recheck_one(self, key: str) -> None:
         action = f"find {cut(key)} again"
         try:
-            meta = self._ask(action, lambda store: self._obstore.head(store, key))
+            self._mark(key, action)
         except FileNotFoundError as error:
             raise self._connection.failure(self.path, action, error) from error
-        self._marks.note(key, meta)
 
     def warnings(self) -> list[str]:
+        if self._has_chosen and not self.finds:
+            return [
+                f"{self.path}: the server answers HEAD requests, and requests for a range of "
+                "bytes, with an error or other sizes. So uqeval cannot detect missing chunks in "
+                "advance, nor changes during the run, and reports have no fingerprint of the data. "
+                "Copy the store to a local disk first if another process may write to it."
+            ]
         return self._marks.warnings()

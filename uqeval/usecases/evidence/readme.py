@@ -75,7 +75,7 @@ def _data(name: str, report: Report) -> Iterator[str]:
     yield "| data | path | fingerprint |"
     yield "|---|---|---|"
     for role, store in stores_of(inputs):
-        yield f"| {role} | {cell(str(store.get('path')))} | `{store.get('fingerprint')}` |"
+        yield f"| {role} | {cell(str(store.get('path')))} | `{store.get('fingerprint') or 'unknown'}` |"
     yield ""
     first, last = (str(report.items[i]["name"]) for i in (0, -1))
     yield f"Items: {cell(first)} to {cell(last)}; all names are in the report."

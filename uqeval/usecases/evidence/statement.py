@@ -88,7 +88,9 @@ def subjects_of(evidence: Evidence, files: Mapping[str, bytes]) -> list[dict[str
     for report in evidence.reports.values():
         for role, store in stores_of(report.inputs):
             name = f"{role}: {store.get('path')}"
-            store_subject = {"name": name, "digest": {FINGERPRINT: str(store.get("fingerprint"))}}
+            # A web server may not tell enough for a fingerprint; a digest must not be empty.
+            fingerprint = store.get("fingerprint") or "unknown"
+            store_subject = {"name": name, "digest": {FINGERPRINT: str(fingerprint)}}
             if store_subject not in subjects:
                 subjects.append(
                     store_subject

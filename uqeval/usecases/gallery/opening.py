@@ -126,17 +126,18 @@ def other_data(of_report: Mapping[str, Any], of_gallery: Mapping[str, Any]) -> s
     differing_paths = []
     for kind in ("frames", "predictions", "reference", "labels", "target", "flow"):
         gallery_stores, then = (_stores(record.get(kind)) for record in (of_gallery, of_report))
-        if then and [store.get("fingerprint") for store in gallery_stores] != [
-            store.get("fingerprint") for store in then
-        ]:
+        now, before = (
+            [store.get("fingerprint") for store in own] for own in (gallery_stores, then)
+        )
+        if then and (None in now or now != before):
             differing_paths += [str(store.get("path")) for store in gallery_stores] or [
                 f"no {kind}"
             ]
     if not differing_paths:
         return ""
     return (
-        f"{listed(dict.fromkeys(differing_paths))}: the fingerprint differs from the report's: "
-        "the data were changed or copied, or are other data. The pictures may not match the "
+        f"{listed(dict.fromkeys(differing_paths))}: the fingerprint differs from the report's, or "
+        "is unknown: the data were changed or copied, or are other data. The pictures may not match the "
         "scores. Evaluate again to be certain."
     )
 

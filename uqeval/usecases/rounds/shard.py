@@ -88,6 +88,8 @@ def _run(
 
 def difference_of_runs(fitted: Mapping[str, Any], own: Mapping[str, Any]) -> str | None:
     """Return the first difference of two runs with both values; None if they are the same."""
+    if not own["fingerprint"]:
+        return "the content of the stores: unknown, because they have no fingerprint"
     if fitted.get("fingerprint") != own["fingerprint"]:
         return "the content of the stores"
     return difference(fitted, own)

@@ -184,7 +184,7 @@ def _exhibits(task: Task, report: Report, run_settings: RunSettings) -> int:
     # The bytes of this run may be few, if it reused states of an earlier run.
     record = task.inputs.record
     stored = [
-        a["stored_bytes"] for store in record["predictions"] for a in store["arrays"].values()
+        a["stored_bytes"] or 0 for store in record["predictions"] for a in store["arrays"].values()
     ]
     of_an_item = max(report.timing["bytes_read"] / len(report.items), sum(stored) / record["items"])
     return _EXHIBITS if of_an_item * (_EXHIBITS + 1) <= _CHEAP else 0

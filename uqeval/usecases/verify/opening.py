@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.errors import UsageError, cut, listed, option_name
+from uqeval.gate.same_data import has_no_fingerprint
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
@@ -27,11 +28,11 @@ _NOT_FROM_REPORTS = (
 
 @dataclass(frozen=True)
 class Role:
-    """A store of a report: its role, its path and its fingerprint."""
+    """A store of a report: its role, its path and its fingerprint, None if it is unknown."""
 
     name: str
     path: str
-    fingerprint: str
+    fingerprint: str | None
 
 
 def roles_of(report: Report) -> list[Role]:
@@ -55,7 +56,12 @@ def roles_of(report: Report) -> list[Role]:
 
 
 def _role(name: str, store: Mapping[str, Any]) -> Role:
-    return Role(name, str(store.get("path")), str(store.get("fingerprint")))
+    return Role(name, str(store.get("path")), fingerprint_of(store))
+
+
+def fingerprint_of(store: Mapping[str, Any]) -> str | None:
+    """Return the fingerprint in the record of a store; None if the record says it is unknown."""
+    return None if has_no_fingerprint(store) else str(store.get("fingerprint"))
 
 
 def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> list[Role]:
@@ -186,7 +192,7 @@ def _sets(paths: Sequence[str], out: Sequence[Any]) -> tuple[list[str], list[Any
 
 def fingerprints(
     report: Report, inputs: Inputs, roles: Sequence[Role]
-) -> Iterator[tuple[Role, str]]:
+) -> Iterator[tuple[Role, str | None]]:
     """Yield each store with its present fingerprint, also ground truth inside another store."""
     record = inputs.record
     stores = iter(record.get("predictions") or [])
@@ -196,18 +202,17 @@ def fingerprints(
             current = next(stores, {})
         else:
             current = record.get("labels" if role.name == "pseudo-labels" else role.name) or {}
-        yield role, str(current.get("fingerprint"))
+        yield role, fingerprint_of(current)
     role_names = {"labels" if role.name == "pseudo-labels" else role.name for role in roles}
     for name in ("labels", "target"):
         before, current = report.inputs.get(name), record.get(name) or {}
         if before and name not in role_names:
             path = next(role.path for role in roles if role.name == "predictions")
-            yield Role(name, path, str(before.get("fingerprint"))), str(current.get("fingerprint"))
+            yield Role(name, path, fingerprint_of(before)), fingerprint_of(current)
     for name in ("flow", "regions"):
         saved = zip(report.inputs.get(name) or [], record.get(name) or [], strict=False)
         for before, current in saved:
-            role = Role(name, str(before["path"]), str(before["fingerprint"]))
-            yield role, current["fingerprint"]
+            yield Role(name, str(before["path"]), fingerprint_of(before)), fingerprint_of(current)
 
 
 def refuse_other_items(report: Report, inputs: Inputs, name: str) -> None:

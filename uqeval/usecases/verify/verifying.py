@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.disk.files import content_of
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, listed, number_of
+from uqeval.gate.same_data import WHY_NONE
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.folder import states_beside
@@ -116,7 +117,6 @@ def _check_stores(
     verification: Verification, report: Report, inputs: Inputs, roles: Sequence[Role]
 ) -> None:
     for role, fingerprint in fingerprints(report, inputs, roles):
-        is_same = fingerprint == role.fingerprint
         verification.stores.append(
             {
                 "role": role.name,
@@ -125,6 +125,13 @@ def _check_stores(
                 "now": fingerprint,
             }
         )
+        if fingerprint is None or role.fingerprint is None:
+            verification.not_verified.append(
+                f"Whether {role.path} ({role.name}) is the store of the report is unknown, because "
+                f"{WHY_NONE}."
+            )
+            continue
+        is_same = fingerprint == role.fingerprint
         text = (
             f"{role.path} ({role.name}) has the fingerprint of the report, {role.fingerprint[:12]}…"
             if is_same else
