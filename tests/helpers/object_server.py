@@ -54,7 +54,8 @@ class ObjectServer(ThreadingHTTPServer):
         #: How often each object was written: Google's generation.
         self.generations: Counter[str] = Counter()
         self.fault: Faults = lambda key, number: None
-        #: What the server does not have: "ETag", "Range", "404" (it answers with a page).
+        #: What the server does not have: "ETag", "Last-Modified", "Range", "404" (it answers with a
+        #: page), "HEAD" (status 501), "ETag of HEAD".
         self.without: frozenset[str] = frozenset()
         self.requests: Counter[str] = Counter()
         self.lock = threading.Lock()
@@ -100,7 +101,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         """Answer without the object."""
-        self._answer(body=False)
+        if "HEAD" in self.server.without:
+            self._send(501, b"", False)
+        else:
+            self._answer(body=False)
 
     def do_GET(self) -> None:
         """Answer with the object, a part of it, or a list."""
@@ -172,6 +176,8 @@ class _Handler(BaseHTTPRequestHandler):
         tag["x-goog-generation"] = str(self._generation(key))
         tag["Last-Modified"] = "Mon, 02 Mar 2026 00:00:00 GMT"
         tag = {name: text for name, text in tag.items() if name not in self.server.without}
+        if not body and "ETag of HEAD" in self.server.without:
+            tag = {}
         span = None if "Range" in self.server.without else self.headers.get("Range")
         if span is None:
             self._send(200, data, body, tag, fault)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -45,10 +46,15 @@ def by_item(path: Path) -> None:
             writer.add_labels(name, ids)
 
 
-def rewritten(file: Path) -> None:
-    """Write the same bytes again, as another file."""
+def changed(file: Path) -> None:
+    """Add a key to a document, or replace another file by one of the same bytes."""
     beside = file.with_name("other")
-    beside.write_bytes(file.read_bytes() if file.exists() else b"{}")
+    data = file.read_bytes() if file.exists() else b"{}"
+    if file.name.startswith(("zarr", ".z")):
+        document = json.loads(data)
+        document.setdefault("attributes", {})["added"] = 1
+        data = json.dumps(document).encode()
+    beside.write_bytes(data)
     beside.replace(file)
 
 
@@ -72,7 +78,7 @@ def changing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], None]) -> Non
     monkeypatch.setattr(Watch, "check_all", ending)
 
 
-@pytest.mark.parametrize("change", [rewritten, Path.unlink])
+@pytest.mark.parametrize("change", [changed, Path.unlink])
 @pytest.mark.parametrize(("store", "file"), CASES)
 def test_changed_metadata_end_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Callable[[Path], None], file: str,
@@ -87,6 +93,66 @@ def test_changed_metadata_end_the_run(
     act = lambda: uqeval.evaluate(tmp_path / "p.zarr", metrics="segmentation")  # noqa: E731
     word = "was removed" if change is Path.unlink else "changed after this run had begun"
     refused(act, str(target), word, error=ChangedError)
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+@pytest.mark.parametrize("store", [dense, old])
+@pytest.mark.parametrize("scheme", ["", "s3", "http"])
+def test_consolidating_metadata_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Callable[[Path], None], scheme: str
+) -> None:
+    pytest.importorskip("obstore")
+    path = tmp_path / "p.zarr"
+    store(path)
+    with object_server.object_server(path) as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        source = {"": str(path), "s3": "s3://bucket/p.zarr", "http": f"{server.url}/bucket/p.zarr"}
+
+        def consolidate() -> None:
+            zarr.consolidate_metadata(str(path))
+            for file in path.glob("*z*"):
+                if file.is_file():
+                    server.objects[f"p.zarr/{file.name}"] = file.read_bytes()
+
+        changing(monkeypatch, consolidate)
+        uqeval.evaluate(source[scheme], metrics="segmentation")
+
+
+def zone_and_map(path: Path) -> None:
+    maps = {"mine": probs()[:, 0, 0], "zone": labels() % 2, "entropy": probs()[:, 0, 0]}
+    save(path, {"probs": probs(), "labels": labels(), **maps}, {"names": NAMES})
+
+
+def numbers(path: Path) -> None:
+    values = probs()[:, 0, 0]
+    arrays = {"mean": values, "std": values + 1, "target": values + 0.5, "mine": values + 2}
+    save(path, {**arrays, "zone": labels() % 2}, {"names": NAMES})
+
+
+@pytest.mark.parametrize("file", ["zarr.json", "c/0/0/0"])
+@pytest.mark.parametrize("name", ["mine", "zone", "entropy"])
+@pytest.mark.parametrize(("store", "family"), [(zone_and_map, "failure"), (numbers, "regression")])
+def test_only_arrays_that_the_run_reads_end_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Callable[[Path], None], family: str,
+    name: str, file: str,
+) -> None:  # fmt: skip
+    store(tmp_path / "p.zarr")
+    target = tmp_path / "p.zarr" / name / file
+    if not target.exists():
+        pytest.skip("numbers have no entropy")
+    reading: dict[str, object] = {"metrics": {family: {"uncertainty": "mine"}}}
+    if family == "regression":
+        reading = {"metrics": {"sparsification": {"uncertainty": "mine"}}}
+    changing(monkeypatch, lambda: changed(target))
+    reads = lambda: uqeval.evaluate(  # noqa: E731
+        tmp_path / "p.zarr", region=["map:zone:1"], **reading
+    )
+    if name == "entropy":  # it is computed from the samples
+        reads()
+    else:
+        refused(reads, "changed after this run had begun", error=ChangedError)
+    uqeval.evaluate(tmp_path / "p.zarr", metrics=family)
 
 
 def test_an_array_that_is_added_does_not_end_the_run(
@@ -110,7 +176,9 @@ def test_changed_metadata_at_a_server_end_the_run(
         url = f"{server.url}/bucket/preds" if web else "s3://bucket/preds"
 
         def change() -> None:
-            server.objects["preds/zarr.json"] += b" "
+            document = json.loads(server.objects["preds/zarr.json"])
+            document["attributes"]["added"] = 1
+            server.objects["preds/zarr.json"] = json.dumps(document).encode()
 
         changing(monkeypatch, change)
         act = lambda: uqeval.evaluate(url, metrics="segmentation")  # noqa: E731

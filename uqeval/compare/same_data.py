@@ -105,6 +105,8 @@ def of_other_pixels(
 
 def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) -> str | None:
     reports = (first.report, other.report)
+    if other is first:
+        return None
     if (pixels := other_pixels(*reports, key, names)) is not None:
         return (
             f"scored on other pixels {pixels.where}: {pixels.of_first:,} in {first.path} and "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
 from uqeval.stores.void_id import ASSUMED_VOID
+from uqeval.stores.watch import PartsIfRead, Watched
 
 if TYPE_CHECKING:
     from uqeval.maps.sources import Source
@@ -77,8 +79,10 @@ def open_classes(
     )  # fmt: skip
     _check_label_sizes(source, volume=restricted[0].groups is not None)
     _refuse_one_hot_pixels(source)
-    watched_parts = [named_array for store in restricted for named_array in store.arrays.items()
-            if named_array[0] in (kind, *stored)]  # fmt: skip
+    watched_parts = [
+        (name, parts if name == kind else PartsIfRead(parts, partial(source.reads, name)))
+        for store in restricted for name, parts in store.arrays.items() if name in (kind, *stored)
+    ]  # fmt: skip
     if label_parts is not None:
         watched_parts.append(("labels", label_parts))
     watch = watched(source.names, watched_parts, options)

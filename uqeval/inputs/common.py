@@ -261,7 +261,7 @@ def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, An
 
 
 def watched(
-    names: Sequence[str], parts: Sequence[tuple[str, Sequence[ItemArray]]], options: InputOptions
+    names: Sequence[str], parts: Sequence[tuple[str, Sequence[Watched]]], options: InputOptions
 ) -> Watch:
     """Return a watch for changes of the items' files; `parts`: one file per item, by kind.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
+from uqeval.stores.watch import PartsIfRead, Watched
 
 if TYPE_CHECKING:
     from uqeval.maps.regression import RegressionSource
@@ -66,8 +68,13 @@ def open_regression(
     _check_units(own_stores, truth, options)
     converted = _converted(source, options, truth, where)
     beside = [*extra.items(), *truth.arrays]
+    read: list[tuple[str, Sequence[Watched]]]
     read = [(name, store.arrays[name]) for store in own_stores for name in kinds]
-    read += [(name, parts[rows]) for name, parts in beside]
+    read += [
+        (name, PartsIfRead(parts[rows], partial(source.reads, name)))
+        for name, parts in extra.items()
+    ]
+    read += [(name, parts[rows]) for name, parts in truth.arrays]
     watch = watched(source.names, read, options)
     predicted = [store.arrays[name] for store in stores for name in kinds]
     all_parts = [*predicted, *(parts for _, parts in beside)]

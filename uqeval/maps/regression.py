@@ -195,6 +195,10 @@ class RegressionSource(MapSource):
             for array in (*arrays, *self.members.arrays)
         )
 
+    def reads(self, name: str) -> bool:
+        """Return whether `read` reads a map of another name; true before maps are wanted."""
+        return not self.wanted or _uses(self.wanted, name)
+
     @property
     def _used(self) -> list[str]:
         return [name for name in self.extra if _uses(self.wanted, name)]

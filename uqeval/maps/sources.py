@@ -78,6 +78,8 @@ class Source(StackMaps):
         self.content = content
         self.sum_tolerance = sum_tolerance
         self.wanted: frozenset[str] = frozenset()
+        #: The stored maps that `WithStored` reads as well.
+        self.copied: frozenset[str] = frozenset()
         self._batch_bytes: dict[Hashable, int] = {}
 
     @cached_property
@@ -148,6 +150,19 @@ class Source(StackMaps):
                     )
                 )
         self.wanted = frozenset(names) | {"prediction"}
+
+    def reads(self, name: str) -> bool:
+        """Return whether `read` reads a stored map; true before maps are wanted."""
+        if not self.wanted or name in self.copied:
+            return True
+        if name == "predictions":
+            return self.stack is None
+        return name in self._stored_maps.sources(self._beside_samples)
+
+    @property
+    def _beside_samples(self) -> frozenset[str]:
+        """Return the wanted maps that samples do not give."""
+        return self.wanted - set(COMPUTED + OF_LABELS) if self.stack else self.wanted
 
     def _paths(self) -> str:
         """Return the predictions, and the labels if they are elsewhere, as a command has them."""

@@ -68,6 +68,12 @@ class StoredMaps:
             return frozenset()
         return (OF_MEAN_ALONE | OF_MEAN_AND_LABEL) - self.planes.keys()
 
+    def sources(self, names: Set[str]) -> set[str]:
+        """Return the stored maps that `read` needs for the maps of these names."""
+        choices = {SAMPLE_PREDICTIONS} if any(map(is_choices, names)) else set()
+        mean = {"mean_probs"} if names & self.of_mean else set()
+        return (names & self.planes.keys()) | choices | mean
+
     def read(
         self, item: int, names: Set[str], size: tuple[int, int], prediction: Array,
         label: Array | None, heartbeat: Heartbeat,

@@ -240,8 +240,66 @@ class PartsByItem(Sequence[tuple[Watched, ...]]):
         """Yield the stored arrays with the data, some more than once."""
         yield from self._shared.arrays
         for column in self._columns:
-            arrays: Sequence[StoredArray] | None = getattr(column, "arrays", None)
-            yield from _arrays_of(column) if arrays is None else arrays
+            yield from _arrays_in(column)
+
+
+class PartsIfRead(Sequence[Watched]):
+    """A column of `PartsByItem` whose states count only while `is_read()`: another process may
+    write a map that the run does not read. Stamps always count."""
+
+    def __init__(self, parts: Sequence[Watched], is_read: Callable[[], bool]) -> None:
+        self._parts, self._is_read = parts, is_read
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    @property
+    def arrays(self) -> Iterator[StoredArray]:
+        """Yield the stored arrays with the data, some more than once."""
+        yield from _arrays_in(self._parts) if self._is_read() else ()
+
+    def files_end(self, place: int) -> int:
+        """Return the place up to which all items from this one on are in the same files."""
+        return _files_end(self._parts, place)
+
+    @overload
+    def __getitem__(self, place: int) -> Watched: ...
+    @overload
+    def __getitem__(self, place: slice) -> PartsIfRead: ...
+    def __getitem__(self, place: int | slice) -> Watched | PartsIfRead:
+        if isinstance(place, slice):
+            return PartsIfRead(self._parts[place], self._is_read)
+        return _IfRead(self._parts[place], self._is_read)
+
+    def __iter__(self) -> Iterator[Watched]:
+        return (_IfRead(part, self._is_read) for part in self._parts)
+
+
+class _IfRead:
+    """One source of `PartsIfRead`."""
+
+    def __init__(self, part: Watched, is_read: Callable[[], bool]) -> None:
+        self._part, self._is_read = part, is_read
+        self.stamp = part.stamp
+
+    def states(self) -> dict[str, str]:
+        """Return the current states of its files; none while it is not read."""
+        return self._part.states() if self._is_read() else {}
+
+    @property
+    def files(self) -> Hashable:
+        """A key of its files."""
+        return self._part.files
+
+    @property
+    def arrays(self) -> Sequence[StoredArray]:
+        """The stored arrays with its data, while it is read."""
+        return self._part.arrays if self._is_read() else ()
+
+
+def _arrays_in(column: Sequence[Watched]) -> Iterable[StoredArray]:
+    arrays: Iterable[StoredArray] | None = getattr(column, "arrays", None)
+    return _arrays_of(column) if arrays is None else arrays
 
 
 def _files_end(column: Sequence[Watched], item: int) -> int:
@@ -301,7 +359,9 @@ class Watch:
         watched = [item for item in items if item < len(self.parts)]
         with one_look():
             for item, hashes in zip(watched, self._hashes(watched), strict=True):
-                if self._before[item] != hashes:
+                # Fewer states if the run reads fewer maps than it could.
+                before = self._before[item]
+                if before != hashes and not set(before).issuperset(hashes):
                     self._refuse(item)
 
     def check_all(self) -> None:
@@ -365,8 +425,9 @@ class Watch:
             yield from part.states().items()
 
     def _refuse(self, item: int) -> None:
-        for (path, state), before in zip(self._states(item), self._before[item], strict=False):
-            if hash((path, state)) != before:
+        before = set(self._before[item])
+        for path, state in self._states(item):
+            if hash((path, state)) not in before:
                 raise changed_error(path, f" (item {cut(self._names[item])})", state == GONE)
         raise changed_error(f"the files of item {cut(self._names[item])}", "", False)
 

@@ -65,6 +65,11 @@ class Marks:
         with self._lock:
             self._read.add(key)
 
+    def forget(self, key: str) -> None:
+        """Let the next mark of an object be as its first."""
+        with self._lock:
+            self._known.pop(key, None)
+
     def note_list(self, prefix: str, metas: Iterable[Mapping[str, Any]]) -> None:
         """Record the marks of listed objects.
 

@@ -18,7 +18,7 @@ from uqeval.disk.files import parse_json
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.bfloat16 import SOURCE, widened
 from uqeval.stores.zarr.codecs import ChunkCodec, codec_v2, codec_v3, endian
-from uqeval.stores.zarr.source import Source, TooLong, array_place
+from uqeval.stores.zarr.source import MOST_METADATA, Source, TooLong, array_place
 
 _NUMBERS = frozenset(
     {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
@@ -28,9 +28,6 @@ _NUMBERS = frozenset(
 #: Not a dtype of NumPy: the upper half of a float32, as tensorstore writes it.
 _BFLOAT16 = "bfloat16"
 
-
-#: The largest number of bytes of a metadata document.
-_MOST_METADATA = 64 << 20
 
 #: The keys of a `zarr.json` that are read, or that have no effect on values.
 _KEYS = frozenset(
@@ -126,14 +123,17 @@ def load_json(source: Source, key: str) -> Document | None:
 
     Raises `StoreError` for anything but a JSON object.
     """
-    source.watch(key, key.rpartition("/")[0])
+    # Consolidated metadata repeat other documents, and only give names to look up.
+    if key.rpartition("/")[2] != ".zmetadata":
+        source.watch(key, key.rpartition("/")[0])
     try:
-        data = source.get(key, most=_MOST_METADATA)
+        data = source.get(key, most=MOST_METADATA)
     except TooLong as error:
         raise StoreError(
             f"{source.path}: {error} of metadata. Copy or write the store again."
         ) from None
     if data is None:
+        source.note_document(key, None)
         return None
     raw = bytes(data)
     try:
@@ -156,6 +156,7 @@ def load_json(source: Source, key: str) -> Document | None:
             f"{source.path}: attributes in {key} is {quoted(attributes)}, expected an object. "
             "Write the store again."
         )
+    source.note_document(key, document)
     return document, raw
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from uqeval.disk.files import MOST_BYTES
 from uqeval.disk.object_access import Answer, Connection, refuse_secrets
-from uqeval.errors import cut
+from uqeval.errors import ChangedError, cut
 from uqeval.stores.watch import looked_up
 from uqeval.stores.zarr.marks import Mark, Marks
 from uqeval.stores.zarr.source import Buffer, Entry, Source, Value, clip
@@ -187,6 +187,10 @@ class ObjectSource(Source):
             self._mark(key, action)
         except FileNotFoundError as error:
             raise self._connection.failure(self.path, action, error) from error
+        except ChangedError:
+            self._marks.forget(key)  # a document is read again
+            if not self.is_same_document(key):
+                raise
 
     def warnings(self) -> list[str]:
         if self._has_chosen and not self.finds:

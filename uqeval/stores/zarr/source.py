@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import weakref
@@ -17,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.disk.files import MOST_BYTES, open_descriptor, open_file, read_into
+from uqeval.disk.files import MOST_BYTES, open_descriptor, open_file, parse_json, read_into
 from uqeval.errors import StoreError, cut
 from uqeval.stores.buffer_pool import CHUNKS
 from uqeval.stores.file_values import FileValues
@@ -133,9 +134,41 @@ class Source(ABC):
         """Raise `ChangedError` if an object below a prefix has changed since it was read and has no
         state, or one that `watch` was called for: of the prefix and of the groups above."""
 
+    def note_document(self, key: str, document: dict[str, Any] | None) -> None:
+        """Note the content of a metadata document, None if there is none, for
+        `is_same_document`."""
+        self._documents.setdefault(key, _digest(document))
+
+    @cached_property
+    def _documents(self) -> dict[str, int]:
+        return {}
+
+    def is_same_document(self, key: str) -> bool:
+        """Return whether a metadata document has its noted content now, in whatever form: writers
+        of other arrays rewrite those of the group, and consolidate them."""
+        if key not in self._documents:
+            return False
+        data = self.get(key, most=MOST_METADATA)
+        try:
+            document = None if data is None else parse_json(bytes(data), finite=False)
+        except ValueError:
+            return False
+        return self._documents[key] == _digest(document)
+
     def warnings(self) -> list[str]:
         """Return warnings about the source itself."""
         return []
+
+
+#: The largest number of bytes of a metadata document.
+MOST_METADATA = 64 << 20
+
+
+def _digest(document: object) -> int:
+    """Return a hash of a metadata document without consolidated metadata."""
+    if isinstance(document, dict):
+        document = {k: v for k, v in document.items() if k != "consolidated_metadata"}
+    return hash(json.dumps(document, sort_keys=True))
 
 
 def clip(size: int, start: int, length: int | None, most: int, key: str) -> tuple[int, int]:
@@ -242,7 +275,8 @@ class FolderSource(Source):
         for depth in range(len(names) + 1):
             watched = self._watched.get("/".join(names[:depth]), {})
             for path, before in watched.items():
-                if (state := file_state(path)) != before:
+                state = file_state(path)
+                if state != before and not self.is_same_document(path[len(self._root) + 1 :]):
                     raise changed_error(path, "", state == GONE)
 
     def stamp(self, key: str, entry: Entry) -> str | None:
