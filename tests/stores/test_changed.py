@@ -23,7 +23,8 @@ from uqeval.errors import ChangedError, StoreError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.stores import watch
 from uqeval.stores.store import open_store
-from uqeval.stores.watch import Watch, WatchedText, file_state, one_look, read_whole
+from uqeval.stores.watch import Watch, file_state, one_look, read_whole
+from uqeval.stores.watched_parts import WatchedText
 from uqeval.stores.writing.convert import convert
 from uqeval.usecases.gallery.opening import open_gallery
 from uqeval.usecases.inspect import inspect

@@ -8,7 +8,7 @@ import pytest
 from uqeval.stores.array import ItemArray, ItemsOf, arrays_of
 from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.stack import Member, Part
-from uqeval.stores.watch import PartsByItem, WatchedText
+from uqeval.stores.watched_parts import PartsByItem, WatchedText
 
 ARRAY = in_memory(np.zeros((9, 2, 3, 4), np.float32))
 ARRAY.axes = ("item", "class", "y", "x")

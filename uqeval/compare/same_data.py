@@ -9,13 +9,13 @@ from typing import Any
 from uqeval.errors import UsageError, cut, listed, quoted
 from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
 from uqeval.gate.same_data import (
-    WHY_NONE,
     have_no_fingerprint,
     other_data,
     other_fingerprints,
     other_maps,
     other_pixels,
 )
+from uqeval.records.fingerprints import WHY_NONE
 from uqeval.records.folder import Named
 
 

@@ -15,7 +15,7 @@ from uqeval.threads import Threads
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.stores.map_cache import MapCache
-    from uqeval.stores.watch import Watched
+    from uqeval.stores.watched_parts import Watched
 
 #: Input options that the states of an item depend on: those that change numbers, and those that
 #: decide how arrays are read and whether values are valid.

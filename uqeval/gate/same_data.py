@@ -7,16 +7,8 @@ from typing import Any, NamedTuple
 
 from uqeval.errors import cut, listed, number_of
 from uqeval.keys import Key, family_of
+from uqeval.records.fingerprints import WHY_NONE, has_no_fingerprint
 from uqeval.records.report import Report
-
-
-#: Why a record of a store has no fingerprint.
-WHY_NONE = "the web server told neither ETags nor times of change of its chunks"
-
-
-def has_no_fingerprint(store: Any) -> bool:
-    """Return whether the record of a store says that its fingerprint is unknown."""
-    return isinstance(store, Mapping) and store.get("fingerprint", "") is None
 
 
 def other_data(report: Report, baseline: Report) -> str:

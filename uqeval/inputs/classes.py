@@ -19,6 +19,7 @@ from uqeval.inputs.common import (
     open_once,
     open_truth,
     record_of,
+    recorded,
     refuse_missing,
     warn_of_masks,
     watched,
@@ -34,7 +35,7 @@ from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
 from uqeval.stores.void_id import ASSUMED_VOID
-from uqeval.stores.watch import PartsIfRead, Watched
+from uqeval.stores.watched_parts import PartsIfRead
 
 if TYPE_CHECKING:
     from uqeval.maps.sources import Source
@@ -92,7 +93,8 @@ def open_classes(
     warnings += warn_of_masks([*stores, label_store], options, (), _EXCLUDED)
     warnings += _warn_of_bool_labels(label_parts or (), classes)
     warnings += _warn_of_annotators(annotators) + _warn_of_probabilities(restricted[0], stack, kind)
-    record = _records_of(opened, label_store, labels, [kind] if kind else sorted(stored)) | {
+    kinds = [kind] if kind else recorded(stores[0], sorted(stored), options)
+    record = _records_of(opened, label_store, labels, kinds) | {
         **evaluated,
         "classes": classes,
         "samples": stack.samples if stack else _uqeval_metadata(stores[0]).get("samples"),

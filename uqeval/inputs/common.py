@@ -20,7 +20,8 @@ from uqeval.stores.incoming import as_array
 from uqeval.stores.kinds import KNOWN
 from uqeval.stores.names import read_names_file
 from uqeval.stores.store import contents_of, open_store
-from uqeval.stores.watch import PartsByItem, Watch, Watched, WatchedText
+from uqeval.stores.watch import Watch
+from uqeval.stores.watched_parts import PartsByItem, Watched, WatchedText
 
 
 @dataclass(frozen=True)
@@ -258,6 +259,12 @@ def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, An
         }
     path = str(source) if isinstance(source, os.PathLike | str) else store.path
     return {"path": path, "arrays": arrays, "fingerprint": digest_of(all_arrays)}
+
+
+def recorded(store: Store, names: Sequence[str], options: InputOptions) -> list[str]:
+    """Return the arrays that the record of a store covers. It must not depend on
+    regions, so it leaves out arrays that were looked up only for these."""
+    return [name for name in names if name not in store.looked_up or name in options.read_maps]
 
 
 def watched(

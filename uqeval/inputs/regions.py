@@ -17,7 +17,8 @@ from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Role
 from uqeval.stores.map_names import STORED_DEPTH
 from uqeval.stores.planes import Planes
-from uqeval.stores.watch import Watch, WatchedText
+from uqeval.stores.watch import Watch
+from uqeval.stores.watched_parts import WatchedText
 
 if TYPE_CHECKING:
     from uqeval.maps.region_maps import RegionPlanes

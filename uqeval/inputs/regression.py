@@ -16,6 +16,7 @@ from uqeval.inputs.common import (
     open_once,
     open_truth,
     record_of,
+    recorded,
     refuse_missing,
     warn_of_masks,
     watched,
@@ -27,7 +28,7 @@ from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
-from uqeval.stores.watch import PartsIfRead, Watched
+from uqeval.stores.watched_parts import PartsIfRead, Watched
 
 if TYPE_CHECKING:
     from uqeval.maps.regression import RegressionSource
@@ -80,7 +81,8 @@ def open_regression(
     all_parts = [*predicted, *(parts for _, parts in beside)]
     refuse_missing([array for parts in all_parts for array in arrays_of(parts)], options.fill)
     truth_store = [truth.store] if truth.store and truth.store not in stores else []
-    record = _record(opened, [*kinds, *sorted(extra)], kinds, truth, target)
+    of_first = [*kinds, *recorded(stores[0], sorted(extra), options)]
+    record = _record(opened, of_first, kinds, truth, target)
     return Inputs(
         converted, ("0",), 255,
         record | evaluated | {"samples": stacks[kinds[0]].samples},

@@ -15,7 +15,7 @@ from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.inputs.video_stores import VideoInputs, open_video_inputs
 from uqeval.metrics._dataset_info import VideoInfo
 from uqeval.stores.video.sequences import Pair, Sequences
-from uqeval.stores.watch import Watched, WatchedText
+from uqeval.stores.watched_parts import Watched, WatchedText
 
 if TYPE_CHECKING:
     from uqeval.maps.video import VideoSource

@@ -10,6 +10,7 @@ from typing import Any
 
 from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
+from uqeval.records.fingerprints import WHY_NONE
 from uqeval.records.input_options import value_options
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import DAMAGED, tally_key
@@ -179,9 +180,8 @@ def _check_stores(first: SavedStates, second: SavedStates) -> None:
     if not (first.index["fingerprint"] and second.index["fingerprint"]):
         raise UsageError(
             f"{first.path} and {second.path} are parts of stores without fingerprints, so whether "
-            "they are of the same data is unknown: a web server told neither ETags nor times of "
-            "change of its chunks. Copy the stores to a disk or to another server, and evaluate "
-            "all parts there."
+            f"they are of the same data is unknown: {WHY_NONE}. Copy the stores to a disk or to "
+            "another server, and evaluate all parts there."
         )
     if first.index["fingerprint"] != second.index["fingerprint"]:
         raise UsageError(

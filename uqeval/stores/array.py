@@ -261,6 +261,8 @@ class Store:
     attributes: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
+    #: The arrays that were found only because options name them, at a server that lists none.
+    looked_up: frozenset[str] = frozenset()
     #: The group (case, volume) of each item, if the store has groups.
     groups: tuple[str, ...] | None = None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command import refused, run_forked, run_well
-from object_server import BUCKET, Fault, ObjectServer, object_server
+from object_server import BUCKET, ObjectServer, object_server
 from small_stores import NAMES, labels, probs, save
 
 import uqeval

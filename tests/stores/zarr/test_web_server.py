@@ -18,8 +18,12 @@ from small_stores import NAMES, C, H, N, T, W, labels, probs, save
 
 import uqeval
 from uqeval.errors import StoreError
+from uqeval.inputs import InputOptions
+from uqeval.stores.contents import Opening
 from uqeval.stores.map_names import READ_BY_NAME
+from uqeval.stores.store import contents_of
 from uqeval.stores.zarr.store import ZarrStore
+from uqeval.usecases.gallery.opening import open_gallery
 from uqeval.usecases.inspect import inspect
 
 pytest.importorskip("obstore")
@@ -128,6 +132,26 @@ def test_maps_that_options_name_are_looked_up(tmp_path: Path, web: Server) -> No
     run_well("run", f"{web.url}/s", "--uncertainty", "mine", "-o", tmp_path / "run", "--quiet")
     unknown = {"failure": {"uncertainty": "other"}}
     refused(lambda: uqeval.evaluate(f"{web.url}/s", metrics=unknown), "no map 'other'")
+
+
+def test_the_record_does_not_depend_on_regions(tmp_path: Path, web: Server) -> None:
+    maps_store(tmp_path / "maps", entropy=noise(), mine=noise(1), zone=labels() % 2)
+    act = partial(uqeval.evaluate, f"{web.url}/maps")
+    plain = act(metrics="failure")
+    region = act(metrics="failure", region=["map:zone:1"])
+    assert plain.inputs["predictions"] == region.inputs["predictions"]
+    assert region.inputs["regions"]
+    assert open_gallery(region, f"{web.url}/maps", None, None, InputOptions()).note == ""
+    used = act(metrics={"failure": {"uncertainty": "mine"}}).inputs["predictions"][0]["arrays"]
+    assert used.keys() - plain.inputs["predictions"][0]["arrays"].keys() == {"mine"}
+
+
+def test_maps_of_other_options_are_not_in_a_store(tmp_path: Path, web: Server) -> None:
+    maps_store(tmp_path / "maps", entropy=noise(), mine=noise(1))
+    contents = contents_of(f"{web.url}/maps")
+    for names in ({"mine"}, set()):
+        opened = contents.store(Opening("predictions", maps=frozenset(names)))
+        assert opened.looked_up == opened.arrays.keys() & {"mine"} == names
 
 
 def test_reduce_copies_a_map_that_it_is_given(tmp_path: Path, web: Server) -> None:

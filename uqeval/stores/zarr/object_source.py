@@ -15,7 +15,6 @@ from uqeval.stores.zarr.marks import Mark, Marks
 from uqeval.stores.zarr.source import Buffer, Entry, Source, Value, clip
 from uqeval.threads import Threads
 
-
 #: The largest number of concurrent requests to a web server.
 _REQUESTS = 16
 

@@ -192,6 +192,8 @@ class ZarrStore(Contents):
         self._array: ZarrArray | None = None
         self._group: ZarrGroup | None = None
         self._items: dict[str, ZarrArray | ZarrGroup | None] = {}
+        #: The arrays that were looked up only because options name them.
+        self._named: set[str] = set()
         opened = open_zarr(self._source)
         if isinstance(opened, ZarrArray):
             self._array = self.unnamed = opened
@@ -222,7 +224,9 @@ class ZarrStore(Contents):
         check_attributes(group.attributes, path)
         if not self._source.listable:
             tried = group.arrays.keys() | group.unreadable.keys()
-            group.look_up(sorted(filter(_is_child, opening.maps - tried)))
+            named = set(filter(_is_child, opening.maps - tried))
+            group.look_up(sorted(named))
+            self._named |= named
         if "items" in group.groups:
             if opening.declared != Declared():
                 raise UsageError(f"{cut(path)}: names its arrays; leave out --kind and --axes.")
@@ -234,7 +238,7 @@ class ZarrStore(Contents):
             raise group.unreadable[kind]
         arrays: dict[str, StoredArray] = {}
         for kind, array in group.arrays.items():
-            if not array.text:
+            if not array.text and kind not in self._named - opening.maps:
                 array.fill_missing = opening.fill_missing
                 arrays[kind] = array
         if "names" in group.arrays:
@@ -250,7 +254,8 @@ class ZarrStore(Contents):
         warnings = [f"left out: {error}" for error in group.unreadable.values()]
         warnings += self._warnings()
         arrays = opening.declared.of_named(arrays, path)
-        return assemble(path, arrays, opening.names, names, group.attributes, warnings)
+        store = assemble(path, arrays, opening.names, names, group.attributes, warnings)
+        return replace(store, looked_up=frozenset(self._named & arrays.keys()))
 
     def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
         """Return the array called `key`, or the one at the root; None for a whole group.

@@ -75,7 +75,8 @@ def _data(name: str, report: Report) -> Iterator[str]:
     yield "| data | path | fingerprint |"
     yield "|---|---|---|"
     for role, store in stores_of(inputs):
-        yield f"| {role} | {cell(str(store.get('path')))} | `{store.get('fingerprint') or 'unknown'}` |"
+        fingerprint = store.get("fingerprint") or "unknown"
+        yield f"| {role} | {cell(str(store.get('path')))} | `{fingerprint}` |"
     yield ""
     first, last = (str(report.items[i]["name"]) for i in (0, -1))
     yield f"Items: {cell(first)} to {cell(last)}; all names are in the report."

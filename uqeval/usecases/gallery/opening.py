@@ -137,8 +137,8 @@ def other_data(of_report: Mapping[str, Any], of_gallery: Mapping[str, Any]) -> s
         return ""
     return (
         f"{listed(dict.fromkeys(differing_paths))}: the fingerprint differs from the report's, or "
-        "is unknown: the data were changed or copied, or are other data. The pictures may not match the "
-        "scores. Evaluate again to be certain."
+        "is unknown: the data were changed or copied, or are other data. The pictures may not "
+        "match the scores. Evaluate again to be certain."
     )
 
 

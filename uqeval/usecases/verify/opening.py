@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.errors import UsageError, cut, listed, option_name
-from uqeval.gate.same_data import has_no_fingerprint
+from uqeval.records.fingerprints import has_no_fingerprint
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from uqeval.disk.files import content_of
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, listed, number_of
-from uqeval.gate.same_data import WHY_NONE
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
+from uqeval.records.fingerprints import WHY_NONE
 from uqeval.records.folder import states_beside
 from uqeval.records.report import Report, load_with_sha256, now
 from uqeval.usecases.verify.comparing import is_not_held
