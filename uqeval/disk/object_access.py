@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from uqeval.disk.files import resolved
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, printable
 
 Answer = TypeVar("Answer")
@@ -68,7 +69,9 @@ class Connection:
         options = client_options(url)
         try:
             self._first, self.brief, self.later = (
-                obstore.store.from_url(url, client_options=options, retry_config=retries)
+                obstore.store.from_url(
+                    normal_url(url), client_options=options, retry_config=retries
+                )
                 for retries in (FIRST, BRIEF, LATER)
             )
         except Exception as error:  # see `ask`
@@ -125,6 +128,30 @@ def _is_cut_short(error: Exception) -> bool:
     # The server refused the rest of a whole object. A range that uqeval asks for is another error.
     is_rest = "Range request not supported" in line and line.startswith("Generic")
     return not isinstance(error, UqevalError) and ("body error" in line or is_rest)
+
+
+#: The ports that a URL need not have.
+_PORTS = {"http": ":80", "https": ":443"}
+
+
+def normal_url(url: str) -> str:
+    """Return the one spelling of all URLs of the same place: scheme and host in lower case, no
+    default port, and single slashes, none at the end."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    host = parts.netloc
+    if parts.scheme in _PORTS:
+        host = host.lower().removesuffix(_PORTS[parts.scheme])
+    path = "/".join([host, *filter(None, parts.path.split("/"))])
+    return f"{parts.scheme}://{path}{f'?{parts.query}' if parts.query else ''}"
+
+
+def place_of(path: str | os.PathLike[str]) -> str:
+    """Return text that is the same for all spellings of a path or URL."""
+    text = os.fspath(path)
+    return normal_url(text) if "://" in text else str(resolved(text))
 
 
 def prefix_of(url: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from uqeval.disk.object_access import Answer, Connection, refuse_secrets
+from uqeval.disk.object_access import Answer, Connection, normal_url, refuse_secrets
 from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 
 _SCHEMES = re.compile(r"(s3a?|gs|az|adl|azure|abfss?)://", re.IGNORECASE)
@@ -31,11 +31,12 @@ def refuse_overlap_of_urls(
     outputs: Iterable[str], inputs: Iterable[object], advice: str = "give the output another name"
 ) -> None:
     """Raise `UsageError` for an output URL that is an input or lies in one, such as a store."""
-    sources = [value.rstrip("/") for value in inputs if is_object_url(value)]  # type: ignore[attr-defined]
+    sources = [normal_url(str(value)) for value in inputs if is_object_url(value)]
     for output in outputs:
+        place = normal_url(output)
         for source in sources:
-            if output == source or output.startswith(f"{source}/"):
-                relation = "is" if output == source else "is inside"
+            if place == source or place.startswith(f"{source}/"):
+                relation = "is" if place == source else "is inside"
                 raise UsageError(f"{cut(output)} {relation} the input {cut(source)}; {advice}.")
 
 

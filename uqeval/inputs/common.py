@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from uqeval.disk.files import resolved
+from uqeval.disk.object_access import place_of
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed, quoted
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
@@ -102,7 +102,7 @@ def _refuse_twice(sources: Sequence[Given]) -> None:
         spelling = "the same array"
         if isinstance(source, os.PathLike | str):
             spelling = str(source)
-            key = spelling if "://" in spelling else resolved(spelling)
+            key = place_of(spelling)
         if key in first_spellings:
             repeated_as = (
                 ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.disk.files import resolved
+from uqeval.disk.object_access import place_of
 from uqeval.errors import DataError, UsageError, cut, listed
 from uqeval.inputs.classes import kind_of, open_classes, stored_maps
 from uqeval.inputs.common import (
@@ -250,8 +250,7 @@ def _refuse_same_stores(opened: Sequence[PredictionStores]) -> None:
     for stores in opened:
         for given in stores.given:
             path = getattr(given, "path", given)
-            is_path = isinstance(path, str | Path) and Path(path).exists()
-            key: Any = resolved(path) if is_path else id(given)
+            key: Any = place_of(path) if isinstance(path, str | Path) else id(given)
             if key in seen:
                 raise UsageError(f"{stores.where} is in two sets; give each store once.")
             seen.add(key)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.disk.object_access import place_of
 from uqeval.errors import UsageError, listed
 from uqeval.inputs.common import refuse_missing, warn_of_masks, watch_of
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, like_ids, void_in
@@ -172,8 +173,9 @@ def _rows(sequences: Sequences, pairs: Sequence[Any]) -> tuple[dict[str, Any], .
 def _model_names(models: Sequence[Ids]) -> tuple[str, ...]:
     """Return names of the models: the shortest ends of their paths that differ."""
     paths = [Path(model.store.path) for model in models]
-    if len(set(paths)) < len(paths):
-        twice = next(p for p in paths if paths.count(p) > 1)
+    places = [place_of(model.store.path) for model in models]
+    if len(set(places)) < len(paths):
+        twice = next(p for p, place in zip(paths, places, strict=True) if places.count(place) > 1)
         raise UsageError(f"{twice} is given twice; give each model once.")
     for parts in range(1, max(len(p.parts) for p in paths) + 1):
         names = [":".join(p.parts[-parts:]).removesuffix(".zarr") for p in paths]

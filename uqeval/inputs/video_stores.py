@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from uqeval.disk.files import resolved
+from uqeval.disk.object_access import place_of
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.opened import Given
@@ -169,7 +169,7 @@ def _truth(
 def _is_same_store(first: Given, second: Given) -> bool:
     if not isinstance(first, os.PathLike | str) or not isinstance(second, os.PathLike | str):
         return first is second
-    return resolved(os.fspath(first)) == resolved(os.fspath(second))
+    return place_of(first) == place_of(second)
 
 
 def _flows(

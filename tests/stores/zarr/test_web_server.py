@@ -203,6 +203,15 @@ def test_a_map_that_the_server_does_not_give_is_not_taken_as_missing(
             error=StoreError)  # fmt: skip
 
 
+def test_a_store_under_two_spellings_is_one_store(tmp_path: Path, web: Server) -> None:
+    save(tmp_path / "s", {"probs": probs(), "labels": labels()})
+    url = f"{web.url}/s"
+    assert ZarrStore(f"{web.url}//s//").kinds == {"probs", "labels"}
+    refused(lambda: uqeval.evaluate([url, f"{url}/"]), "is given twice")
+    in_and_out = lambda: uqeval.evaluate(url, out=[f"{web.url}//s"], metrics="ood")  # noqa: E731
+    refused(in_and_out, "is in two sets")
+
+
 def test_groups_of_items_are_refused_with_the_reason(tmp_path: Path, web: Server) -> None:
     writer = uqeval.PredictionWriter(
         tmp_path / "s", names=NAMES, samples=T, classes=C, size=None, ranks=1
