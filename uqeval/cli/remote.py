@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -30,6 +31,13 @@ def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
 
     Uploads nothing if the command fails, unless only a rule or some stores of a run failed.
     """
+    for name in _INPUTS.get(command, ()):
+        for text in _texts(values.get(name)):
+            if "://" in text and not is_object_url(text) and not Path(text).exists():
+                raise UsageError(
+                    f"{cut(text)}: reports are read from a disk, and from s3://, gs:// and az://. "
+                    "Download the file, and give its path."
+                )
     outputs = [name for name in _OUTPUTS if is_object_url(values.get(name))]
     inputs = [
         name

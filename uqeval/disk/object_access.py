@@ -76,7 +76,7 @@ class Connection:
             )
         except Exception as error:  # see `ask`
             raise self.failure(shown, "be opened", error) from error
-        self._answered = False
+        self._answered = self._has_read = False
 
     def ask(self, url: str, action: str, ask: Callable[[Any], Answer]) -> Answer:
         """Return the answer to a request about an object or folder.
@@ -95,13 +95,16 @@ class Connection:
             raise
         # Any `Exception`, because the errors of obstore have no common base class across versions.
         except Exception as error:
+            if (status := _STATUS.search(_first_line(error))) and status[1].startswith("410"):
+                self._answered = True
+                raise FileNotFoundError(str(error)) from error
             raise self.failure(url, action, error) from error
-        self._answered = True
+        self._answered = self._has_read = True
         return answer
 
     def failure(self, url: str, action: str, error: Exception) -> UqevalError:
         """Return the error to raise where obstore raised `error` instead of an `action`."""
-        return self._kind(_message(url, action, error))
+        return self._kind(_message(url, action, error, self._has_read))
 
 
 def _repeated(ask: Callable[[], Answer], retries: Mapping[str, Any]) -> Answer:
@@ -213,13 +216,17 @@ def _is_no_bucket(error: Exception) -> bool:
     return _NO_BUCKET.search(str(error)) is not None
 
 
-def _message(url: str, action: str, error: Exception) -> str:
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _message(url: str, action: str, error: Exception, has_read: bool) -> str:
     """Return the message that obstore raised `error` instead of an `action`.
 
     It has neither the server's whole answer, which may repeat keys, nor queries of URLs.
+    `has_read`: whether the server gave another object.
     """
-    text = str(error)
-    line = (text.strip().splitlines() or [type(error).__name__])[0]
+    text, line = str(error), _first_line(error)
     status = _STATUS.search(line)
     code = _CODE.search(text)
     answer = ", ".join(m[1] for m in (status, code) if m)
@@ -230,6 +237,12 @@ def _message(url: str, action: str, error: Exception) -> str:
         what, advice = "it does not exist", "Run again when no process writes to the store."
     elif "169.254.169.254" in line or "token request" in line or "MissingAccount" in text:
         what, advice = "the environment has no credentials", _CREDENTIALS[prefix]
+    elif status and status[1][:3] in ("401", "403") and has_read and not prefix:
+        what = f"the server refuses access ({answer}), and gave other objects of the store"
+        advice = (
+            "If this one does not exist, the server must answer 404, not 403: a public bucket of "
+            "S3 does so if anyone may list it (s3:ListBucket). Or copy the store to a disk."
+        )
     elif status and status[1][:3] in ("401", "403"):
         what, advice = f"the server refuses access ({answer})", _CREDENTIALS[prefix]
     elif status:
@@ -237,6 +250,12 @@ def _message(url: str, action: str, error: Exception) -> str:
     elif _is_cut_short(error):
         what = f"the answer was cut short or stalled{_retries(line)}"
         advice = "Check the network and the server, and run again."
+    elif "Range request not supported" in line:
+        what = "the server has no range requests, with which sharded arrays are read"
+        advice = (
+            "Use a server that has them, such as nginx or an object store, or copy the store to a "
+            "disk, or write it without shards."
+        )
     elif "error sending request" in line:
         what = f"the server does not answer{_retries(line)}"
         endpoint = f"{prefix}_ENDPOINT" if prefix == "AWS" else "the host of the URL"

@@ -76,7 +76,7 @@ def open_classes(
     source = Source(
         names[item_range.start : item_range.stop], classes, stack=stack,
         stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
-        content=stores[0].holds(),
+        content=stores[0].holds(), and_others=stores[0].and_others,
     )  # fmt: skip
     _check_label_sizes(source, volume=restricted[0].groups is not None)
     _refuse_one_hot_pixels(source)

@@ -62,7 +62,7 @@ def open_regression(
         valid=[Planes(parts[rows]) for parts in truth.valid],
         extra={name: Planes(parts[rows]) for name, parts in extra.items()},
         where=where,
-        content=stores[0].holds(),
+        content=stores[0].holds(), and_others=stores[0].and_others,
         skip_nan=options.nan_samples == "skip",
         invalid=options.invalid_targets(),
     )  # fmt: skip

@@ -71,6 +71,7 @@ class RegressionSource(MapSource):
         extra: dict[str, Planes],
         where: str,
         content: str = "predictions",
+        and_others: str = "",
         skip_nan: bool = False,
         invalid: Sequence[float] = (),
     ) -> None:
@@ -81,7 +82,7 @@ class RegressionSource(MapSource):
         self.valid = tuple(valid)
         self.extra = extra
         self.where = where
-        self.content = content
+        self.content, self.and_others = content, and_others
         self.wanted: frozenset[str] = frozenset()
         self._needed = self.wanted
         for array in (*self.members.arrays, *(a for p in self._planes(extra) for a in p.arrays)):
@@ -131,7 +132,8 @@ class RegressionSource(MapSource):
             elif base_name not in self.extra:
                 available = ", ".join(sorted({"sigma", *self.extra}))
                 raise StoreError(
-                    f"{self.where} has no map {quoted(base_name)}; it has {available}."
+                    f"{self.where} has no map {quoted(base_name)}; it has "
+                    f"{available}{self.and_others}."
                 )
         self.wanted = self._needed = frozenset(names) | {"label"}
 

@@ -68,6 +68,7 @@ class Source(StackMaps):
         where: str,
         sum_tolerance: float | None = None,
         content: str = "predictions",
+        and_others: str = "",
     ) -> None:
         self.names = tuple(names)
         self.classes = classes
@@ -75,7 +76,7 @@ class Source(StackMaps):
         self.stored = stored
         self.labels = labels
         self.where = where
-        self.content = content
+        self.content, self.and_others = content, and_others
         self.sum_tolerance = sum_tolerance
         self.wanted: frozenset[str] = frozenset()
         #: The stored maps that `WithStored` reads as well.
@@ -146,7 +147,12 @@ class Source(StackMaps):
             ):
                 raise StoreError(
                     missing_map_message(
-                        self.where, name, sorted(self.stored), bool(self.stack), self._paths()
+                        self.where,
+                        name,
+                        sorted(self.stored),
+                        bool(self.stack),
+                        self._paths(),
+                        self.and_others,
                     )
                 )
         self.wanted = frozenset(names) | {"prediction"}

@@ -275,11 +275,14 @@ def _check_likeliest(maps: Maps, prediction: Array, where: str) -> None:
             )
 
 
-def missing_map_message(where: str, name: str, stored: list[str], samples: bool, paths: str) -> str:
+def missing_map_message(
+    where: str, name: str, stored: list[str], samples: bool, paths: str, and_others: str
+) -> str:
     """Return the message about a missing map: which maps exist, and which could replace it.
 
     `stored`: the maps in the store; `samples`: whether there are samples to compute others from;
-    `paths`: the predictions with their labels, as a command has them.
+    `paths`: the predictions with their labels, as a command has them; `and_others`: the end of the
+    list of maps.
     """
     if not samples and stored == ["predictions"]:
         return (
@@ -287,7 +290,7 @@ def missing_map_message(where: str, name: str, stored: list[str], samples: bool,
             f"give the segmentation scores (uqeval run {paths}) and `uqeval tc`; "
             "store class probabilities or a map for the rest."
         )
-    stored_text = f"It holds {', '.join(stored) or 'no maps'}"
+    stored_text = f"It holds {', '.join(stored) or 'no maps'}{and_others}"
     if samples:
         computed = ", ".join(n for n in COMPUTED if n not in ("prediction", "mean_probs"))
         return f"{where} has no map {quoted(name)}. {stored_text}; samples give {computed}."

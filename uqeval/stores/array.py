@@ -263,12 +263,19 @@ class Store:
     held: tuple[str, ...] = ()
     #: The arrays that were found only because options name them, at a server that lists none.
     looked_up: frozenset[str] = frozenset()
+    #: Whether there may be more arrays, because the server and the metadata list none.
+    unlisted: bool = False
     #: The group (case, volume) of each item, if the store has groups.
     groups: tuple[str, ...] | None = None
 
     def holds(self) -> str:
         """Return the names of all arrays in the store, for a message."""
-        return ", ".join(sorted(self.held or self.arrays)) or "nothing"
+        return (", ".join(sorted(self.held or self.arrays)) or "nothing") + self.and_others
+
+    @property
+    def and_others(self) -> str:
+        """Return the end of a list of the arrays in a message."""
+        return " (the web server lists no others; options find them by name)" * self.unlisted
 
     @property
     def in_memory(self) -> bool:

@@ -163,6 +163,12 @@ def _inspect_store(store: Store, fill: bool) -> Inspection:
         for key in ("class_names", "sample_kind", "ignore_index")
         if key in store.attributes
     }
+    if store.unlisted:
+        warnings.append(
+            f"{store.path}: a web server lists no arrays, so only those that uqeval knows are "
+            "shown. Others are found if an option names them (--uncertainty, --region map:NAME, "
+            "--maps)."
+        )
     items = max(len(parts) for parts in store.arrays.values())
     return Inspection(
         store.path, arrays, items, list(store.names) if store.names else None, facts,
@@ -272,6 +278,10 @@ def _values(inspection: Inspection, inputs: Inputs, full: bool, machine: RunOpti
                 executor.end()
     finally:
         machine.progress.end()
+    try:
+        inputs.watch.check_all()
+    except UqevalError as error:
+        read.problems.append(str(error))
     inspection.problems += dict.fromkeys(read.problems)  # two pairs read a frame
     parallel = max(fits, 1) * (1 if cluster is None else max(cluster.workers, 1))
     inspection.values = {"items_checked": read.items, "pixels": read.pixels}

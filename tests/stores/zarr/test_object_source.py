@@ -145,6 +145,36 @@ def test_a_server_with_pages_for_missing_files_and_a_zip_file(server: ObjectServ
     )
 
 
+@pytest.mark.parametrize("status", [403, 410])
+def test_other_answers_for_objects_that_do_not_exist(status: int, server: ObjectServer) -> None:
+    url = f"http://127.0.0.1:{server.server_port}/{URL.partition('://')[2]}"
+    expected = read(url)
+    server.fault = lambda key, number: None if key in server.objects else Fault(status)
+    if status == 410:
+        assert np.array_equal(read(url), expected)
+    else:
+        refused(lambda: read(url), "403", "must answer 404", error=StoreError)
+        server.fault = lambda key, number: Fault(403)
+        refused(lambda: read(url), "a store behind a password", error=StoreError)
+
+
+@pytest.mark.parametrize("answer", [b"{}", b"", b" "])
+def test_empty_answers_for_objects_that_do_not_exist(answer: bytes, server: ObjectServer) -> None:
+    url = f"http://127.0.0.1:{server.server_port}/{URL.partition('://')[2]}"
+    server.objects["preds/brier/zarr.json"] = answer
+    refused(lambda: read(url), "brier/zarr.json", "Expected status 404", error=StoreError)
+
+
+def test_shards_at_a_server_without_ranges(server: ObjectServer, tmp_path: Path) -> None:
+    save(tmp_path / "s", {"probs": probs()}, together=1, shards=(3, *probs().shape[1:]))
+    for file in (tmp_path / "s").rglob("*"):
+        if file.is_file():
+            server.objects[file.relative_to(tmp_path).as_posix()] = file.read_bytes()
+    server.without = frozenset({"Range"})
+    url = f"http://127.0.0.1:{server.server_port}/bucket/s"
+    refused(lambda: read(url), "has no range requests", "sharded", error=StoreError)
+
+
 @pytest.mark.parametrize("without", [{"Range"}, {"ETag"}, {"ETag", "Range"}])
 def test_an_answer_cut_short_by_a_plain_web_server(without: set[str], server: ObjectServer) -> None:
     """obstore repeats such a request only if the server has ETags and range requests."""

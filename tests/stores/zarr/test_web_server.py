@@ -212,6 +212,17 @@ def test_a_store_under_two_spellings_is_one_store(tmp_path: Path, web: Server) -
     refused(in_and_out, "is in two sets")
 
 
+def test_lists_of_arrays_say_that_they_may_be_incomplete(tmp_path: Path, web: Server) -> None:
+    save(tmp_path / "s", {"probs": probs(), "labels": labels(), "mine": noise()})
+    url, word = f"{web.url}/s", "a web server lists no arrays"
+    assert word in run_well("reduce", url, "-o", tmp_path / "out").stderr
+    assert word in run_well("inspect", url).stderr
+    named = lambda: uqeval.evaluate(url, metrics={"failure": {"uncertainty": "x"}})  # noqa: E731
+    refused(named, "has no map 'x'", "the web server lists no others", error=StoreError)
+    run_well("reduce", tmp_path / "s", "-o", tmp_path / "whole", "--quiet")
+    assert word not in run_well("inspect", f"{web.url}/whole").stderr
+
+
 def test_groups_of_items_are_refused_with_the_reason(tmp_path: Path, web: Server) -> None:
     writer = uqeval.PredictionWriter(
         tmp_path / "s", names=NAMES, samples=T, classes=C, size=None, ranks=1

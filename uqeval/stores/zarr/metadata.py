@@ -136,15 +136,14 @@ def load_json(source: Source, key: str) -> Document | None:
         source.note_document(key, None)
         return None
     raw = bytes(data)
+    # Attributes may be empty.
+    if not source.local and raw.strip() in (b"", b"{}") and not key.endswith(".zattrs"):
+        raise _not_404(source, key, "nothing" if not raw.strip() else "{}")
     try:
         document = parse_json(raw, finite=False)  # attributes may be NaN
     except ValueError as error:
         if not source.local and raw.lstrip()[:1] == b"<":
-            raise StoreError(
-                f"{source.path}: the server answers with a page (HTML or XML) for {key}, which a "
-                "store need not have. Expected status 404 for files that do not exist: change this "
-                "setting of the server, or copy the store to a disk."
-            ) from error
+            raise _not_404(source, key, "a page (HTML or XML)") from error
         raise StoreError(
             f"{source.path}: {key} is not valid JSON ({error}). Copy or write the store again."
         ) from error
@@ -158,6 +157,14 @@ def load_json(source: Source, key: str) -> Document | None:
         )
     source.note_document(key, document)
     return document, raw
+
+
+def _not_404(source: Source, key: str, answer: str) -> StoreError:
+    return StoreError(
+        f"{source.path}: the server answers with {answer} for {key}, which a store need not have. "
+        "Expected status 404 for files that do not exist: change this setting of the server, or "
+        "copy the store to a disk."
+    )
 
 
 def load_node(source: Source, name: str) -> Document | None:

@@ -60,7 +60,8 @@ def open_source(path: str) -> Source:
 class ZarrGroup:
     """An opened Zarr group: its attributes, the arrays in it, and the names of its sub-groups.
 
-    `unreadable`: why an array cannot be read, by name; the run may not need it.
+    `unreadable`: why an array cannot be read, by name; the run may not need it. `unlisted`: whether
+    there may be more arrays, because neither the source nor the metadata list them.
     """
 
     source: Source
@@ -69,6 +70,7 @@ class ZarrGroup:
     arrays: dict[str, ZarrArray]
     groups: tuple[str, ...]
     unreadable: dict[str, StoreError]
+    unlisted: bool = False
 
     def look_up(self, names: Sequence[str]) -> list[str]:
         """Add the arrays of these names, and return the names without one.
@@ -132,13 +134,14 @@ def _group(source: Source, name: str, node: Document | None) -> ZarrGroup | None
         if old is not None:
             check_format(old[0], 2, array_place(source, name))
         attributes = extra[0] if extra else {}
+    recorded: set[str] = set()
     if source.listable:
         children = source.children(name)
     else:
-        children = sorted(
-            KNOWN | READ_BY_NAME | {"names"} | _recorded(source, name, node, attributes)
-        )
-    group = ZarrGroup(source, name, attributes, {}, (), {})
+        recorded = _recorded(source, name, node, attributes)
+        children = sorted(KNOWN | READ_BY_NAME | {"names"} | recorded)
+    unlisted = not (source.listable or recorded)
+    group = ZarrGroup(source, name, attributes, {}, (), {}, unlisted)
     groups = group.look_up(children)
     return replace(group, groups=tuple(groups) if source.listable else ())
 
@@ -255,7 +258,8 @@ class ZarrStore(Contents):
         warnings += self._warnings()
         arrays = opening.declared.of_named(arrays, path)
         store = assemble(path, arrays, opening.names, names, group.attributes, warnings)
-        return replace(store, looked_up=frozenset(self._named & arrays.keys()))
+        named = frozenset(self._named & arrays.keys())
+        return replace(store, looked_up=named, unlisted=group.unlisted)
 
     def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
         """Return the array called `key`, or the one at the root; None for a whole group.

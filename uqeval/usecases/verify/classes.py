@@ -5,7 +5,7 @@ float32.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -134,11 +134,18 @@ def _rounding(p: Array, sample: int) -> Array:
     return numbers.sum(axis=0, dtype=np.float64) / 127.5 - len(p)
 
 
-def class_maps(source: Any, item: int, *, with_labels: bool = True) -> ClassMaps:
-    """Return the maps of an item of opened class data, from samples or from stored maps."""
+def class_maps(
+    source: Any, item: int, named: Collection[str] = (), *, with_labels: bool = True
+) -> ClassMaps:
+    """Return the maps of an item of opened class data, from samples or from stored maps.
+
+    `named`: the stored maps to read beside those that follow from samples.
+    """
     rounding: dict[str, Array] = {}
     if source.stack is not None:
         images, rounding = maps_of_samples(source.stack, item)
+        beside = source.stored.keys() & set(named) - images.keys()
+        images |= {name: source.stored[name].read(item) for name in beside}
     else:
         names = {"predictions": "prediction", "mean_probs": "probs"}
         images = {

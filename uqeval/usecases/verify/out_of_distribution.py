@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -156,13 +156,13 @@ def _of_groups(number: Array, outs: Array) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def item_of_sets(source: Any, item: int) -> tuple[ClassMaps, int, Array]:
+def item_of_sets(source: Any, item: int, named: Collection[str]) -> tuple[ClassMaps, int, Array]:
     """Return the maps of an item of joined sets, the number of its classes, and the set of each
-    pixel uint8 [y, x]."""
+    pixel uint8 [y, x]. `named`: see `class_maps`."""
     k, first = source.source_of(item)
     own, place, mask = source.sources[k], item - first, source.mask
     # A mask that is an id of the labels reads them itself.
-    maps = class_maps(own, place, with_labels=mask is None or mask.out is None)
+    maps = class_maps(own, place, named, with_labels=mask is None or mask.out is None)
     if mask is None:
         return maps, own.classes, np.full(own.size(place), source.set_of[k], np.uint8)
     ids = mask.planes.read(place)

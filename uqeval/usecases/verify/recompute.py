@@ -84,6 +84,11 @@ class Recomputation(Comparison):
             compare_levels(self)
             compare_presence(self)
 
+    @property
+    def _named(self) -> set[str]:
+        """Return the maps that settings name."""
+        return {str(own["uncertainty"]) for own in self.settings.values() if "uncertainty" in own}
+
     def _source(self) -> Any:
         source = self.opened.source
         return source.source if self.opened.reference else source  # type: ignore[attr-defined]
@@ -112,7 +117,7 @@ class Recomputation(Comparison):
         with_probs = pooled and self._keeps_probabilities(len(views), classes)
         kl: dict[str, list[Any]] = {}
         for item in items:
-            maps = class_maps(source, item)
+            maps = class_maps(source, item, self._named)
             self._divergence(item, kl, lambda s, i: class_maps(s, i), maps)
             for region, settings in views.items():
                 view = in_region(maps, region, self.opened.class_names, source, item)
@@ -210,7 +215,7 @@ class Recomputation(Comparison):
         pooled = pooled and not self._too_much(bytes_a_pixel)
         self._keep_pixels(pooled)
         for item in items:
-            maps, classes, sets = item_of_sets(self.opened.source, item)
+            maps, classes, sets = item_of_sets(self.opened.source, item, self._named)
             for region, settings in self._by_region().items():
                 view = in_region(maps, region, (), self.opened.source, item)
                 for key in self._keys_by_item(settings):
