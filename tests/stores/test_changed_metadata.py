@@ -17,6 +17,7 @@ from small_stores import NAMES, C, T, labels, probs, save, save_complete
 import uqeval
 from uqeval.errors import ChangedError
 from uqeval.stores.watch import Watch
+from uqeval.usecases.inspect import inspect
 
 
 def dense(path: Path) -> None:
@@ -153,6 +154,17 @@ def test_only_arrays_that_the_run_reads_end_it(
     else:
         refused(reads, "changed after this run had begun", error=ChangedError)
     uqeval.evaluate(tmp_path / "p.zarr", metrics=family)
+
+
+@pytest.mark.parametrize("change", [changed, Path.unlink])
+def test_inspect_finds_changed_metadata(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    save_complete(tmp_path / "p.zarr")
+    assert inspect(tmp_path / "p.zarr").problems == []
+    changing(monkeypatch, lambda: change(tmp_path / "p.zarr" / "zarr.json"))
+    [problem] = inspect(tmp_path / "p.zarr").problems
+    assert "p.zarr/zarr.json" in problem and "after this run had begun" in problem
 
 
 def test_an_array_that_is_added_does_not_end_the_run(

@@ -60,6 +60,8 @@ class Connection:
 
     def __init__(self, url: str, shown: str, kind: type[UqevalError] = StoreError) -> None:
         self._kind = kind
+        #: Whether the server has answered, and whether with an object or a list.
+        self._answered = self._has_read = False
         try:
             import obstore
             import obstore.store
@@ -76,7 +78,6 @@ class Connection:
             )
         except Exception as error:  # see `ask`
             raise self.failure(shown, "be opened", error) from error
-        self._answered = self._has_read = False
 
     def ask(self, url: str, action: str, ask: Callable[[Any], Answer]) -> Answer:
         """Return the answer to a request about an object or folder.

@@ -190,10 +190,11 @@ class RegressionSource(MapSource):
 
     @cached_property
     def mapped(self) -> bool:
-        """Return whether the maps are single numbers that are stored uncompressed."""
+        """Return whether the maps are single numbers that are stored uncompressed on a disk."""
         arrays = [array for planes in self._planes(self._used) for array in planes.arrays]
         return self.members.single and all(
-            array.stored_bytes() == math.prod(array.shape) * array.dtype.itemsize
+            not array.is_remote
+            and array.stored_bytes() == math.prod(array.shape) * array.dtype.itemsize
             for array in (*arrays, *self.members.arrays)
         )
 

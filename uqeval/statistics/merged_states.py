@@ -56,7 +56,7 @@ class MergedStates:
             "items": [name for index in indices for name in index["items"]],
             "records": [record for index in indices for record in index["records"]],
             "stamps": [stamp for index in indices for stamp in _stamps(index)],
-            "fingerprint": _digest([index["fingerprint"] for index in indices]),
+            "fingerprint": _digest([index["fingerprint"] for index in indices]) or "",
             "facts": _merged_info([index["facts"] for index in indices]),
             "inputs": _inputs([index["inputs"] for index in indices], self.missing)
             if len(indices) > 1 or self._is_whole_shard()
@@ -354,12 +354,13 @@ def _sum_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _digest(texts: Sequence[str | None]) -> str | None:
-    """Return one fingerprint for several; if they are equal, that one. None or empty if one is
-    unknown."""
+    """Return one fingerprint for several; if they are equal, that one. None if one is unknown."""
     distinct = list(dict.fromkeys(texts))
-    if len(distinct) == 1 or not all(distinct):
+    if not all(texts):
+        return None
+    if len(distinct) == 1:
         return distinct[0]
-    return hashlib.sha256("\n".join(distinct).encode()).hexdigest()
+    return hashlib.sha256("\n".join(map(str, distinct)).encode()).hexdigest()
 
 
 def _short(value: Any) -> str:

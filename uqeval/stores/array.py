@@ -85,6 +85,8 @@ class StoredArray(ABC):
     anywhere: bool = False
     #: Whether there is no file: the caller has the array.
     in_memory: bool = False
+    #: Whether it is at a server, where a second read costs more than one of a temporary file.
+    is_remote: bool = False
 
     @abstractmethod
     def read(self, region: Region) -> Array:
@@ -308,6 +310,7 @@ class OnePixel(StoredArray):
         self.dimension_names = (*axes, "y", "x")
         self.attributes = array.attributes
         self.anywhere, self.in_memory = array.anywhere, array.in_memory
+        self.is_remote = array.is_remote
         self.format_name, self.write_all_chunks = array.format_name, array.write_all_chunks
 
     def read(self, region: Region) -> Array:

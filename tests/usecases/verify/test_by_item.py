@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from changed_reports import Place, add, differences, read
+from small_stores import labels, probs, save
 
 import uqeval
 from uqeval.errors import UsageError
@@ -241,6 +242,21 @@ def test_pixels_are_not_kept_if_the_set_is_too_large(
     assert made and all(isinstance(entry, str) for own in kept for entry in own)
     assert found.passed and not found.compared["set"]
     assert "are too many to recompute in memory" in " ".join(found.not_verified)
+
+
+def test_scores_of_maps_beside_the_samples_are_recomputed(tmp_path: Path) -> None:
+    arrays = {"probs": probs(), "labels": labels(), "mine": probs()[:, 0, 0]}
+    for name, seed in (("in", 0), ("out", 1)):
+        save(tmp_path / name, arrays | {"probs": probs(seed=seed)})
+    own = {"uncertainty": "mine"}
+    families = {"failure": own, "pavpu": own, "sparsification": own | {"error": "zero-one"}}
+    out = {"out": [tmp_path / "out"], "metrics": {"ood": own}}
+    for options in ({"metrics": families}, out):
+        uqeval.evaluate(tmp_path / "in", **options).save(tmp_path / "r.json")
+        stores = [str(tmp_path / "in"), *map(str, options.get("out", ()))]
+        found = verify(tmp_path / "r.json", stores)
+        assert found.passed and found.compared["items"] > 0
+        assert not any("mine" in text for text in found.not_verified)
 
 
 def test_bravo_scores_are_recomputed(folder: Path) -> None:

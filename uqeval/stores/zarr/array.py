@@ -28,13 +28,14 @@ from uqeval.stores.zarr.metadata import Layout
 from uqeval.stores.zarr.read_ahead import ReadAhead
 from uqeval.stores.zarr.shard_index import ShardIndices
 from uqeval.stores.zarr.source import Buffer, Entry, Source, TooLong, array_place
+from uqeval.stores.zarr.stored_files import FEW, StoredFiles
 
 Position = tuple[int, ...]
 
 _MOST_CHUNKS = 50_000_000
-#: The number of chunk files that may always be missing, and the number per stored chunk file,
-#: without and with `fill_missing`.
-_FEW, _LOST, _SPARSE = 4096, 100, 10_000
+#: The number of chunk files that may be missing per stored chunk file, without and with
+#: `fill_missing`.
+_LOST, _SPARSE = 100, 10_000
 _MOST_MISSING = 1_000_000
 _ABSENT = 2**64 - 1
 #: Bytes of an uncompressed chunk that are read at once: a fifth less time than chunks of 100 MB.
@@ -54,9 +55,9 @@ class ZarrArray(StoredArray):
         self._layout = layout
         self._source = source
         self._name = name
-        self.fill_missing = False
+        self.fill_missing, self.is_remote = False, not source.local
         self._lock = threading.Lock()
-        self._known: dict[Position, Entry] | None = None
+        self._stored_files = StoredFiles(source, name, layout)
         self._indices = ShardIndices(source) if layout.shards is not None else None
 
     @cached_property
@@ -64,7 +65,9 @@ class ZarrArray(StoredArray):
         """Return the function that fetches a stored chunk; from a server, also the next chunks."""
         if self._source.local:
             return self._stored
-        return ReadAhead(self._stored, self.chunk_bytes, self._grid(self.chunks), self.axes).take
+        return ReadAhead(
+            self._stored, self.chunk_bytes, self._layout.grid(self.chunks), self.axes
+        ).take
 
     @cached_property
     def bands(self) -> tuple[int, ...]:
@@ -120,29 +123,15 @@ class ZarrArray(StoredArray):
 
         `missing` reports a few missing chunks; this check allocates nothing of the shape.
         """
-        files = math.prod(self._grid(self._layout.files))
+        files = math.prod(self._layout.grid(self._layout.files))
         empty = 0 in self.shape and max(self.shape) > 2**31
-        if not empty and files <= _FEW:
+        if not empty and files <= FEW:
             return
-        # Without a list, `_looked_up` checks it: the run may not read this array.
+        # Without a list, the look-up checks it: the run may not read this array.
         stored = len(self._entries() or ()) if self._source.listable else files
-        if empty or math.prod(self._grid(self.chunks)) > _MOST_CHUNKS:
-            raise self._too_few(stored)
-        self._check_share(files, stored)
-
-    def _check_share(self, files: int, stored: int) -> None:
-        """Raise `StoreError` if too few of so many chunk files are stored."""
-        most = (_SPARSE if self.fill_missing else _LOST) * (stored + 1)
-        if files > max(_FEW, most):
-            raise self._too_few(stored)
-
-    def _too_few(self, stored: int) -> StoreError:
-        files = math.prod(self._grid(self._layout.files))
-        return StoreError(
-            f"{self.where}: its metadata claim the shape {self.shape}, which needs {files:,} "
-            f"chunk files of {self._layout.files}, and {stored:,} are stored. Write it again "
-            "with the shape that the data have, or with larger chunks."
-        )
+        if empty or math.prod(self._layout.grid(self.chunks)) > _MOST_CHUNKS:
+            raise self._stored_files.too_few(stored)
+        self._stored_files.check_share(files, stored, _SPARSE if self.fill_missing else _LOST)
 
     def missing(self) -> list[Position] | None:
         """Return the grid positions of missing chunks, in units of `chunks`.
@@ -151,7 +140,7 @@ class ZarrArray(StoredArray):
         Raises `StoreError` if a shard's index is damaged, or if so many chunks are missing
         that the metadata cannot belong to the data.
         """
-        grid = self._grid(self.chunks)
+        grid = self._layout.grid(self.chunks)
         if math.prod(grid) > _MOST_CHUNKS:
             raise StoreError(
                 f"{self.where}: its metadata claim the shape {self.shape}, which is "
@@ -186,7 +175,7 @@ class ZarrArray(StoredArray):
 
     def positions(self, first: int | None = None) -> Iterator[Position]:
         """Return all grid positions of chunks, or those with `first` on the first axis."""
-        grid = [range(count) for count in self._grid(self.chunks)]
+        grid = [range(count) for count in self._layout.grid(self.chunks)]
         if first is not None:
             grid[0] = range(first, first + 1)
         return itertools.product(*grid)
@@ -310,46 +299,21 @@ class ZarrArray(StoredArray):
 
     def _files_of(self, index: int | None) -> Iterator[Position]:
         """Yield the grid positions of the files (chunks or shards) of an item, or of all items."""
-        grid = [range(count) for count in self._grid(self._layout.files)]
+        grid = [range(count) for count in self._layout.grid(self._layout.files)]
         if index is not None:
             along = self.axes.index("item")
             first = index // self._layout.files[along]
             grid[along] = range(first, first + 1)
         return itertools.product(*grid)
 
-    def _grid(self, unit: Position) -> Position:
-        return tuple(-(-size // step) for size, step in zip(self.shape, unit, strict=True))
-
     def _path(self, key: str) -> str:
         return f"{self._name}/{key}" if self._name else key
 
     def _entries(self) -> dict[Position, Entry] | None:
-        """Return the stored chunks with keys inside the grid, listed or looked up once; None for a
-        web server that cannot look them up."""
-        if not (self._source.listable or self._source.finds):
-            return None
+        """Return the stored chunks with keys inside the grid; None for a web server that cannot
+        look them up."""
         with self._lock:
-            if self._known is None:
-                self._known = self._listed() if self._source.listable else self._looked_up()
-            return self._known
-
-    def _listed(self) -> dict[Position, Entry]:
-        grid, listed = self._grid(self._layout.files), {}
-        for key, entry in self._source.entries(self._name).items():
-            position = self._layout.position(key)
-            if position is not None and all(map(int.__lt__, position, grid)):
-                listed[position] = entry
-        return listed
-
-    def _looked_up(self) -> dict[Position, Entry]:
-        """Look up each chunk of the grid. Raises `StoreError` as soon as too many are missing."""
-        positions, looked, found = self._files_of(None), 0, {}
-        while batch := list(itertools.islice(positions, _FEW)):
-            entries = self._source.find([self._path(self._layout.key(at)) for at in batch])
-            found |= {at: e for at, e in zip(batch, entries, strict=True) if e is not None}
-            looked += len(batch)
-            self._check_share(looked, len(found))
-        return found
+            return self._stored_files.entries(_SPARSE if self.fill_missing else _LOST)
 
     def _box(self, position: Position, box: Region) -> Array:
         """Return a box of the chunk at a grid position; of an uncompressed file, only that is read.

@@ -95,6 +95,10 @@ class Layout:
         """Return the shape of a stored object: a shard, or else a chunk."""
         return self.shards.shape if self.shards else self.chunks
 
+    def grid(self, unit: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the number of units, such as chunks, along each axis."""
+        return tuple(-(-size // step) for size, step in zip(self.shape, unit, strict=True))
+
     def key(self, position: tuple[int, ...]) -> str:
         """Return the key of the chunk or shard at a position on the grid of stored objects."""
         numbers = [str(index) for index in position]

@@ -187,9 +187,13 @@ class ObjectSource(Source):
         except FileNotFoundError as error:
             raise self._connection.failure(self.path, action, error) from error
         except ChangedError:
-            self._marks.forget(key)  # a document is read again
             if not self.is_same_document(key):
                 raise
+
+    def is_same_document(self, key: str) -> bool:
+        if key in self._documents:
+            self._marks.forget(key)  # it is read again
+        return super().is_same_document(key)
 
     def warnings(self) -> list[str]:
         if self._has_chosen and not self.finds:

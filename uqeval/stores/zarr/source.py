@@ -71,8 +71,6 @@ class Source(ABC):
     path: str
     #: Whether `children` and `entries` work; web servers cannot list their content.
     listable = True
-    #: Whether `find` works, for a source that is not `listable`.
-    finds = False
     #: Whether reading a few bytes of an object is as fast as finding it.
     local = True
     #: Whether `box` works.
@@ -96,6 +94,11 @@ class Source(ABC):
     @abstractmethod
     def entries(self, prefix: str) -> dict[str, Entry]:
         """Return every object below `prefix`, by its key relative to it; none if not `listable`."""
+
+    @property
+    def finds(self) -> bool:
+        """Return whether `find` works, for a source that is not `listable`."""
+        return False
 
     def find(self, keys: Sequence[str]) -> list[Entry | None]:
         """Return the object at each key, None if there is none; several are looked up at once."""

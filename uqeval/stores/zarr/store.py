@@ -258,8 +258,8 @@ class ZarrStore(Contents):
         warnings += self._warnings()
         arrays = opening.declared.of_named(arrays, path)
         store = assemble(path, arrays, opening.names, names, group.attributes, warnings)
-        named = frozenset(self._named & arrays.keys())
-        return replace(store, looked_up=named, unlisted=group.unlisted)
+        looked_up = frozenset(self._named & arrays.keys())
+        return replace(store, looked_up=looked_up, unlisted=group.unlisted)
 
     def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
         """Return the array called `key`, or the one at the root; None for a whole group.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from uqeval.errors import UsageError, listed, number_of, quoted
+from uqeval.records.fingerprints import has_no_fingerprint
 
 if TYPE_CHECKING:
     from uqeval.inputs import Given, InputOptions, Inputs
@@ -129,7 +130,8 @@ def other_data(of_report: Mapping[str, Any], of_gallery: Mapping[str, Any]) -> s
         now, before = (
             [store.get("fingerprint") for store in own] for own in (gallery_stores, then)
         )
-        if then and (None in now or now != before):
+        is_unknown = any(map(has_no_fingerprint, (*gallery_stores, *then)))
+        if then and (is_unknown or now != before):
             differing_paths += [str(store.get("path")) for store in gallery_stores] or [
                 f"no {kind}"
             ]

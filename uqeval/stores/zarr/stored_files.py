@@ -1,0 +1,77 @@
+"""The chunks or shards of an array that are stored: listed, or looked up by their keys."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from uqeval.errors import StoreError
+from uqeval.stores.zarr.source import Entry, Source, array_place
+
+if TYPE_CHECKING:
+    from uqeval.stores.zarr.metadata import Layout
+
+Position = tuple[int, ...]
+
+#: The number of files that may always be missing; also the number that are looked up together.
+FEW = 4096
+
+
+class StoredFiles:
+    """The stored chunks or shards of an array. Not thread-safe."""
+
+    def __init__(self, source: Source, name: str, layout: Layout) -> None:
+        self._source, self._name, self._layout = source, name, layout
+        self._known: dict[Position, Entry] | None = None
+
+    def entries(self, lost: int) -> dict[Position, Entry] | None:
+        """Return the stored files with keys inside the grid, listed or looked up once.
+
+        None for a web server that cannot look them up. `lost`: how many may be missing for each
+        that is stored; only looking up checks it. Raises `StoreError`.
+        """
+        if self._known is None and self._source.listable:
+            self._known = self._listed()
+        elif self._known is None and self._source.finds:
+            self._known = self._looked_up(lost)
+        return self._known
+
+    def _listed(self) -> dict[Position, Entry]:
+        listed = {}
+        for key, entry in self._source.entries(self._name).items():
+            position = self._layout.position(key)
+            if position is not None and all(map(int.__lt__, position, self._grid)):
+                listed[position] = entry
+        return listed
+
+    def _looked_up(self, lost: int) -> dict[Position, Entry]:
+        """Look up each file of the grid. Raises `StoreError` as soon as too many are missing."""
+        found: dict[Position, Entry] = {}
+        positions, looked = itertools.product(*map(range, self._grid)), 0
+        while batch := list(itertools.islice(positions, FEW)):
+            keys = map(self._layout.key, batch)
+            entries = self._source.find([f"{self._name}/{k}" if self._name else k for k in keys])
+            found |= {at: e for at, e in zip(batch, entries, strict=True) if e is not None}
+            looked += len(batch)
+            self.check_share(looked, len(found), lost)
+        return found
+
+    @cached_property
+    def _grid(self) -> Position:
+        return self._layout.grid(self._layout.files)
+
+    def check_share(self, files: int, stored: int, lost: int) -> None:
+        """Raise `StoreError` if too few of so many files are stored."""
+        if files > max(FEW, lost * (stored + 1)):
+            raise self.too_few(stored)
+
+    def too_few(self, stored: int) -> StoreError:
+        """Return the error for a shape that needs far more files than are stored."""
+        return StoreError(
+            f"{array_place(self._source, self._name)}: its metadata claim the shape "
+            f"{self._layout.shape}, which needs {math.prod(self._grid):,} chunk files of "
+            f"{self._layout.files}, and {stored:,} are stored. Write it again with the shape that "
+            "the data have, or with larger chunks."
+        )
