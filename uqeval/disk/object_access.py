@@ -28,8 +28,8 @@ _CREDENTIALS = {
     "GOOGLE_SKIP_SIGNATURE=true for a public bucket.",
     "AZURE": "Set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or "
     "AZURE_SKIP_SIGNATURE=true for a public container.",
-    "": "Check the URL; a store behind a password cannot be read, nor one of Zarr 2 at a server that "
-    "answers 403, not 404, for objects that do not exist.",
+    "": "Check the URL; a store behind a password cannot be read, nor one of Zarr 2 at a server "
+    "that answers 403, not 404, for objects that do not exist.",
 }
 _CHECK = "Check the URL, the network and the credentials in the environment."
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
-from uqeval.records.fingerprints import WHY_NONE
 from uqeval.records.input_options import value_options
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import DAMAGED, tally_key
@@ -175,15 +174,7 @@ def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
 
 def _check_stores(first: SavedStates, second: SavedStates) -> None:
     """Raise `UsageError` if two parts are of different stores."""
-    if not part_of(first):
-        return
-    if not (first.index["fingerprint"] and second.index["fingerprint"]):
-        raise UsageError(
-            f"{first.path} and {second.path} are parts of stores without fingerprints, so whether "
-            f"they are of the same data is unknown: {WHY_NONE}. Copy the stores to a disk or to "
-            "another server, and evaluate all parts there."
-        )
-    if first.index["fingerprint"] != second.index["fingerprint"]:
+    if part_of(first) and first.index["fingerprint"] != second.index["fingerprint"]:
         raise UsageError(
             f"{first.path} and {second.path} are parts of different data: their stores differ. "
             "Evaluate all parts on the same stores (a copy keeps its times with `cp -p`)."

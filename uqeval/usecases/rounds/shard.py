@@ -22,6 +22,7 @@ from uqeval.keys import Key, family_of
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import LastRequest, Running, replayed
 from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
+from uqeval.records.fingerprints import WHY_NONE
 from uqeval.statistics.merged_states import difference
 from uqeval.stores.states.entries import digest_of, tally_key
 from uqeval.stores.states.fitted import FittedFile, PackedTotal
@@ -88,8 +89,6 @@ def _run(
 
 def difference_of_runs(fitted: Mapping[str, Any], own: Mapping[str, Any]) -> str | None:
     """Return the first difference of two runs with both values; None if they are the same."""
-    if not own["fingerprint"]:
-        return "the content of the stores: unknown, because they have no fingerprint"
     if fitted.get("fingerprint") != own["fingerprint"]:
         return "the content of the stores"
     return difference(fitted, own)
@@ -145,6 +144,12 @@ class ShardRound:
         `UsageError` and `StoreError` for a file of fits that does not match this round.
         """
         shard = inputs.record["part"]
+        if not inputs.fingerprint:
+            raise UsageError(
+                f"--part: {cut(inputs.source.where)} has no fingerprint, because {WHY_NONE}. So "
+                "it would be unknown whether all shards are of the same data. Copy the stores to a "
+                "disk or to another server."
+            )
         path = None if inputs.recipe is None else inputs.recipe.options.fitted
         if path is None:
             return cls(shard["number"], shard["of"], settings)
