@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from uqeval.disk.object_access import normal_url, place_of
+from uqeval.disk.files import place_of
+from uqeval.disk.object_access import normal_url
 
 
 @pytest.mark.parametrize(

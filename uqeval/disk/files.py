@@ -131,6 +131,16 @@ def resolved(path: str | os.PathLike[str]) -> Path:
         return Path(expanded).absolute()
 
 
+def place_of(path: str | os.PathLike[str]) -> str:
+    """Return text that is the same for all spellings of a path or URL."""
+    text = os.fspath(path)
+    if "://" not in text:
+        return str(resolved(text))
+    from uqeval.disk.object_access import normal_url
+
+    return normal_url(text)
+
+
 def as_given(text: str) -> str:
     """Return a text with the paths of staged local files replaced by their URLs."""
     for folder in FOLDERS:

@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from uqeval.disk.files import resolved
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, printable
 
 Answer = TypeVar("Answer")
@@ -151,12 +150,6 @@ def normal_url(url: str) -> str:
         host = host.lower().removesuffix(_PORTS[parts.scheme])
     path = "/".join([host, *filter(None, parts.path.split("/"))])
     return f"{parts.scheme}://{path}{f'?{parts.query}' if parts.query else ''}"
-
-
-def place_of(path: str | os.PathLike[str]) -> str:
-    """Return text that is the same for all spellings of a path or URL."""
-    text = os.fspath(path)
-    return normal_url(text) if "://" in text else str(resolved(text))
 
 
 def prefix_of(url: str) -> str:

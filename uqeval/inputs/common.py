@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from uqeval.disk.object_access import place_of
+from uqeval.disk.files import place_of
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed, quoted
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.disk.object_access import place_of
+from uqeval.disk.files import place_of
 from uqeval.errors import DataError, UsageError, cut, listed
 from uqeval.inputs.classes import kind_of, open_classes, stored_maps
 from uqeval.inputs.common import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.disk.object_access import place_of
+from uqeval.disk.files import place_of
 from uqeval.errors import UsageError, listed
 from uqeval.inputs.common import refuse_missing, warn_of_masks, watch_of
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, like_ids, void_in

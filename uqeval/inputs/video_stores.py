@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from uqeval.disk.object_access import place_of
+from uqeval.disk.files import place_of
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.opened import Given
