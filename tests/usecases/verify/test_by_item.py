@@ -259,6 +259,16 @@ def test_scores_of_maps_beside_the_samples_are_recomputed(tmp_path: Path) -> Non
         assert not any("mine" in text for text in found.not_verified)
 
 
+def test_a_fingerprint_that_was_removed_is_a_problem(tmp_path: Path) -> None:
+    save(tmp_path / "in", {"probs": probs(), "labels": labels()})
+    uqeval.evaluate(tmp_path / "in", metrics="failure").save(tmp_path / "r.json")
+    document = json.loads((tmp_path / "r.json").read_text())
+    document["inputs"]["labels"]["fingerprint"] = None
+    (tmp_path / "r.json").write_text(json.dumps(document))
+    found = verify(tmp_path / "r.json", [tmp_path / "in"])
+    assert not found.passed and "(labels) was changed" in found.problems()[0]
+
+
 def test_bravo_scores_are_recomputed(folder: Path) -> None:
     found = verify("bravo.json", everything=True)
     assert "bravo" in found.fields["ood"]

@@ -60,8 +60,11 @@ def _role(name: str, store: Mapping[str, Any]) -> Role:
 
 
 def fingerprint_of(store: Mapping[str, Any]) -> str | None:
-    """Return the fingerprint in the record of a store; None if the record says it is unknown."""
-    return None if has_no_fingerprint(store) else str(store.get("fingerprint"))
+    """Return the fingerprint in the record of a store; None if it is unknown, as it may be at a web
+    server: another store always has one, so a forged report must not leave it out."""
+    is_of_web = str(store.get("path")).lower().startswith(("http://", "https://"))
+    is_unknown = is_of_web and has_no_fingerprint(store)
+    return None if is_unknown else str(store.get("fingerprint"))
 
 
 def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> list[Role]:
