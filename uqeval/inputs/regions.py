@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import StoreError, UsageError, cut, quoted
-from uqeval.inputs.common import in_order_of, open_truth, own_void, record_of, refuse_missing
+from uqeval.errors import StoreError, UsageError, cut
+from uqeval.inputs.common import in_order_of, open_truth, record_of, refuse_missing
 from uqeval.inputs.ids import positions_of_frames
 from uqeval.inputs.opened import Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
+from uqeval.inputs.void_ids import void_id_of
 from uqeval.maps.names import map_and_id
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Role
 from uqeval.stores.map_names import STORED_DEPTH
 from uqeval.stores.planes import Planes
+from uqeval.stores.void_id import declared_void
 from uqeval.stores.watch import Watch, WatchedText
 
 if TYPE_CHECKING:
@@ -27,14 +29,8 @@ def void_of_map(array: StoredArray, inputs: Inputs, options: InputOptions) -> in
     """Return the id of no region in a map of the store of predictions: that of the options, of the
     array (`uqeval reduce` writes it if labels have another), or of the labels. Raises `StoreError`.
     """
-    void = array.attributes.get("ignore_index")
-    if options.ignore_index is not None or void is None:
-        return inputs.ignore_index
-    if type(void) is not int:
-        raise StoreError(
-            f"{array.where}: attribute ignore_index is {quoted(void)}, expected an integer."
-        )
-    return void
+    void = declared_void(array.attributes, array.where)
+    return inputs.ignore_index if options.ignore_index is not None or void is None else void
 
 
 @dataclasses.dataclass
@@ -86,7 +82,7 @@ class _Opener:
             places = positions_of_frames(store, len(parts), self.names, self.count, "map", of)
             parts = tuple(parts[place] for place in places)
         self.records.append(record_of(store, [role], path) | {"region": region})
-        return self._planes(parts, option, own_void(store))
+        return self._planes(parts, option, void_id_of(None, [store]))
 
     def _planes(self, parts: Sequence[ItemArray], where: str, void: int) -> RegionPlanes:
         from uqeval.maps.region_maps import RegionPlanes

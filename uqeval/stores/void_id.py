@@ -1,11 +1,12 @@
-"""The void id that is assumed if neither the user nor the store gives one."""
+"""The void id that a store declares, and the one that is assumed if nobody gives one."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from typing import Any
 
-from uqeval.arrays import Array
-from uqeval.errors import DataError
+from uqeval.arrays import Array, np
+from uqeval.errors import DataError, StoreError, cut, quoted
 
 #: An id that no label has: there are at most 65,535 classes.
 _NO_LABEL = 65535
@@ -17,6 +18,27 @@ class AssumedVoid(int):
 
 #: The void id of labels, unless the user or the store gives another.
 ASSUMED_VOID = AssumedVoid(255)
+
+
+def declared_void(attributes: Mapping[str, Any], where: str) -> int | None:
+    """Return the attribute `ignore_index`; None without it. Raises `StoreError` if it is no whole
+    number.
+    """
+    void = attributes.get("ignore_index")
+    if void is not None and type(void) is not int:
+        raise StoreError(
+            f"{cut(where)}: attribute ignore_index is {quoted(void)}, expected an integer."
+        )
+    return void
+
+
+def stamp_of_void(void: int, classes: int) -> int | str:
+    """Return what a stamp of results has of a void id: the id, and where it may be a class, whether
+    somebody gave it. Results of earlier versions do not tell, so their stamps differ there.
+    """
+    if void != ASSUMED_VOID or classes <= void:
+        return int(void)
+    return f"{int(void)} {'assumed' if isinstance(void, AssumedVoid) else 'given'}"
 
 
 def refuse_ambiguous(
