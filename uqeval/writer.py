@@ -17,8 +17,8 @@ from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
 from uqeval.stores import bfloat16
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
-from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid
-from uqeval.stores.writing.unfinished_store import UnfinishedStore
+from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, declared_void
+from uqeval.stores.writing.unfinished_store import UnfinishedStore, root_of
 from uqeval.stores.writing.write_lock import process_count
 from uqeval.stores.zarr import writer as zw
 
@@ -78,7 +78,7 @@ class PredictionWriter:
     or batch must then arrive before the next.
 
     `ignore_index`: the id of void pixels in labels (255). With more than 255 classes, labels 255
-    are refused unless it is given.
+    are refused unless it is given. With `resume`, it is by default that of the earlier job.
 
     `repeated`: "error", or "skip" samples that are already stored; padding of distributed samplers
     needs this. `ranks`: number of processes that write into this store, all with the same settings
@@ -119,6 +119,9 @@ class PredictionWriter:
         self.samples, self.classes, self.kind, self.keep = samples, classes, kind, keep
         self.size = None if size is None else (int(size[0]), int(size[1]))
         self.dtype = dtype or ("float32" if keep == "maps" else "float16")
+        if ignore_index is None and resume:
+            root = root_of(self.path, resume, overwrite)
+            ignore_index = declared_void(zw.attributes_of(root), self.path)
         self.ignore_index = ASSUMED_VOID if ignore_index is None else ignore_index
         self._check(class_names, mean_probs)
         self._mean_probs = mean_probs
