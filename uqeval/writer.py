@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from uqeval.argument_types import checks_types
+from uqeval.argument_types import checks_types, spelled, spells_options
 from uqeval.arrays import Array
 from uqeval.errors import DataError, UsageError, cut, quoted
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
@@ -188,6 +188,7 @@ class PredictionWriter:
         else:
             self._draft.abandon()
 
+    @spells_options
     def add(self, name: str, values: Any, *, sample: int | None = None) -> bool:
         """Write one `sample` [class, y, x] of the item `name`, or all [sample, class, y, x].
 
@@ -199,6 +200,7 @@ class PredictionWriter:
         index = self._place(name)
         return self._add(index, as_array(values, f"item {quoted(name)}"), sample)
 
+    @spells_options
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
         """Write one or all samples of several items; return the number of items written.
 
@@ -215,6 +217,7 @@ class PredictionWriter:
         self._gathered.most = max(self._gathered.most, len(indices))
         return sum(self._add(at, item, sample) for at, item in zip(indices, batch, strict=True))
 
+    @spells_options
     def add_labels(self, name: str, labels: Any) -> bool:
         """Write the class ids [y, x] of an item; once one item has labels, all must have them.
 
@@ -364,4 +367,5 @@ class PredictionWriter:
         """Warn of the first probabilities that were bfloat16."""
         if self.kind == "probs" and not self._coarse and bfloat16.is_coarse(stack):
             self._coarse = True
-            warnings.warn(bfloat16.warning(f"{self.path}: {where}"), UserWarning, stacklevel=4)
+            text = spelled(bfloat16.warning(f"{self.path}: {where}"))
+            warnings.warn(text, UserWarning, stacklevel=5)

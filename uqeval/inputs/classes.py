@@ -24,7 +24,6 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
-from uqeval.inputs.void_ids import void_id_of
 from uqeval.maps.labels import check_size
 from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
 from uqeval.stores.array import ItemArray, Store, arrays_of
@@ -33,6 +32,7 @@ from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
 from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
+from uqeval.stores.void_id import void_id_of
 
 if TYPE_CHECKING:
     from uqeval.maps.sources import Source

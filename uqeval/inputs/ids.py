@@ -20,7 +20,6 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
-from uqeval.inputs.void_ids import void_id_of
 from uqeval.maps.names import void_of
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.files.label_folder import (
@@ -31,6 +30,7 @@ from uqeval.stores.files.label_folder import (
 )
 from uqeval.stores.names import match_files
 from uqeval.stores.planes import Planes
+from uqeval.stores.void_id import void_id_of
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds

@@ -12,13 +12,12 @@ from uqeval.inputs.common import in_order_of, open_truth, record_of, refuse_miss
 from uqeval.inputs.ids import positions_of_frames
 from uqeval.inputs.opened import Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
-from uqeval.inputs.void_ids import void_id_of
 from uqeval.maps.names import map_and_id
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Role
 from uqeval.stores.map_names import STORED_DEPTH
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import declared_void
+from uqeval.stores.void_id import declared_void, void_id_of
 from uqeval.stores.watch import Watch, WatchedText
 
 if TYPE_CHECKING:

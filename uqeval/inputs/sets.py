@@ -22,9 +22,9 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, members_of
 from uqeval.inputs.options import InputOptions, chosen_items
-from uqeval.inputs.void_ids import void_id_of
 from uqeval.stores.array import Store, arrays_of
 from uqeval.stores.planes import Planes
+from uqeval.stores.void_id import void_id_of
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:

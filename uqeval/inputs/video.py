@@ -13,10 +13,9 @@ from uqeval.inputs.ids import Ids, classes_of, frame_ids, like_ids, void_of_ids
 from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.inputs.video_stores import VideoInputs, open_video_inputs
-from uqeval.inputs.void_ids import void_id_of
 from uqeval.metrics._dataset_info import VideoInfo
 from uqeval.stores.video.sequences import Pair, Sequences
-from uqeval.stores.void_id import stamp_of_void
+from uqeval.stores.void_id import stamp_of_void, void_id_of
 from uqeval.stores.watch import Watched, WatchedText
 
 if TYPE_CHECKING:
