@@ -73,6 +73,22 @@ def _keyword(match: re.Match[str]) -> str:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spells_options(function: F) -> F:
+    """Make the errors of a function of Python spell options as keywords, unless a command runs."""
+
+    @wraps(function)
+    def spelling(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except UqevalError as error:
+            error.args = tuple(spelled(a) if isinstance(a, str) else a for a in error.args)
+            raise
+
+    return spelling  # type: ignore[return-value]
+
+
 _WORDS = {
     bool: "true or false", int: "a whole number", float: "a number", str: "a text",
     Path: "a path", os.PathLike: "a path", Sequence: "a list", Iterable: "a list",
@@ -179,7 +195,7 @@ def checks_types(*names: str) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        signature = inspect.signature(function)
+        call, signature = spells_options(function), inspect.signature(function)
         wanted = names or [
             name for name, parameter in signature.parameters.items()
             if name in function.__annotations__ and parameter.kind is not parameter.VAR_KEYWORD
@@ -200,11 +216,7 @@ def checks_types(*names: str) -> Callable[[F], F]:
                 if not fits(annotation, value):
                     raise UsageError(f"{name}={quoted(value)}; expected {in_words(annotation)}.")
                 bound.arguments[name] = value
-            try:
-                return function(*bound.args, **bound.kwargs)
-            except UqevalError as error:
-                error.args = tuple(spelled(a) if isinstance(a, str) else a for a in error.args)
-                raise
+            return call(*bound.args, **bound.kwargs)
 
         return checked  # type: ignore[return-value]
 

@@ -32,7 +32,7 @@ from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
 from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
-from uqeval.stores.void_id import ASSUMED_VOID
+from uqeval.stores.void_id import void_id_of
 
 if TYPE_CHECKING:
     from uqeval.maps.sources import Source
@@ -62,7 +62,7 @@ def open_classes(
     stack = Stack(restricted, kind) if kind else None
     classes = _classes(stores[0], stack, options, where)
     stored = stored_maps(restricted[0])
-    ignore = _ignore_index(options, label_store, stores[0])
+    ignore = void_id_of(options.ignore_index, [label_store] if label_store else [], stores)
     names = opened.shown_names(count)
     annotators, label_parts, target = 0, None, None
     if all_labels is not None and label_store is not None:
@@ -188,13 +188,6 @@ def stored_maps(store: Store) -> dict[str, Planes]:
         if {"class", "sample"} & set(array.axes) == ({own} if own else set()):
             found[name] = Planes(parts, own is not None, own or "class")
     return found
-
-
-def _ignore_index(options: InputOptions, labels: Store | None, predictions: Store) -> int:
-    """Return the void id: the given one, else that of the labels or the predictions, else 255."""
-    declared = [store.attributes.get("ignore_index") for store in (labels, predictions) if store]
-    given = (void for void in (options.ignore_index, *declared) if void is not None)
-    return next(given, ASSUMED_VOID)
 
 
 def _check_label_sizes(source: Source, *, volume: bool) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.disk.files import resolved
-from uqeval.errors import DataError, StoreError, UsageError, cut, listed, quoted
+from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
@@ -228,17 +228,6 @@ def warn_of_positions(store: Store, other: Store | str, named: bool) -> Store:
         f"by position. If the orders may differ, {fix}."
     )
     return replace(store, warnings=(*store.warnings, text))
-
-
-def own_void(store: Store) -> int:
-    """Return the void id of a store of ids that are no labels, such as masks: its attribute
-    `ignore_index`, else 255. Raises `StoreError` for another type."""
-    void = store.attributes.get("ignore_index")
-    if void is not None and type(void) is not int:
-        raise StoreError(
-            f"{store.path}: attribute ignore_index is {quoted(void)}, expected an integer."
-        )
-    return 255 if void is None else void
 
 
 def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, Any]:
