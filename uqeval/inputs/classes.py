@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.errors import StoreError, UsageError, cut
+from uqeval.inputs.class_names import names_of_classes
 from uqeval.inputs.common import (
     PredictionStores,
     hint_of_truth,
@@ -82,9 +82,10 @@ def open_classes(
     if label_parts is not None:
         watched_parts.append(("labels", label_parts))
     watch = watched(source.names, watched_parts, options)
-    names_of_classes = tuple(options.class_names or class_names(stores[0], label_store, classes))
-    warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
-    warnings += _shared_names(names_of_classes, where) + _warn_of_sample_axes(restricted, kind)
+    all_stores = [*stores, label_store] if label_store else stores
+    class_names, warnings = names_of_classes(options.class_names, all_stores, classes)
+    warnings = [text for store in all_stores for text in store.warnings] + warnings
+    warnings += _warn_of_sample_axes(restricted, kind)
     warnings += warn_of_masks([*stores, label_store], options, (), _EXCLUDED)
     warnings += _warn_of_bool_labels(label_parts or (), classes)
     warnings += _warn_of_annotators(annotators) + _warn_of_probabilities(restricted[0], stack, kind)
@@ -96,7 +97,7 @@ def open_classes(
     }
     _refuse_missing(stores, kind, all_labels, options)
     return Inputs(
-        source, names_of_classes, ignore, record, warnings,
+        source, class_names, ignore, record, warnings,
         partial=len(item_range) < count, watch=watch, groups=restricted[0].groups,
         annotators=annotators,
         all_names=names if "part" in evaluated else None,
@@ -347,27 +348,3 @@ def _warn_of_sample_axes(members: Sequence[Store], kind: str | None) -> list[str
         "members of one ensemble. To compare the stores, evaluate each alone, then `uqeval "
         "compare`."
     ]
-
-
-def _shared_names(names: Sequence[str], where: str) -> list[str]:
-    """Return a warning if several classes have the same name: only their ids then differ."""
-    ids: dict[str, list[int]] = defaultdict(list)
-    for c, name in enumerate(names):
-        ids[name].append(c)
-    shared = [
-        f"{quoted(name)} of the classes {listed(class_numbers)}"
-        for name, class_numbers in ids.items()
-        if len(class_numbers) > 1
-    ]
-    if not shared:
-        return []
-    return [f"{where}: class_names repeats {listed(shared)}; only ids distinguish these classes."]
-
-
-def class_names(store: Store, labels: Store | None, classes: int) -> tuple[str, ...]:
-    """Return the class names of the first store with names for all classes, else the ids."""
-    for candidate in (store, labels):
-        names = candidate.attributes.get("class_names") if candidate else None
-        if names and len(names) == classes:
-            return tuple(names)
-    return tuple(str(c) for c in range(classes))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.arrays import np
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.classes import class_names, open_classes
+from uqeval.inputs.class_names import names_of_classes
+from uqeval.inputs.classes import open_classes
 from uqeval.inputs.common import (
     PredictionStores,
     as_store,
@@ -180,13 +181,8 @@ def classes_of(models: Sequence[Ids], options: InputOptions) -> tuple[int, tuple
                 "classes is unknown; give --classes or --class-names."
             )
         classes = UNKNOWN_CLASSES
-    if options.class_names is not None:
-        return classes, tuple(options.class_names), True
-    for model in models:
-        texts = class_names(model.store, None, classes)
-        if model.store.attributes.get("class_names"):
-            return classes, texts, True
-    return classes, tuple(str(c) for c in range(classes)), bool(counts)
+    names, _ = names_of_classes(options.class_names, [model.store for model in models], classes)
+    return classes, names, bool(counts)
 
 
 def is_computed(ids: Ids) -> bool:
