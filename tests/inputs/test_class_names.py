@@ -31,7 +31,7 @@ def called(names: Any, **arrays: Any) -> dict[str, Any]:
 ])  # fmt: skip
 def test_another_order_is_refused(given: Any) -> None:
     """The mean of the members, or the accuracy, would be of different classes."""
-    with pytest.raises(StoreError, match="'car' is class 1 in .* and class 2 in"):
+    with pytest.raises(StoreError, match=r"'car' is class 1 in .* and class 2 in"):
         uqeval.evaluate(*given, metrics="segmentation")
     report = uqeval.evaluate(*given, metrics="segmentation", class_names=NAMES)
     assert [row["name"] for row in report.results["segmentation"]["per_class"]] == list(NAMES)
