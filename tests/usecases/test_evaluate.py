@@ -298,7 +298,7 @@ def test_no_state_is_written_twice(tmp_path: Path) -> None:
 
 
 def test_states_that_cannot_be_written(scene: Any, tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(OutputError, match="does not exist; make it"):
         uqeval.evaluate(*scene, states=tmp_path / "none" / "s.zip")
 
 

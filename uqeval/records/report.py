@@ -123,10 +123,12 @@ class Report:
     @checks_types()
     def save(self, path: str | Path) -> None:
         """Write the report to a file, as `-o` does: completely or not at all. Raises
-        `OutputError`, and `ValueError` as `to_json` does.
+        `OutputError`, `UsageError` for a file of another kind, and `ValueError` as `to_json` does.
         """
+        from uqeval.disk.output_kinds import refuse_other_kind
         from uqeval.disk.outputs import write
 
+        refuse_other_kind(path, "path=", "report")
         write(path, self.json_pieces())
 
     @classmethod

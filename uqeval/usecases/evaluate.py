@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.argument_types import checks_types
 from uqeval.disk.locks import temporary
-from uqeval.disk.outputs import paths_in, refuse_overlap
+from uqeval.disk.outputs import check_output, paths_in, refuse_overlap
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.engine.reuse import map_cache_of, stamps_of
 from uqeval.errors import UsageError
@@ -104,12 +104,14 @@ def _refuse_metrics(labels: Any) -> None:
 def _check_states(
     states: str | Path | None, inputs: Sequence[Any], families: Mapping[str, Any]
 ) -> None:
-    """Raise `UsageError` if the states would overwrite an input."""
+    """Raise `UsageError` if the states would overwrite an input or a file of another kind."""
     if states is None:
         return
     from uqeval.stores.states.writer import partial_path
 
-    refuse_overlap([states, partial_path(states)], paths_in([*inputs, *_files_of(families)]))
+    files = paths_in([*inputs, *_files_of(families)])
+    check_output(states, "states=", "states", files)
+    refuse_overlap([partial_path(states)], files)
 
 
 def _files_of(families: Mapping[str, Mapping[str, Any]]) -> list[Any]:

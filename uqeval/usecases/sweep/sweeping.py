@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.argument_types import checks_types
+from uqeval.disk.outputs import check_output, paths_in
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.errors import UsageError, option_name, quoted
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
@@ -78,6 +79,9 @@ def sweep(
     if input_options.part is None and (states is not None or machine.resume):
         given = "--states" if states is not None else "--resume"
         raise UsageError(f"{given} works only for a shard of a sweep (--part K/N). Leave it out.")
+    if states is not None:
+        inputs = [predictions, labels, reference, *input_options.paths()]
+        check_output(states, "states=", "states", paths_in(inputs))
     planned = plan_sweep(
         predictions, labels, metrics, reference, samples, repeats, seed, error, clip, settings,
         input_options,
