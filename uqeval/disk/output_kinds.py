@@ -1,4 +1,4 @@
-"""Refuse outputs over files of another kind: an option that names the wrong file must not cost it."""
+"""Refuse outputs over files of another kind, so that a mistyped name costs no file."""
 
 from __future__ import annotations
 

@@ -223,8 +223,8 @@ def refuse_file_name(folder: str | Path) -> None:
 def check_output(
     path: str | Path, option: str, kind: str | None, inputs: Iterable[Any] = ()
 ) -> None:
-    """Raise `OutputError` for an output that cannot be written, `UsageError` for one over an input or
-    over a file of another kind.
+    """Raise `OutputError` for an output that cannot be written, `UsageError` for one over an input
+    or over a file of another kind.
 
     `option` names the output in messages. `kind`: a key of `disk.output_kinds.KINDS`; None for CSV,
     HTML, XML and Markdown.

@@ -38,8 +38,8 @@ def make_folder(
 ) -> None:
     """Create the folder of the reports.
 
-    Raises `OutputError`, and `UsageError` if it is an input or has files of other kinds at the paths
-    of its files.
+    Raises `OutputError`, and `UsageError` if it is an input or holds files of other kinds
+    at the paths that are written.
     """
     refuse_url(folder)
     refuse_file_name(folder)
