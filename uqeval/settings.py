@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
-from uqeval.argument_types import as_keywords, fits, in_words, python_value
+from uqeval.argument_types import fits, in_words, python_value
 from uqeval.errors import (
     UsageError,
     did_you_mean,
@@ -23,6 +23,7 @@ from uqeval.errors import (
     option_name,
     quoted,
 )
+from uqeval.spelling import as_keywords
 
 S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., Any])

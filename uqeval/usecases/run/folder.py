@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.argument_types import for_caller
 from uqeval.config import Store
 from uqeval.disk.output_kinds import refuse_other_kind
 from uqeval.disk.outputs import check_writable, refuse_file_name, refuse_overlap, refuse_url, write
@@ -18,6 +17,7 @@ from uqeval.gate import FailedStore, judge
 from uqeval.gate.saved_verdicts import of_stores
 from uqeval.records.folder import Named, digests_of
 from uqeval.records.report import Report
+from uqeval.spelling import for_caller
 from uqeval.statistics import resampler
 from uqeval.usecases.run.outcome import Outcome, RunSettings
 from uqeval.usecases.run.preflight import RunRules

@@ -8,12 +8,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from uqeval.config import keys_of_options
 from uqeval.engine.options import MachineOptions, Progress, ResumableOptions, Silent
 from uqeval.errors import UqevalError, UsageError
 from uqeval.gate import Judgement
 from uqeval.gate.rules import day_of
 from uqeval.records.report import Report
 from uqeval.settings import Settings, options_of, same_option, shared_option
+from uqeval.spelling import spelled
 from uqeval.statistics.options import CutOptions
 
 #: Input options of a run that override those of the file. They select items.
@@ -142,6 +144,13 @@ class RunSettings(Settings):
         return cls(**run_keywords, shared={n: v for n, v in shared.items() if v is not None})
 
 
+def keys_of_file() -> set[str]:
+    """Return the options of a run that only its file sets."""
+    of_command = (RunSettings, CutOptions, MachineOptions)
+    names = {name for settings in of_command for name in options_of(settings)} - {"uncertainty"}
+    return keys_of_options() - names - {*OF_ITEMS}
+
+
 class Failures:
     """Record and report the error of one store, so that the others continue."""
 
@@ -153,6 +162,7 @@ class Failures:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, UqevalError):
             return False
-        self.outcome.failed[self.name] = str(error)
-        self.chosen.listener.failed(self.name, str(error))
+        reason = spelled(str(error), "output")
+        self.outcome.failed[self.name] = reason
+        self.chosen.listener.failed(self.name, reason)
         return True
