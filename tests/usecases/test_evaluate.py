@@ -381,7 +381,17 @@ def test_progress_of_a_run(scene: Any) -> None:
         ({"metrics": ("pavp",)}, "pavp"),
         ({"metrics": ()}, "none"),
         ({"metrics": {"pavpu": {"windw": 2}}}, "windw"),
-        ({"window": 3}, "window"),
+        ({"window": 3}, "Give it with the metric: metrics={'pavpu': {'window': 3}}."),
+        (
+            {"metrics": "failure", "uncertainty": "std"},
+            "metrics={'failure': {'uncertainty': 'std'}}.",
+        ),
+        ({"resume": True}, "resume needs the states of the earlier run; give states=FILE."),
+        (
+            {"metrics": "tc"},
+            "tc evaluates video only: give video, the frames of these predictions.",
+        ),
+        ({"metrics": "regression"}, "Try metrics='pavpu' with the same other arguments."),
         ({"workers": 0}, "workers=0"),
         ({"limit": 0}, "limit=0"),
         ({"missing_chunks": "skip"}, "missing_chunks"),

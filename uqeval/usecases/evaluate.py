@@ -21,7 +21,13 @@ from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.compiling import compiling_ahead, evaluations_on
-from uqeval.usecases.plans import evaluations_of, everything, families_of, inputs_for
+from uqeval.usecases.plans import (
+    evaluations_of,
+    everything,
+    families_of,
+    inputs_for,
+    place_of_option,
+)
 from uqeval.usecases.records_of_run import collect, report_of, states_index, states_of_run
 
 if TYPE_CHECKING:
@@ -69,8 +75,12 @@ def evaluate(
     _refuse_metrics(labels)
     families = families_of(metrics)
     declared = (InputOptions, CutOptions, ResumableOptions)
-    input_options, cut, machine = make_settings(options, *declared, function=evaluate)
+    input_options, cut, machine = make_settings(
+        options, *declared, function=evaluate, elsewhere=place_of_option(options, families)
+    )
     input_options = inputs_for(families, input_options)
+    if machine.resume and states is None:
+        raise UsageError("--resume needs the states of the earlier run; give -o FILE.")
     _check_states(
         states, [predictions, labels, reference, cut.slices, *input_options.paths()], families
     )

@@ -139,8 +139,10 @@ class RunSettings(Settings):
         shared = {name: value for name, value in keywords.items() if name not in names}
         names_known = {*OF_ITEMS, *options_of(CutOptions), *options_of(MachineOptions)}
         if strange := sorted(shared.keys() - names_known):
-            expected = ", ".join(sorted(names_known | names))
-            raise UsageError(f"unknown options {strange}; expected some of {expected}.")
+            expected = f"expected some of {', '.join(sorted(names_known | names))}."
+            if strange[0] in keys_of_options():
+                expected = f"{strange[0]} is an option of stores or metrics; set it in the file."
+            raise UsageError(f"unknown options {strange}; {expected}")
         return cls(**run_keywords, shared={n: v for n, v in shared.items() if v is not None})
 
 

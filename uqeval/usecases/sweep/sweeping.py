@@ -21,7 +21,7 @@ from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_in
 from uqeval.metrics import FAMILIES
 from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
-from uqeval.usecases.plans import families_of
+from uqeval.usecases.plans import families_of, place_of_option
 from uqeval.usecases.records_of_run import report_of, states_index, states_of_run
 from uqeval.usecases.sweep.plan import (
     SweepPlan,
@@ -73,7 +73,10 @@ def sweep(
     """
     from uqeval.engine.scheduler import cluster_of
 
-    input_options, machine = make_settings(options, InputOptions, ResumableOptions, function=sweep)
+    input_options, machine = make_settings(
+        options, InputOptions, ResumableOptions, function=sweep,
+        elsewhere=place_of_option(options, families_of(metrics or ())),
+    )  # fmt: skip
     if input_options.map_cache is not None:
         raise UsageError("--map-cache has no effect on a sweep, which keeps no maps. Leave it out.")
     if input_options.part is None and (states is not None or machine.resume):
