@@ -83,6 +83,13 @@ def test_stores_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "Give `ignore_index:`, or `label_map:`" in failed["bad"]
     assert "Give the store the key `labels:`" in failed["none"]
     assert failed["from"].endswith("expected a report, as Report.save writes it.")
+    Path("w.yaml").write_text(
+        "stores: {a: {predictions: bad.npz, ignore_index: 77}}\n"
+        "evaluate: {a: {pavpu: , calibration: }}\ngate: {pavpu.pavpu: {min: 0.9}}\n"
+    )
+    advice = run_forked("run", "w.yaml", "-o", "w", cwd=tmp_path)
+    assert "`fit_on: FILE` names other items" in advice.stderr and "--fit-on" not in advice.stderr
+    assert "use `threshold_from: REPORT`" in " ".join(advice.stdout.split())
     of_command = run_forked("run", "u.yaml", cwd=tmp_path)
     refused(
         of_command, "Give `ignore_index:`, or `label_map:`", "expected a report, as -o writes it."

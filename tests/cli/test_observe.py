@@ -367,7 +367,7 @@ def test_bad_values(tmp_path: Path) -> None:
     outcome = run_uqeval("observe", path)
     assert outcome.status == 2 and NAMES[1] in outcome.stderr and "47×64" in outcome.stderr
     wide = store(tmp_path / "wide.zarr", frames=IMAGES, predictions=IDS.astype(np.uint16))
-    message = refused(run_forked("observe", wide), "the number of classes is unknown")
+    message = refused(run_forked("observe", wide, cwd=tmp_path), "the number of classes is unknown")
     assert message.endswith("give --classes.")  # the command has no --class-names
 
 

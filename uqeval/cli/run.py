@@ -21,9 +21,9 @@ from uqeval.config import FILE, Config, load_config
 from uqeval.errors import UsageError, cut, listed, option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.records.report import Report
-from uqeval.spelling import spelled
+from uqeval.spelling import as_keys, spelled
 from uqeval.stores.contents import Contents
-from uqeval.usecases.run.outcome import OF_ITEMS, Listener, Outcome, RunSettings
+from uqeval.usecases.run.outcome import OF_ITEMS, Listener, Outcome, RunSettings, keys_of_file
 
 
 @with_options(
@@ -73,7 +73,8 @@ def run(
         settings, shared=over_file, progress=progress_for(quiet), listener=OutcomePrinter(quiet)
     )
     outcome = run_stores(config, run_settings, file, opened)
-    finish(outcome, quiet)
+    with as_keys(keys_of_file() if file is not None else ()):
+        finish(outcome, quiet)
     if outcome.status:
         raise typer.Exit(outcome.status)
 
