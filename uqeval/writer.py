@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from uqeval.argument_types import checks_types, spelled, spells_options
+from uqeval.argument_types import checks_types, spells_options
 from uqeval.arrays import Array
 from uqeval.errors import DataError, UsageError, cut, quoted
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
+from uqeval.spelling import spelled
 from uqeval.stores import bfloat16
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
@@ -238,6 +239,7 @@ class PredictionWriter:
             index, description, partial(self._store.put, index, "labels", ids)
         )
 
+    @spells_options
     def done(self, name: str, sample: int | None = None) -> bool:
         """Return whether all samples of an item, or one of them, are written by any process."""
         return self._draft.done(self._place(name), sample)

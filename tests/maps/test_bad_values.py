@@ -12,9 +12,9 @@ from command import refused
 from scenes import Chunked, all_same, labels, read_maps, read_stack, softmax, zarr_array, zarr_group
 
 import uqeval
-from uqeval.argument_types import as_keywords
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps import reduce_array
+from uqeval.spelling import as_keywords
 
 N, T, C, H, W = 3, 2, 4, 5, 6
 NAMES = ["first", "second", "third"]

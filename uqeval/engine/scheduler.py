@@ -47,7 +47,7 @@ def cluster_of(
         raise UsageError("executor and dask exclude each other; give one of them.")
     from uqeval.engine.dask_cluster import DaskCluster
 
-    return DaskCluster(machine.dask if client is None else client)
+    return DaskCluster(machine.dask) if client is None else DaskCluster(client, "--executor")
 
 
 class ClusterExecutor(Protocol):

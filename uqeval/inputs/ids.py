@@ -178,7 +178,7 @@ def classes_of(models: Sequence[Ids], options: InputOptions) -> tuple[int, tuple
         if wide:
             raise UsageError(
                 f"{wide[0].store.path}: has ids of more than 8 bits, and the number of "
-                "classes is unknown; give --classes or --class-names."
+                "classes is unknown; give --classes."
             )
         classes = UNKNOWN_CLASSES
     names, _ = names_of_classes(options.class_names, [model.store for model in models], classes)

@@ -50,13 +50,14 @@ def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -
     pass; if it is empty, `merge` joins the shards. Raises `UsageError` unless the states are of all
     shards of one run in the same round; `StoreError` for files without states.
     """
-    from uqeval.disk.outputs import refuse_overlap, write
+    from uqeval.disk.outputs import check_output, write
     from uqeval.usecases.merge import refuse_missing, states_of
 
     paths = [reports] if isinstance(reports, str | Path) else list(reports)
     files = states_of(paths)
     report_files = [path for path in map(Path, paths) if path.is_file()]
-    refuse_overlap([output], [*report_files, *(file.path for file in files)])
+    inputs = [*report_files, *(file.path for file in files)]
+    check_output(output, "output=", "fitted", inputs)
     with content_of(" + ".join(str(file.path) for file in files)):
         states = MergedStates(files)
         if states.passes is None:
