@@ -191,16 +191,35 @@ def edge_ranks(bins: int, pixels: int, swept: State | None) -> list[int]:
 def sweep(state: Mapping[str, Any]) -> int:
     """Return the largest B such that accuracy does not fall in 2, 3 … B bins of equal mass.
 
-    1 where it falls in two bins. Pixels that share a bin of the state stay together.
+    1 where it falls in two bins. Pixels that share a bin of the state stay together, so that B may
+    differ from the number without a histogram: see `kept_together`.
     """
-    pixels, wrong = (state[name][0][::-1] for name in ("pixels", "errors"))
-    nonempty = np.flatnonzero(pixels)
-    pixels, right = pixels[nonempty], (pixels - wrong)[nonempty]
+    pixels, right, below = _histogram(state)
     total = int(pixels.sum())
-    below = np.cumsum(pixels) - pixels
     for bins in range(2, min(total - 1, MOST_SWEPT) + 1):
         starts = np.flatnonzero(np.diff(below * bins // total, prepend=-1))
         counts, hits = np.add.reduceat(pixels, starts), np.add.reduceat(right, starts)
         if (np.diff(hits / counts) < 0).any():
             return bins - 1
     return max(min(total - 1, MOST_SWEPT), 1)
+
+
+def kept_together(state: Mapping[str, Any]) -> int:
+    """Return how many pixels share a bin of the state that an edge of 2, 3 … B + 1 bins of equal
+    mass would divide if their confidences differ. 0: the B of `sweep` is exact.
+    """
+    pixels, _, below = _histogram(state)
+    total = int(pixels.sum())
+    is_divided = np.zeros(pixels.shape, bool)
+    for bins in range(2, min(sweep(state) + 1, total - 1, MOST_SWEPT) + 1):
+        is_divided |= below * bins // total < (below + pixels - 1) * bins // total
+    return int(pixels[is_divided].sum())
+
+
+def _histogram(state: Mapping[str, Any]) -> tuple[Array, Array, Array]:
+    """Return the pixels and the right ones of each nonempty bin of the state, by ascending
+    confidence, and how many pixels have less."""
+    pixels, wrong = (state[name][0][::-1] for name in ("pixels", "errors"))
+    nonempty = np.flatnonzero(pixels)
+    pixels, right = pixels[nonempty], (pixels - wrong)[nonempty]
+    return pixels, right, np.cumsum(pixels) - pixels
