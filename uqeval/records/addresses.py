@@ -173,19 +173,6 @@ def number_at(results: Mapping[str, Any], path: Iterable[Any]) -> float | None:
     return float(found) if is_number(found) else None
 
 
-def reason_at(results: Mapping[str, Any], path: Iterable[str]) -> str | None:
-    """Return why the value at a path of results is undefined: its reason, or that of the record
-    around it. None without a reason."""
-    value: Any = results
-    reason = None
-    for name in path:
-        if not isinstance(value, Mapping):
-            break
-        reason = value.get(f"{name}_reason", reason)
-        value = value.get(name)
-    return reason if isinstance(reason, str) else None
-
-
 def innermost(names: Collection[str]) -> list[str]:
     """Return the dotted names without those of records that have other names below them. A record
     that is undefined in some results has its fields in others."""

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import is_number, listed
 from uqeval.glossary import display_of, families, headings, headlines, label, no_meaning
 from uqeval.keys import family_of
-from uqeval.records.addresses import reason_at
 from uqeval.records.intervals import interval as interval_at
 from uqeval.records.intervals import units_of
-from uqeval.records.report import Report
+from uqeval.records.report import Report, reason_at
 from uqeval.records.scalars import BESIDE, with_arrow
 from uqeval.report.tables.cells import (
     about,

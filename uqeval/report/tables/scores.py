@@ -9,9 +9,9 @@ from typing import Any
 from uqeval.errors import listed
 from uqeval.glossary import family_label, headlines, label, label_of
 from uqeval.keys import Key, family_of
-from uqeval.records.addresses import Address, innermost, reason_at
+from uqeval.records.addresses import Address, innermost
 from uqeval.records.intervals import units_of
-from uqeval.records.report import Report
+from uqeval.records.report import Report, reason_at
 from uqeval.records.scalars import BESIDE, with_arrow
 from uqeval.report.command import command_of
 from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of

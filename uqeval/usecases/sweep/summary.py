@@ -9,7 +9,8 @@ from typing import Any
 from uqeval.errors import is_number
 from uqeval.metrics import Family
 from uqeval.metrics._evaluation import Section
-from uqeval.records.addresses import innermost, reason_at
+from uqeval.records.addresses import innermost
+from uqeval.records.report import reason_at
 
 _ONE_SAMPLE = "undefined for one sample"
 
