@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import ALL_VOID, TEMPERATURE, Metric
+from uqeval.metrics._contract import NO_LABEL, TEMPERATURE, Metric
 from uqeval.metrics._evaluation import Passes
 from uqeval.metrics._items import exact_sums
 
@@ -135,20 +135,20 @@ def sweep_l2(binned: Binned) -> Array:
 _KUMAR, _ROELOFS = "Kumar et al. 2019, §5", "Roelofs et al. 2022, Algorithm 1"
 
 METRICS = (
-    Metric("calibration", "kumar_l2", "fraction", "lower", (0.0, 1.0), _KUMAR, ALL_VOID, kumar_l2,
+    Metric("calibration", "kumar_l2", "fraction", "lower", (0.0, 1.0), _KUMAR, NO_LABEL, kumar_l2,
            label="Kumar l2",
            meaning="Root of the mean squared gap, corrected for the noise of the bins.",
            advice=TEMPERATURE, interval="biased"),
     Metric("calibration", "kumar_l1", "fraction", "lower", (-1.0, 1.0), _KUMAR,
-           f"{ALL_VOID}, or a bin of equal mass holds a single pixel", kumar_l1,
+           f"{NO_LABEL}, or a bin of equal mass holds a single pixel", kumar_l1,
            label="Kumar l1",
            meaning="Mean gap, corrected for the noise of the bins.",
            advice=TEMPERATURE, interval="biased", best=0.0),
-    Metric("calibration", "sweep_l1", "fraction", "lower", (0.0, 1.0), _ROELOFS, ALL_VOID, sweep_l1,
+    Metric("calibration", "sweep_l1", "fraction", "lower", (0.0, 1.0), _ROELOFS, NO_LABEL, sweep_l1,
            label="sweep l1",
            meaning="Mean gap, in the largest number of bins in which accuracy does not fall.",
            advice=TEMPERATURE, interval="biased"),
-    Metric("calibration", "sweep_l2", "fraction", "lower", (0.0, 1.0), _ROELOFS, ALL_VOID, sweep_l2,
+    Metric("calibration", "sweep_l2", "fraction", "lower", (0.0, 1.0), _ROELOFS, NO_LABEL, sweep_l2,
            label="sweep l2",
            meaning="Root of the mean squared gap, in the largest number of bins in which "
                    "accuracy does not fall.",
