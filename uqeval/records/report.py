@@ -182,6 +182,19 @@ class Report:
             return for_trackers(self.results, self.metrics, prefix, per_class)
 
 
+def reason_at(results: Mapping[str, Any], path: Sequence[str]) -> str | None:
+    """Return why the value at a path of results is undefined: its reason, or that of the record
+    around it. None without a reason."""
+    value: Any = results
+    reason = None
+    for name in path:
+        if not isinstance(value, Mapping):
+            break
+        reason = value.get(f"{name}_reason", reason)
+        value = value.get(name)
+    return reason if isinstance(reason, str) else None
+
+
 def load_with_sha256(path: str | Path) -> tuple[Report, str]:
     """Return a report, and the SHA-256 of the bytes that it was read from: a file that is hashed
     later may have another content. Raises `StoreError` as `Report.load` does."""

@@ -233,12 +233,10 @@ def _counted(
     A run also ranks the pixels of each slice, and saves the counts with its states. A shard does
     not: its slices belong to the report of all shards.
     """
-    from uqeval.metrics._driver import drive, groups_of
-
-    groups = groups_of(evaluations)
+    from uqeval.metrics._driver import drive
 
     def passes(sectioned: bool = True) -> dict[str, Passes]:
-        return {next(iter(group)): drive(group, sectioned) for group in groups}
+        return {key: drive({key: own}, sectioned) for key, own in evaluations.items()}
 
     if shard is None:
         names = scheduler.inputs.source.names
@@ -249,7 +247,7 @@ def _counted(
         results = scheduler.run(passes() | of_slices)
     else:
         results = shard.count(scheduler, passes, scheduler.states)
-    sections = {key: section for group in results.values() for key, section in group.items()}
+    sections = {key: section for of_key in results.values() for key, section in of_key.items()}
     if shard is not None:
         sections = shard.complete_sections(sections, evaluations)
     sections = {key: sections[key] for key in evaluations if key in sections}

@@ -11,7 +11,7 @@ from uqeval.argument_types import checks_types
 from uqeval.arrays import State
 from uqeval.disk.files import content_of
 from uqeval.errors import UsageError, cut
-from uqeval.metrics._driver import drive, groups_of, replayed
+from uqeval.metrics._driver import drive, replayed
 from uqeval.metrics._evaluation import Passes, TallyResult
 from uqeval.statistics.merged_states import MergedStates
 from uqeval.stores.states.blocks import PackedItems
@@ -93,11 +93,8 @@ def _fit_evaluations(
     from uqeval.usecases.merged_results import unfitted_evaluations
 
     evaluations = {key: evaluation for key, (_, evaluation) in unfitted_evaluations(states).items()}
-    unfinished: list[str] = []
-    for group in groups_of(evaluations):
-        unfinished += group if counted.waiting({"": drive(group, sectioned=False)}) else ()
-    in_order = [key for key in evaluations if key in unfinished]
-    return in_order, settings_of_evaluations(evaluations)
+    passes = {key: drive({key: own}, sectioned=False) for key, own in evaluations.items()}
+    return counted.waiting(passes), settings_of_evaluations(evaluations)
 
 
 def _fit_sweep(states: MergedStates, counted: _Counted) -> tuple[list[str], Mapping[str, Any]]:
