@@ -44,6 +44,7 @@ HOMES = {
 #: Packages import packages of lower layers only, for types too. The lowest is first.
 LAYERS = (
     ("arrays", "errors", "keys", "special", "threads", "version"),
+    ("spelling",),
     ("argument_types",),
     ("disk", "kernels", "settings"),
     ("records", "stores"),
@@ -60,14 +61,14 @@ LAYERS = (
 
 #: Packages that import less than their layer allows: packages, or single modules of them.
 LESS = {
-    "stores": {"arrays", "disk", "errors", "kernels.reading", "threads"},
-    "stores.states": {"arrays", "disk", "errors", "stores.compression"},
+    "stores": {"arrays", "disk", "errors", "kernels.reading", "spelling", "threads"},
+    "stores.states": {"arrays", "disk", "errors", "spelling", "stores.compression"},
     "stores.zarr": {
         "arrays", "disk", "errors", "stores.array", "stores.bfloat16", "stores.buffer_pool",
         "stores.compression", "stores.contents", "stores.file_values", "stores.kinds",
         "stores.map_names", "stores.names", "stores.watch", "threads",
     },
-    "records": {"argument_types", "disk", "errors", "keys"},
+    "records": {"argument_types", "disk", "errors", "keys", "spelling"},
     # Files that an option names: a report with a threshold, a list or table of items. Addresses of
     # fields and of intervals.
     "metrics": {

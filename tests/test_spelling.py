@@ -6,10 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import refused, run_uqeval
+from command import refused, run_forked, run_uqeval
 
 import uqeval
-from uqeval.argument_types import spelled
+from uqeval.argument_types import checks_types
+from uqeval.errors import UsageError
+from uqeval.records.folder import load_reports
+from uqeval.spelling import as_flags, as_keys, as_keywords, spelled
+from uqeval.usecases.run.outcome import keys_of_file
 
 
 @pytest.mark.parametrize(
@@ -38,6 +42,103 @@ from uqeval.argument_types import spelled
 def test_flags_become_keywords(text: str, keywords: str) -> None:
     assert spelled(text) == keywords
     assert spelled(keywords) == keywords
+
+
+@pytest.mark.parametrize(
+    ("text", "of_file"),
+    [
+        ("give --ignore-index 255.", "give `ignore_index: 255`."),
+        ("give --ignore-index, or --label-map.", "give `ignore_index:`, or `label_map:`."),
+        ("leave out --no-temperature.", "leave out `temperature: false`."),
+        ("add --kind=logits, or", "add `kind: logits`, or"),
+        ("--fit-on FILE; --ci 0.95 shows it", "`fit_on: FILE`; --ci 0.95 shows it"),
+        ("give -o DIR, not `uqeval run --kind x`", "give -o DIR, not `uqeval run --kind x`"),
+    ],
+)  # fmt: skip
+def test_options_of_a_file_become_keys(text: str, of_file: str) -> None:
+    with as_keys(keys_of_file()):
+        with as_flags():
+            assert spelled(text) == of_file
+        assert spelled(text, "output") == as_keywords(of_file, "output")
+
+
+def test_errors_that_leave_a_run_with_a_file_name_its_keys() -> None:
+    with pytest.raises(UsageError, match=r"^give `kind: logits` and ci=0.9$"), as_keys({"kind"}):
+        raise UsageError("give --kind=logits and --ci 0.9")
+
+
+def test_stores_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ids = np.zeros((2, 4, 4), np.uint8)
+    ids[0, 0, 0] = 77
+    np.savez("bad.npz", probs=np.full((2, 3, 4, 4), 1 / 3, np.float32), labels=ids)
+    np.savez("none.npz", probs=np.full((2, 3, 4, 4), 1 / 3, np.float32))
+    stores = "bad: {predictions: bad.npz}, none: {predictions: none.npz}"
+    Path("u.yaml").write_text(
+        f"stores: {{{stores}, from: {{predictions: bad.npz, ignore_index: 77}}}}\n"
+        "evaluate: {bad: {failure: }, none: {failure: }, from: {pavpu: "
+        "{threshold_from: no.json}}}\n"
+    )
+    failed = uqeval.run_config("u.yaml").failed
+    assert "Give `ignore_index:`, or `label_map:`" in failed["bad"]
+    assert "Give the store the key `labels:`" in failed["none"]
+    assert failed["from"].endswith("expected a report, as Report.save writes it.")
+    Path("w.yaml").write_text(
+        "stores: {a: {predictions: bad.npz, ignore_index: 77}}\n"
+        "evaluate: {a: {pavpu: , calibration: }}\ngate: {pavpu.pavpu: {min: 0.9}}\n"
+    )
+    advice = run_forked("run", "w.yaml", "-o", "w", cwd=tmp_path)
+    assert "`fit_on: FILE` names other items" in advice.stderr and "--fit-on" not in advice.stderr
+    assert "use `threshold_from: REPORT`" in " ".join(advice.stdout.split())
+    of_command = run_forked("run", "u.yaml", cwd=tmp_path)
+    refused(
+        of_command, "Give `ignore_index:`, or `label_map:`", "expected a report, as -o writes it."
+    )
+
+
+def test_names_of_files_that_python_writes(tmp_path: Path) -> None:
+    refused(lambda: uqeval.Report.load("none.json"), "expected a report, as Report.save writes it.")
+    refused(lambda: uqeval.fit_shards("none.json", "f.json"), "a report, as Report.save writes it.")
+    refused(lambda: uqeval.merge("no.states.zip"), "the states file that states= writes.")
+    refused(lambda: load_reports(tmp_path), "expected what Report.save writes.")
+
+
+def test_the_output_of_a_function_is_not_its_states() -> None:
+    @checks_types()
+    def run_like(output: str) -> None:
+        raise UsageError("give another folder with -o DIR")
+
+    refused(lambda: run_like("out"), "give another folder with output=DIR")
+
+
+#: Methods that raise none of the errors with options.
+_QUIET = {"close", "missing", "record", "to_json", "json_pieces"}
+
+
+@pytest.mark.parametrize("name", sorted(set(uqeval.__all__) - {"__version__"}))
+def test_every_public_function_spells_keywords(name: str) -> None:
+    """`wraps` marks the decorated ones."""
+    public = getattr(uqeval, name)
+    if isinstance(public, type) and issubclass(public, Exception):
+        return
+    functions = {name: public}
+    if isinstance(public, type):
+        functions = {
+            key: getattr(value, "__func__", value) for key, value in vars(public).items()
+            if (callable(value) or isinstance(value, classmethod)) and not key.startswith("_")
+            and key not in _QUIET
+        }  # fmt: skip
+    assert functions and all(hasattr(function, "__wrapped__") for function in functions.values())
+
+
+def test_a_frame_with_ids_that_are_no_classes() -> None:
+    frame, ids = np.zeros((8, 8, 3), np.uint8), np.full((8, 8), 255, np.uint16)
+    observer = uqeval.TemporalObserver(classes=300)
+    refused(lambda: observer.update(frame, ids), "give ignore_index=255.")
+    refused(
+        lambda: uqeval.TemporalObserver(classes=3).update(frame, ids - 5),
+        "Give ignore_index, or classes.",
+    )
 
 
 def test_the_caller_determines_the_spelling(tmp_path: Path) -> None:

@@ -227,3 +227,26 @@ def test_a_store_is_read_whatever_lies_beside_it(tmp_path: Path) -> None:
         fill(writer, NAMES)
     (tmp_path / "p.zarr").rename(path)
     assert open_store(path, role="predictions").warnings == ()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("classes", [ABOUT["classes"], 300])
+def test_the_void_id_is_that_of_the_earlier_job(
+    tmp_path: Path, classes: int, overwrite: bool
+) -> None:
+    path, about = tmp_path / "p.zarr", ABOUT | {"classes": classes, "samples": 1}
+    void = min(classes - 1, 255)
+    values = np.full((classes, 6, 10), 1 / classes, "f4")
+    labels = np.where(np.eye(6, 10) == 1, void, LABELS).astype("u2")
+    writer = PredictionWriter(path, **about, ignore_index=void)
+    writer.add("a", values)
+    writer._draft.abandon()
+    with PredictionWriter(path, **about, resume=True, overwrite=overwrite) as writer:
+        for name in NAMES:
+            writer.add(name, values)
+            writer.add_labels(name, labels)
+    with PredictionWriter(path, **about, resume=True) as writer:
+        assert writer.complete
+    assert open_store(path, role="predictions").attributes["ignore_index"] == void
+    with pytest.raises(OutputError, match="other settings"):
+        PredictionWriter(path, **about, resume=True, ignore_index=0)

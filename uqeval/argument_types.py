@@ -1,78 +1,36 @@
-"""Checks of values against type annotations, and how messages spell options.
-
-Python callers give any value and read keywords in messages; the command line reads flags.
-"""
+"""Checks of values against type annotations: callers in Python give any value."""
 
 from __future__ import annotations
 
 import inspect
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from uqeval.errors import UqevalError, UsageError, quoted
-
-#: A command, which stays as it is; `-o`; or an option, with the number, quoted text or capital word
-#: after it, or the word after =.
-_OPTION = re.compile(
-    r"""(uqeval\ [a-z]+\ (?:(?![;.,:]\s|`|$).)+ | `[a-z]+\ [^`]*`)
-    | (?<![\w-])(?: -(o)\b | --(no-)?([a-z][a-z-]*) )
-    (?:=([a-z]\w*)
-    | \ ( '[^']*' | "[^"]*"
-    | (?: [+-]?\.?\d | nan | inf | True | [A-Z][A-Z0-9]*(?![a-z]) )\S*?(?=[.,;:)]*(?:\s|$)) ))?""",
-    re.VERBOSE,
-)
-_is_command = False
-
-
-@contextmanager
-def as_flags() -> Iterator[None]:
-    """Spell options as on the command line."""
-    global _is_command
-    before, _is_command = _is_command, True
-    try:
-        yield
-    finally:
-        _is_command = before
-
-
-def for_caller(command: str, python: str) -> str:
-    """Return the part of a message that differs between commands and Python."""
-    return command if _is_command else python
-
-
-def spelled(text: str) -> str:
-    """Return a message for the caller: with keywords in place of flags, unless it is a command."""
-    return text if _is_command else as_keywords(text)
-
-
-def as_keywords(text: str) -> str:
-    """Return a text with keywords in place of flags.
-
-    `--ci 0.95` becomes `ci=0.95`, `--kind=logits` `kind='logits'`, `--missing-chunks fill`
-    `missing_chunks fill`, and `--no-temperature` `temperature=False`.
-    """
-    return _OPTION.sub(_keyword, text)
-
-
-def _keyword(match: re.Match[str]) -> str:
-    command, output, off, name, word, value = match.groups()
-    if command:
-        return command
-    keyword = "states" if output else name.replace("-", "_")
-    if off:
-        return f"{keyword}=False" + match[0].removeprefix(f"--no-{name}")
-    if word is not None:
-        return f"{keyword}={word!r}"
-    return keyword if value is None else f"{keyword}={value}"
-
+from uqeval.spelling import spell
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spells_options(function: F) -> F:
+    """Make the errors of a function of Python spell options as keywords, unless a command runs."""
+    output = "states" if "states" in inspect.signature(function).parameters else "output"
+
+    @wraps(function)
+    def spelling(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except UqevalError as error:
+            spell(error, output)
+            raise
+
+    return spelling  # type: ignore[return-value]
+
+
 _WORDS = {
     bool: "true or false", int: "a whole number", float: "a number", str: "a text",
     Path: "a path", os.PathLike: "a path", Sequence: "a list", Iterable: "a list",
@@ -175,11 +133,11 @@ def checks_types(*names: str) -> Callable[[F], F]:
 
     Without names, all named arguments with an annotation are checked. The function receives NumPy
     scalars as numbers, 1-D arrays and iterators as lists, and dtypes as their names where names are
-    listed. Its errors spell options as keywords.
+    listed. Its errors spell options as keywords: `-o` as `states` if it takes that, else `output`.
     """
 
     def decorate(function: F) -> F:
-        signature = inspect.signature(function)
+        call, signature = spells_options(function), inspect.signature(function)
         wanted = names or [
             name for name, parameter in signature.parameters.items()
             if name in function.__annotations__ and parameter.kind is not parameter.VAR_KEYWORD
@@ -200,11 +158,7 @@ def checks_types(*names: str) -> Callable[[F], F]:
                 if not fits(annotation, value):
                     raise UsageError(f"{name}={quoted(value)}; expected {in_words(annotation)}.")
                 bound.arguments[name] = value
-            try:
-                return function(*bound.args, **bound.kwargs)
-            except UqevalError as error:
-                error.args = tuple(spelled(a) if isinstance(a, str) else a for a in error.args)
-                raise
+            return call(*bound.args, **bound.kwargs)
 
         return checked  # type: ignore[return-value]
 

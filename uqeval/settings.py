@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
-from uqeval.argument_types import as_keywords, fits, in_words, python_value
+from uqeval.argument_types import fits, in_words, python_value
 from uqeval.errors import (
     UsageError,
     did_you_mean,
@@ -23,6 +23,7 @@ from uqeval.errors import (
     option_name,
     quoted,
 )
+from uqeval.spelling import as_keywords
 
 S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -172,12 +173,14 @@ def takes(*declared: Any) -> Callable[[F], F]:
 
 
 def make_settings(
-    values: Mapping[str, Any], *declared: type, function: Callable[..., Any] | None = None
-) -> tuple[Any, ...]:
+    values: Mapping[str, Any], *declared: type, function: Callable[..., Any] | None = None,
+    elsewhere: Callable[[str], str] = lambda name: "",
+) -> tuple[Any, ...]:  # fmt: skip
     """Return settings of each class from option `values` by name.
 
     Raises `UsageError` for a name that no class has. `function`: the function that got the values;
-    its other keywords are suggested too.
+    its other keywords are suggested too. `elsewhere`: returns where to give an option that belongs
+    to another place; empty for other names.
     """
     fields = {
         settings: {field.name for field in dataclasses.fields(settings)} for settings in declared
@@ -193,7 +196,7 @@ def make_settings(
             }
         )
         expected = f"expected some of {', '.join(names_known)}."
-        hint = did_you_mean(strange[0], names_known, expected)
+        hint = elsewhere(strange[0]) or did_you_mean(strange[0], names_known, expected)
         raise UsageError(f"unknown options {strange}; {hint}")
     return tuple(
         settings(

@@ -10,15 +10,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from uqeval.argument_types import checks_types
+from uqeval.argument_types import checks_types, spells_options
 from uqeval.arrays import Array
 from uqeval.errors import DataError, UsageError, cut, quoted
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
+from uqeval.spelling import spelled
 from uqeval.stores import bfloat16
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
-from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid
-from uqeval.stores.writing.unfinished_store import UnfinishedStore
+from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, declared_void
+from uqeval.stores.writing.unfinished_store import UnfinishedStore, root_of
 from uqeval.stores.writing.write_lock import process_count
 from uqeval.stores.zarr import writer as zw
 
@@ -78,7 +79,7 @@ class PredictionWriter:
     or batch must then arrive before the next.
 
     `ignore_index`: the id of void pixels in labels (255). With more than 255 classes, labels 255
-    are refused unless it is given.
+    are refused unless it is given. With `resume`, it is by default that of the earlier job.
 
     `repeated`: "error", or "skip" samples that are already stored; padding of distributed samplers
     needs this. `ranks`: number of processes that write into this store, all with the same settings
@@ -119,6 +120,9 @@ class PredictionWriter:
         self.samples, self.classes, self.kind, self.keep = samples, classes, kind, keep
         self.size = None if size is None else (int(size[0]), int(size[1]))
         self.dtype = dtype or ("float32" if keep == "maps" else "float16")
+        if ignore_index is None and resume:
+            root = root_of(self.path, resume, overwrite)
+            ignore_index = declared_void(zw.attributes_of(root), self.path)
         self.ignore_index = ASSUMED_VOID if ignore_index is None else ignore_index
         self._check(class_names, mean_probs)
         self._mean_probs = mean_probs
@@ -185,6 +189,7 @@ class PredictionWriter:
         else:
             self._draft.abandon()
 
+    @spells_options
     def add(self, name: str, values: Any, *, sample: int | None = None) -> bool:
         """Write one `sample` [class, y, x] of the item `name`, or all [sample, class, y, x].
 
@@ -196,6 +201,7 @@ class PredictionWriter:
         index = self._place(name)
         return self._add(index, as_array(values, f"item {quoted(name)}"), sample)
 
+    @spells_options
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
         """Write one or all samples of several items; return the number of items written.
 
@@ -212,6 +218,7 @@ class PredictionWriter:
         self._gathered.most = max(self._gathered.most, len(indices))
         return sum(self._add(at, item, sample) for at, item in zip(indices, batch, strict=True))
 
+    @spells_options
     def add_labels(self, name: str, labels: Any) -> bool:
         """Write the class ids [y, x] of an item; once one item has labels, all must have them.
 
@@ -232,6 +239,7 @@ class PredictionWriter:
             index, description, partial(self._store.put, index, "labels", ids)
         )
 
+    @spells_options
     def done(self, name: str, sample: int | None = None) -> bool:
         """Return whether all samples of an item, or one of them, are written by any process."""
         return self._draft.done(self._place(name), sample)
@@ -361,4 +369,5 @@ class PredictionWriter:
         """Warn of the first probabilities that were bfloat16."""
         if self.kind == "probs" and not self._coarse and bfloat16.is_coarse(stack):
             self._coarse = True
-            warnings.warn(bfloat16.warning(f"{self.path}: {where}"), UserWarning, stacklevel=4)
+            text = spelled(bfloat16.warning(f"{self.path}: {where}"))
+            warnings.warn(text, UserWarning, stacklevel=5)

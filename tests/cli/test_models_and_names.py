@@ -190,4 +190,4 @@ def test_what_can_be_converted(tmp_path: Path) -> None:
         kinds,
     )
     bare = run_uqeval("convert", "mean.npy", "s.zarr", cwd=tmp_path)
-    refused(bare, "--kind probs, logits, labels or predictions", "numpy.savez('preds.npz'")
+    refused(bare, "--kind: probs, logits, labels or predictions", "numpy.savez('preds.npz'")

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import pytest
 import zarr
-from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_well
+from command import EXECUTABLE, TIMEOUT, environment, refused, run_forked, run_uqeval, run_well
 from PIL import Image
 from small_videos import VOID, numbered, video
 
@@ -366,6 +366,9 @@ def test_bad_values(tmp_path: Path) -> None:
     png(path / "predictions" / f"{NAMES[1]}.png", IDS[1][:-1])
     outcome = run_uqeval("observe", path)
     assert outcome.status == 2 and NAMES[1] in outcome.stderr and "47×64" in outcome.stderr
+    wide = store(tmp_path / "wide.zarr", frames=IMAGES, predictions=IDS.astype(np.uint16))
+    message = refused(run_forked("observe", wide, cwd=tmp_path), "the number of classes is unknown")
+    assert message.endswith("give --classes.")  # the command has no --class-names
 
 
 def test_frames_without_numbers(tmp_path: Path) -> None:

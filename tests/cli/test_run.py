@@ -453,7 +453,7 @@ def test_a_store_that_breaks_while_it_is_read(folder: Path) -> None:
         ("drive: {pavpu: }", "uqeval.yaml:6: evaluate.drive.pavpu: "),
         ("drive: {sweep: }", "uqeval.yaml:6: evaluate.drive.sweep: "),
         ("city: {pavpu: , sweep: {metric: no}}", "uqeval.yaml:6: evaluate.city.sweep: metrics no"),
-        ("city: {pavpu: , sweep: {samples: 99}}", "evaluate.city.sweep: --samples 99"),
+        ("city: {pavpu: , sweep: {samples: 99}}", "evaluate.city.sweep: `samples: 99`"),
         ("city: {divergence: }", "needs a reference to compare with"),
         ("city: {pavpu: {uncertainty: energy}}", "has no map 'energy'"),
         ("city: {}", "uqeval.yaml:2: stores.city: evaluate lists no command"),
@@ -651,6 +651,8 @@ def test_the_command_line_wins_over_the_file(folder: Path) -> None:
 def test_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     write(folder, STORES, ASKED, "gate: {pavpu.pavpu: {min: 0.001}}\n")
+    with pytest.raises(uqeval.UsageError, match="option of stores or metrics; set it in the file"):
+        uqeval.run_config("uqeval.yaml", ignore_index=3)
     outcome = uqeval.run_config("uqeval.yaml", workers=1)
     assert outcome.status == 0 and list(outcome.reports) == ["city", "depth", "drive"]
     assert outcome.judgement is not None and outcome.judgement.passed and not outcome.failed

@@ -297,6 +297,13 @@ def test_no_cluster(address: str, message: str, monkeypatch: pytest.MonkeyPatch)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 
+@pytest.mark.parametrize("executor", [3, "tcp", ["tcp://a"]])
+def test_an_executor_that_is_no_client(executor: object) -> None:
+    probs, labels = np.full((1, 2, 3, 4, 4), 1 / 3), np.zeros((1, 4, 4), np.uint8)
+    with pytest.raises(UsageError, match=r"^executor.*; expected (the|a) "):
+        uqeval.evaluate(probs, labels, "segmentation", executor=executor)
+
+
 def test_dask_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(UsageError, match="pip install distributed"), DaskCluster("local:1"):

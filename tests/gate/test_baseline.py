@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from small_stores import NAMES, labels, probs, save
 
+import uqeval
 from uqeval import Report
 from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
-from uqeval.gate.same_data import other_data, other_fingerprints
+from uqeval.gate.same_data import other_data, other_fingerprints, other_pixels
+from uqeval.inputs import InputOptions, open_inputs
 from uqeval.records.input_options import VALUE_OPTIONS
+from uqeval.usecases.reduce import reduce
 
 
 def report(key: str, settings: dict[str, Any], **results: Any) -> Report:
@@ -158,3 +164,29 @@ def test_a_baseline_with_sets_of_an_earlier_version() -> None:
     fewer = of(19, sets=sets[:2])
     assert other_setting(of(19, sets=sets), fewer, "ood") == ("sets", 3, 2)
     assert other_setting(of(19), of(11), "ood") == ("classes", 19, 11)
+
+
+def test_labels_with_another_void_id_but_the_same_void_pixels(tmp_path: Path) -> None:
+    ids = np.where(labels() == 255, 3, labels())
+    store = save(tmp_path / "s", {"probs": probs(), "labels": ids}, {"names": NAMES})
+    direct, other = (uqeval.evaluate(store, None, "failure", ignore_index=i) for i in (3, 2))
+    reduce(open_inputs(store, None, InputOptions(ignore_index=3)), tmp_path / "maps")
+    with uqeval.Evaluator("failure", ignore_index=3) as evaluator:
+        evaluator.update(probs(), ids, NAMES)
+        by_evaluator = evaluator.report()
+    for same in (uqeval.evaluate(tmp_path / "maps", None, "failure"), by_evaluator):
+        assert same.inputs["ignore_index"] != 3
+        assert other_setting(direct, same, "failure") is None
+        assert other_pixels(direct, same, "failure", NAMES) is None
+        assert other_setting(other, same, "failure") is None
+        assert other_pixels(other, same, "failure", NAMES) is not None
+    assert other_setting(direct, other, "failure") == ("ignore_index", 3, 2)
+
+
+def test_the_void_id_is_a_setting_where_no_pixels_are_counted() -> None:
+    def of(void: int) -> Report:
+        own = report("temporal", {})
+        own.inputs |= {"ignore_index": void, "labels": {"fingerprint": str(void)}}
+        return own
+
+    assert other_setting(of(7), of(255), "temporal") == ("ignore_index", 7, 255)

@@ -46,7 +46,7 @@ def only(folder: Path, text: str, *reports: Named, **options: Any) -> Verdict:
     ],
 )  # fmt: skip
 def test_the_value_at_an_address(tmp_path: Path, address: str, value: float) -> None:
-    found = only(tmp_path, f"'{address}': {{min: 0}}")
+    found = only(tmp_path, f"'{address}': {{min: 0.001}}")
     assert found.value == value and found.status == "pass"
 
 
@@ -361,7 +361,7 @@ def test_a_number_that_is_no_score_has_no_interval(
     counts = {"pavpu": 0.8, "n_ac": 7, "pavpu_bound": 0.1}
     counts["per_class"] = [{"class": 0, "name": "road", "n_ac": 5}]
     own = named(results={"pavpu": counts}, metrics={"pavpu.pavpu": {"unit": ""}})
-    text, known = f"{address}: {{{kind}: 0, confidence: 0.9}}", Known(Interval(0.9, 0, 1))
+    text, known = f"{address}: {{{kind}: 0.1, confidence: 0.9}}", Known(Interval(0.9, 0, 1))
     with pytest.raises(UsageError) as caught:
         verdicts(tmp_path, text, own, baseline=[own], resampler=known)
     message = str(caught.value)

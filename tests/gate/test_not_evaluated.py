@@ -78,6 +78,14 @@ def test_every_output_lists_it(tmp_path: Path) -> None:
     assert not of_stores(load_verdicts(file), {"city"}).not_evaluated
 
 
+def test_a_rule_that_matches_no_report_has_no_store_in_outputs() -> None:
+    found = judge([named()], [rule("pavpu.pavpu", 1, min=0.5), rule("pavpu.pavp", 2, min=0.5)])
+    root = ElementTree.fromstring(to_junit(found))
+    assert [suite.get("name") for suite in root] == ["uqeval.city", "uqeval"]
+    assert [case.get("classname") for case in root.iter("testcase")] == ["uqeval.city", "uqeval"]
+    assert "Did you mean pavpu.pavpu?\n" in to_markdown(found)
+
+
 def test_a_failed_rule_is_said_first() -> None:
     found = judged(rule("pavpu.pavpu", 1, min=2.0), rule("temporal.mtc", 2, max=0.5))
     assert verdicts.summary(found) == "gate failed: 0 passed, 1 failed, 1 not evaluated"

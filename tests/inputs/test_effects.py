@@ -105,7 +105,7 @@ def test_a_file_refuses_unused_flow_too(video: str, tmp_path: Path) -> None:
         "evaluate: {d: {tc: {flow: farneback}}}\n"
     )
     ended = uqeval.run_config(tmp_path / "uqeval.yaml", output=str(tmp_path / "out"))
-    assert "--flow-path needs --flow file" in ended.failed["d"]
+    assert "`flow_path:` needs `flow:` file" in ended.failed["d"]
 
 
 @pytest.mark.parametrize("option", ["--flow-path", "--flow-forward-path"])

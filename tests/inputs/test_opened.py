@@ -253,3 +253,35 @@ def test_a_warning_of_frames_that_are_matched_by_position(tmp_path: Path) -> Non
     assert not warned(named, named)
     assert not warned(ids, ids)
     assert not warned(unnamed, unnamed, names=["a1", "a2", "a3"])
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_members_are_matched_by_name(tmp_path: Path, first: int) -> None:
+    """As predictions and labels are; names of the first member that has some are the order."""
+    orders = [[0, 1, 2, 3], [2, 0, 3, 1]]
+    probs, label = scenes.softmax(2, 4, 2, 3, 8, 12), scenes.labels(2, 4, 8, 12, classes=3)
+    stores = [
+        scenes.zarr_group(
+            tmp_path / f"{m}.zarr", {"probs": probs[order, m : m + 1], "labels": label[order]},
+            names=[f"i{i}" for i in order],
+        )
+        for m, order in enumerate(orders)
+    ]  # fmt: skip
+    report = uqeval.evaluate([stores[first], stores[1 - first]], metrics="segmentation")
+    expected = uqeval.evaluate(probs, label, metrics="segmentation")
+    assert report.results == expected.results
+    assert list(report.item_names) == [f"i{i}" for i in orders[first]]
+    own = {item["name"]: item["segmentation"] for item in report.items}
+    assert own == {f"i{item['name']}": item["segmentation"] for item in expected.items}
+
+
+def test_members_in_one_chunk_and_in_files(tmp_path: Path) -> None:
+    """Items that share a chunk of one member are separate files of the other."""
+    probs, label = scenes.softmax(2, 4, 2, 3, 8, 12), scenes.labels(2, 4, 8, 12, classes=3)
+    names = [f"i{i}" for i in range(4)]
+    store = scenes.zarr_group(tmp_path / "a.zarr", {"probs": probs[:, :1], "labels": label},
+                              names=names)  # fmt: skip
+    (tmp_path / "files").mkdir()
+    for name, item in zip(names, probs, strict=True):
+        np.save(tmp_path / "files" / f"{name}.npy", item[1])
+    assert miou([store, tmp_path / "files"]) == miou(probs, label)

@@ -14,6 +14,7 @@ from scenes import Chunked, all_same, labels, read_maps, read_stack, softmax, za
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps import reduce_array
+from uqeval.spelling import as_keywords
 
 N, T, C, H, W = 3, 2, 4, 5, 6
 NAMES = ["first", "second", "third"]
@@ -93,7 +94,7 @@ def test_readers_and_the_writer_say_the_same_about_sums(
     about = {"names": NAMES, "samples": T, "classes": C, "size": (H, W), "dtype": "float32"}
     writer = uqeval.PredictionWriter(tmp_path / "p.zarr", **about)
     said = refused(lambda: writer.add(NAMES[0], p[0]), says, error=DataError)
-    assert hint(read_message).startswith(hint(said)) or "logits, declare" in said
+    assert hint(as_keywords(read_message)).startswith(hint(said)) or "logits, declare" in said
 
 
 @pytest.mark.parametrize("dtype", ["u1", "u2"])

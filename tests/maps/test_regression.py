@@ -124,6 +124,14 @@ def test_members(tmp_path: Path, dtype: str, kind: str) -> None:
             assert maps["sigma"][y, x] == pytest.approx(sigma, rel=1e-13)
 
 
+def test_members_with_other_arrays_are_refused_with_a_way_out(tmp_path: Path) -> None:
+    arrays = numbers(2)
+    other = {n: v for n, v in arrays.items() if n != "std"} | {"variance": arrays["std"] ** 2}
+    stores = [save(tmp_path / "a.npz", arrays), save(tmp_path / "b.npz", other)]
+    words = "a.npz: mean+std|b.npz: mean+variance|`std` in all of them (in place of variance, sqrt"
+    maps_refused(StoreError, words, stores)
+
+
 def test_any_layout_and_several_stores_give_the_same_bits(tmp_path: Path) -> None:
     arrays = numbers(3, members=4)
     expected = read(save(tmp_path / "r.npz", arrays))

@@ -98,6 +98,23 @@ def test_sweep_stops_at_its_most_bins_and_at_one() -> None:
     assert estimators.sweep(state) == 1
 
 
+@pytest.mark.parametrize("apart", [True, False])
+def test_the_report_says_where_the_bins_of_the_sweep_are_not_exact(apart: bool) -> None:
+    """Confidences that are closer than a bin of the histogram stay together in it."""
+    rng = np.random.default_rng(5)
+    unsure = np.geomspace(0.02, 0.4, 900) if apart else 0.3 - 2.5e-7 * np.arange(900)
+    conf = (1 - rng.permutation(unsure)).astype("f4")
+    hit = rng.random(900) < 0.7
+    probs = np.stack([conf, 1 - conf]).reshape(1, 1, 2, 30, 30)
+    options = {"temperature": False, "estimator": "roelofs-sweep"}
+    report = uqeval.evaluate(
+        probs, (~hit).astype("u1").reshape(1, 30, 30), {"calibration": options}
+    )
+    together = report.numerics["calibration"]["together_in_sweep"]
+    swept = report.results["calibration"]["sweep_bins"]
+    assert (together == 0, swept == naive.sweep(conf, hit)[2]) == (apart, apart)
+
+
 def test_intervals() -> None:
     probs, label, _, _ = data(2, False)
     probs, label = (np.concatenate([a] * 4) for a in (probs, label))

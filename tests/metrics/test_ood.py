@@ -255,7 +255,10 @@ def test_same_images_without_names_are_a_warning(tmp_path: Path) -> None:
         ({"out": [FOG], "region": "depth:0-9"}, ["depth_map=FOLDER"]),
         ({"out": [FOG], "region": "map:areas"}, ["no path areas", "folder of PNGs"]),
         ({"out": [FOG], "depth_map": "d.npy"}, ["depth_map d.npy has no effect"]),
-        ({}, ["ood evaluates ood only"]),
+        (
+            {},
+            ["ood evaluates out-of-distribution data: give out, a list of stores", "ood_mask, the"],
+        ),
     ],
 )
 def test_bad_inputs(tmp_path: Path, options: dict[str, Any], words: list[str]) -> None:

@@ -355,6 +355,27 @@ def test_regions_without_pixels(data: dict[str, Any]) -> None:
     )
 
 
+def test_the_void_id_of_a_map_is_no_region(data: dict[str, Any], tmp_path: Path) -> None:
+    """The message says how to change it, and then it is a region."""
+    void, other = {"ignore_index": 255}, {"ignore_index": 65535}
+    own = small_stores.save(tmp_path / "own", {"labels": data["areas"]})
+    for name, options, change in (
+        ("areas", {}, "attribute ignore_index of the array"),
+        ("areas", void, "another ignore_index"),
+        (own, {}, "attribute ignore_index of a store"),
+    ):
+        says = f"255 is the void id of the map {Path(name).name}.*{change}"
+        with pytest.raises(UsageError, match=says):
+            uqeval.evaluate(data, None, "segmentation", region=f"map:{name}:255", **options)
+    declaring = small_stores.save(tmp_path / "other", {"labels": data["areas"]}, other)
+    labels = data["labels"].astype("u2")
+    labels[labels == 255] = 65535
+    given = data | {"labels": labels}
+    for name in ("areas", declaring):
+        report = uqeval.evaluate(given, None, "segmentation", region=f"map:{name}:255", **other)
+        assert f"segmentation@map:{Path(name).name}:255" in report.results
+
+
 @pytest.mark.parametrize(
     ("changes", "region", "error", "text"),
     [

@@ -142,6 +142,7 @@ def test_a_region_without_pixels_is_undefined() -> None:
         record = report.results[f"{key}@boundary:2"]
         assert record[name] is None
         assert record[f"{name}_reason"]
+        assert "void" not in record[f"{name}_reason"]  # all pixels have labels
         assert report.results[key][name] is not None or key == "pavpu"
 
 

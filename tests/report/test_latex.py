@@ -98,8 +98,10 @@ def test_signs_of_cells_and_the_begin_of_rows() -> None:
         TableRow("[void]", [TableCell("RMSE ↓", None, "", "")]),
         TableRow("*", [TableCell("ρ", None, "", "")]),
         TableRow("x", [TableCell("[0.1, 0.2]", None, "", "")]),
+        TableRow("y-1", [TableCell("-0.1", interval="[-0.2, -1e-05]", verdict="0-9")]),
     ]
-    assert table_lines(Table("t", ["[0]", "a − τ"], rows))[2:7] == [
+    assert table_lines(Table("t", ["[0]", "a − τ"], rows))[2:8] == [
         r"{[}0] & a $-$ $\tau$ \\", r"\midrule", r"{[}void] & RMSE $\downarrow$ \\",
         r"{*} & $\rho$ \\", r"x & [0.1, 0.2] \\",
+        r"y-1 & $-$0.1 [$-$0.2, $-$1e-05] (0-9) \\",
     ]  # fmt: skip

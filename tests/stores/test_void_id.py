@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from small_videos import save_store, video
 import uqeval
 from uqeval.errors import DataError
 from uqeval.inputs import InputOptions, open_inputs
+from uqeval.stores.void_id import ASSUMED_VOID, stamp_of_void
 from uqeval.usecases.inspect import inspect
 from uqeval.usecases.reduce import reduce
 
@@ -95,6 +97,24 @@ def test_a_command_names_its_options(tmp_path: Path) -> None:
     outcome = run_uqeval("failure", path, cwd=tmp_path)
     refused(outcome, "--ignore-index 255", "--ignore-index 65535")
     assert any("labels 255" in problem for problem in inspect(path, full=True).problems)
+
+
+def test_results_of_a_given_void_id_are_not_reused_for_an_assumed_one(tmp_path: Path) -> None:
+    path, _ = in_one_store(tmp_path)
+    time.sleep(0.03)  # what was written just now has no stamp
+    for option in ({"states": tmp_path / "r.states.zip"}, {"map_cache": tmp_path / "cache"}):
+        for _ in range(2):
+            report = uqeval.evaluate(path, None, "segmentation", ignore_index=255, **option)
+        assert report.timing["bytes_read"] == 0
+        refused(lambda: pixels((path, None), **option), "labels 255", error=DataError)  # noqa: B023
+
+
+def test_the_stamp_of_a_void_id_that_may_be_a_class_is_new() -> None:
+    """Results of versions that did not refuse it have the id alone."""
+    assert stamp_of_void(255, C) != stamp_of_void(ASSUMED_VOID, C)
+    assert 255 not in (stamp_of_void(255, C), stamp_of_void(ASSUMED_VOID, C))
+    assert stamp_of_void(ASSUMED_VOID, 255) == 255
+    assert stamp_of_void(7, C) == 7
 
 
 def test_a_void_id_in_the_store_is_given(tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def test_no_state_is_written_twice(tmp_path: Path) -> None:
 
 
 def test_states_that_cannot_be_written(scene: Any, tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(OutputError, match="does not exist; make it"):
         uqeval.evaluate(*scene, states=tmp_path / "none" / "s.zip")
 
 
@@ -381,7 +381,17 @@ def test_progress_of_a_run(scene: Any) -> None:
         ({"metrics": ("pavp",)}, "pavp"),
         ({"metrics": ()}, "none"),
         ({"metrics": {"pavpu": {"windw": 2}}}, "windw"),
-        ({"window": 3}, "window"),
+        ({"window": 3}, "Give it with the metric: metrics={'pavpu': {'window': 3}}."),
+        (
+            {"metrics": "failure", "uncertainty": "std"},
+            "metrics={'failure': {'uncertainty': 'std'}}.",
+        ),
+        ({"resume": True}, "resume needs the states of the earlier run; give states=FILE."),
+        (
+            {"metrics": "tc"},
+            "tc evaluates video only: give video, the frames of these predictions.",
+        ),
+        ({"metrics": "regression"}, "Try metrics='pavpu' with the same other arguments."),
         ({"workers": 0}, "workers=0"),
         ({"limit": 0}, "limit=0"),
         ({"missing_chunks": "skip"}, "missing_chunks"),

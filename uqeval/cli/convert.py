@@ -48,7 +48,7 @@ class ConvertOptions(Settings):
             )
 
 
-@with_options("quiet", "names", "class_names", "missing_chunks", of=ConvertOptions)
+@with_options("quiet", "names", "class_names", "ignore_index", "missing_chunks", of=ConvertOptions)
 def convert(
     shared: Shared,
     settings: ConvertOptions,
@@ -86,7 +86,7 @@ def convert(
         labels=settings.labels, kind=settings.kind, axes=settings.axes, key=settings.key,
         compression="zstd-4" if settings.recommended else settings.compression,
         names=read_names_file(shared.names) if shared.names else None,
-    ) | shared.values_of("class_names")  # fmt: skip
+    ) | shared.values_of("class_names", "ignore_index")  # fmt: skip
     recoding = Recoding() if settings.recommended else None
     try:
         warnings = write_store(

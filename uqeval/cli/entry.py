@@ -24,11 +24,11 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from uqeval.argument_types import as_flags
 from uqeval.cli.parsing import Command, check_quickly, replace_command, show_type
 from uqeval.cli.streams import BROKEN_PIPE, guard_streams, lost_output, silence, tell
 from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, did_you_mean, quoted
+from uqeval.spelling import as_flags
 from uqeval.threads import SIGNALS, uninterrupted
 from uqeval.version import VERSION
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from uqeval.cli.streams import console, error_console, print_text, printing, tell
 from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
-from uqeval.disk.outputs import KINDS, check_writable, refuse_other_kind, refuse_overlap, write
+from uqeval.disk.output_kinds import KINDS, refuse_other_kind
+from uqeval.disk.outputs import check_writable, refuse_overlap, write
 from uqeval.disk.publishing import drop_older, settle_states, writing
 from uqeval.errors import UsageError, cut
 from uqeval.records.report import Report
@@ -67,7 +68,7 @@ def refuse_other_format(shared: Shared) -> None:
 
 @dataclass(frozen=True)
 class Output:
-    """A file to write: its path, the option that names it, and its kind (see `disk.outputs.KINDS`).
+    """A file to write: its path, the option that names it, and its kind (see `KINDS`).
 
     `path` is None without the option, and "-" for stdout.
     """
@@ -114,8 +115,8 @@ def report_outputs(shared: Shared, states_file: str | None) -> tuple[Output, ...
 def check_outputs(*outputs: Output, inputs: Sequence[Any] = ()) -> None:
     """Reject outputs that cannot be written, are given twice, or overlap an input.
 
-    Also reject an output over a file of another kind that uqeval wrote, such as saved states, and
-    the ending of a format that the output does not have.
+    Also reject an output over a file of another kind, such as saved states, and the ending of a
+    format that the output does not have.
     """
     paths = [output.path for output in outputs]
     written: set[str] = set()
@@ -133,7 +134,7 @@ def check_outputs(*outputs: Output, inputs: Sequence[Any] = ()) -> None:
             check_writable(path, output.option)
     refuse_overlap(paths, inputs)
     for output in outputs:
-        if output.path is not None and output.path != "-" and Path(output.path).is_file():
+        if output.path is not None and output.path != "-":
             refuse_other_kind(output.path, output.option, output.kind)
     for path in paths:
         if (

@@ -16,6 +16,7 @@ from uqeval.cli.declared import with_options
 from uqeval.cli.streams import console, printing, tell, warn
 from uqeval.errors import UsageError, printable
 from uqeval.settings import Settings, shared_option
+from uqeval.spelling import spelled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -232,7 +233,7 @@ def show(judgement: Judgement, announced: int = 0) -> None:
             soft_wrap=not sys.stdout.isatty(),
         )  # fmt: skip
         for fact in facts:
-            _print_indented(stdout, printable(fact))
+            _print_indented(stdout, printable(spelled(fact)))
         stdout.print()
     colour = "green" if judgement.passed else "red"
     stdout.print(f"[bold {colour}]{words.summary(judgement)}[/]", highlight=False)

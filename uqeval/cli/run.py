@@ -21,8 +21,9 @@ from uqeval.config import FILE, Config, load_config
 from uqeval.errors import UsageError, cut, listed, option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.records.report import Report
+from uqeval.spelling import as_keys, spelled
 from uqeval.stores.contents import Contents
-from uqeval.usecases.run.outcome import OF_ITEMS, Listener, Outcome, RunSettings
+from uqeval.usecases.run.outcome import OF_ITEMS, Listener, Outcome, RunSettings, keys_of_file
 
 
 @with_options(
@@ -72,7 +73,8 @@ def run(
         settings, shared=over_file, progress=progress_for(quiet), listener=OutcomePrinter(quiet)
     )
     outcome = run_stores(config, run_settings, file, opened)
-    finish(outcome, quiet)
+    with as_keys(keys_of_file() if file is not None else ()):
+        finish(outcome, quiet)
     if outcome.status:
         raise typer.Exit(outcome.status)
 
@@ -126,7 +128,7 @@ class OutcomePrinter(Listener):
         if self._quiet:
             return
         tell_reused(report)
-        warnings = [f"{name}: {text}" for text in report.warnings]
+        warnings = [f"{name}: {spelled(text)}" for text in report.warnings]
         show_warnings(dataclasses.replace(report, warnings=warnings), error_console())
         table = headline_table(
             report, f"{name}: {_members(report)}{cost(report)}{_read_off(report)}"
@@ -135,7 +137,8 @@ class OutcomePrinter(Listener):
             stdout = console()
             for part in fitted(table, stdout.width):
                 print_table(part, stdout)
-            show_findings(findings_of(report, path=str(path)), stdout)
+            findings = findings_of(report, path=str(path))
+            show_findings([replace(f, text=spelled(f.text)) for f in findings], stdout)
 
     def failed(self, name: str, reason: str) -> None:
         """Print the error of a store, even with -q."""

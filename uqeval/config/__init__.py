@@ -1,7 +1,7 @@
 """`uqeval.yaml`: stores, metrics, outputs and rules of a run."""
 
 from uqeval.config.load import RulesFile, check_file, load_config, load_rules, load_rules_file
-from uqeval.config.model import FILE, Config, Store, json_schema
+from uqeval.config.model import FILE, Config, Store, json_schema, keys_of_options
 
 __all__ = [
     "FILE",
@@ -10,6 +10,7 @@ __all__ = [
     "Store",
     "check_file",
     "json_schema",
+    "keys_of_options",
     "load_config",
     "load_rules",
     "load_rules_file",

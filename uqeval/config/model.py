@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -239,14 +238,11 @@ class Config(_ConfigKeys):
 
     @contextmanager
     def errors_at(self, *place: str) -> Iterator[None]:
-        """Start the message of an error with a place, and name the keys of options in it."""
+        """Start the message of an error with a place."""
         try:
             yield
         except UqevalError as error:
-            keys = Store.model_fields if place[0] == "stores" else commands().get(place[2], {})
-            named = _keys_of_options(str(error), keys) if self._at else ""
-            message = f"{self.locate(*place)}{error}{named}"
-            raise type(error)(message) from None
+            raise type(error)(f"{self.locate(*place)}{error}") from None
 
     def settings_from_file(self, settings: type[Settings]) -> dict[str, Any]:
         """Return the options of these settings that the file sets for all stores."""
@@ -269,15 +265,9 @@ class Config(_ConfigKeys):
         )
 
 
-def _keys_of_options(message: str, keys: Collection[str]) -> str:
-    """Return a sentence that gives the keys for the command-line options in a message; empty if it
-    has none."""
-    options = dict.fromkeys(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", message))
-    named = [name for name in options if name.replace("-", "_") in keys]
-    if not named:
-        return ""
-    pairs = (f"`{name.replace('-', '_')}:` for --{name}" for name in named)
-    return f" In this file, write {', '.join(pairs)}."
+def keys_of_options() -> set[str]:
+    """Return the options that are keys of a store, or of a command under `evaluate`."""
+    return {*Store.model_fields, *(key for options in commands().values() for key in options)}
 
 
 def json_schema() -> dict[str, Any]:

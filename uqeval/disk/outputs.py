@@ -18,26 +18,13 @@ from typing import Any
 
 from uqeval.disk.files import as_given, resolved, stream_of, write_stream
 from uqeval.disk.locks import clear_beside
+from uqeval.disk.output_kinds import refuse_other_kind
 from uqeval.disk.publishing import new_file, writing
 from uqeval.errors import OutputError, UsageError, cut
 
 #: Device and inode of a file or folder.
 _Key = tuple[int, int]
 _RENAME = "give the output another name"
-#: Kinds of files, by the schema that they hold, with the words of messages.
-KINDS = {
-    "report": "a report",
-    "states": "the states of a report",
-    "fitted": "the sums of shards",
-    "verdicts": "verdicts",
-    "verification": "a verification",
-    "selftest": "a self-test",
-    "comparison": "a comparison",
-}
-#: The start of a JSON file of uqeval: its first key is its schema.
-_SCHEMA = re.compile(rb'\{\s*"schema": "uqeval\.([a-z]+)/[0-9]+"')
-#: The last entry of a file of states.
-_INDEX = ("index.json", "index.json.z")
 
 
 def refuse_overlap(
@@ -233,35 +220,18 @@ def refuse_file_name(folder: str | Path) -> None:
         )
 
 
-def refuse_other_kind(path: str | Path, option: str, kind: str | None) -> None:
-    """Raise `UsageError` if a file of uqeval of another kind is at the path of an output.
+def check_output(
+    path: str | Path, option: str, kind: str | None, inputs: Iterable[Any] = ()
+) -> None:
+    """Raise `OutputError` for an output that cannot be written, `UsageError` for one over an input
+    or over a file of another kind.
 
-    `kind`: the kind of the output, a key of `KINDS`; None for CSV, HTML, XML and Markdown.
+    `option` names the output in messages. `kind`: a key of `disk.output_kinds.KINDS`; None for CSV,
+    HTML, XML and Markdown.
     """
-    existing = _kind_of(Path(path))
-    if existing is not None and existing != kind:
-        raise UsageError(
-            f"{cut(path)} is {KINDS[existing]}, which {option} would overwrite; give {option} "
-            "another name, or remove the file."
-        )
-
-
-def _kind_of(path: Path) -> str | None:
-    """Return the kind of a file that uqeval wrote; None for any other file."""
-    import zipfile
-
-    try:
-        with path.open("rb") as file:
-            start = file.read(100)
-        if match := _SCHEMA.match(start):
-            kind = match[1].decode()
-            return kind if kind in KINDS else None
-        if start.startswith(b"PK"):
-            with zipfile.ZipFile(path) as archive:
-                return "states" if archive.namelist()[-1] in _INDEX else None
-    except (OSError, LookupError, zipfile.BadZipFile, NotImplementedError, ValueError):
-        pass  # unreadable or damaged: the file is of no kind
-    return None
+    check_writable(path, option)
+    refuse_overlap([path], inputs)
+    refuse_other_kind(path, option, kind)
 
 
 def check_writable(path: str | Path, option: str = "an output file") -> None:

@@ -45,12 +45,13 @@ def _interrupts_blocked() -> Iterator[None]:
 class DaskCluster:
     """The cluster at an address: tcp://…, scheduler-file:PATH, local:N, or that of a client.
 
-    Raises `UsageError` if Dask is not installed, no scheduler answers, there are no workers, or
-    their versions differ from those of this process.
+    `option` names it in messages. Raises `UsageError` if Dask is not installed, no scheduler
+    answers, there are no workers, or their versions differ from those of this process.
     """
 
-    def __init__(self, address: Any) -> None:
+    def __init__(self, address: Any, option: str = "--dask") -> None:
         self._address = address
+        self._option = option
         self._open = ExitStack()
         self.client: Any = None
         self._workers: Workers
@@ -70,8 +71,12 @@ class DaskCluster:
         try:
             if isinstance(self._address, distributed.Client):
                 self.client = self._address
+            elif isinstance(self._address, str):
+                self.client = self._open.enter_context(self._connected(self._address))
             else:
-                self.client = self._open.enter_context(self._connected(str(self._address)))
+                raise UsageError(
+                    f"{self._option} {quoted(self._address)}; expected a distributed.Client."
+                )
             self._workers = Workers(self.client)
             self._check_workers()
         except BaseException:
@@ -99,8 +104,8 @@ class DaskCluster:
                     self._open.enter_context(cluster)
             except RuntimeError as error:
                 raise UsageError(
-                    f"--dask {address}: its workers do not start ({cut(error)}). Each worker "
-                    "imports the main script: put its code under "
+                    f"{self._option} {address}: its workers do not start ({cut(error)}). Each "
+                    "worker imports the main script: put its code under "
                     '`if __name__ == "__main__":`.'
                 ) from None
             return Client(cluster, set_as_default=False)
@@ -109,13 +114,13 @@ class DaskCluster:
             path = Path(address.removeprefix("scheduler-file:"))
             if not path.is_file():
                 raise UsageError(
-                    f"--dask {cut(address)}: there is no such file. Start `dask scheduler "
+                    f"{self._option} {cut(address)}: there is no such file. Start `dask scheduler "
                     f"--scheduler-file {path}` first, or give the address of a scheduler."
                 )
             arguments = {"scheduler_file": str(path)}
         elif not re.fullmatch(r"[a-z]+://.+", address):
             raise UsageError(
-                f"--dask {quoted(address)}; expected the address of a scheduler, such as "
+                f"{self._option} {quoted(address)}; expected the address of a scheduler, such as "
                 "tcp://host:8786, scheduler-file:PATH, or local:N."
             )
         try:
@@ -123,9 +128,9 @@ class DaskCluster:
         # Dask raises OSError, TimeoutError, ValueError and other errors.
         except Exception as error:
             raise UsageError(
-                f"--dask {cut(address)}: no scheduler answers there ({type(error).__name__}: "
-                f"{cut(error)}). Start one with `dask scheduler` and workers with `dask worker "
-                "ADDRESS --nthreads 1`, or use --dask local:N."
+                f"{self._option} {cut(address)}: no scheduler answers there "
+                f"({type(error).__name__}: {cut(error)}). Start one with `dask scheduler` "
+                "and workers with `dask worker ADDRESS --nthreads 1`, or use --dask local:N."
             ) from None
 
     def _check_workers(self) -> None:
@@ -133,8 +138,8 @@ class DaskCluster:
             self.client.wait_for_workers(1, timeout=_PATIENCE)
         except Exception:  # of the version of Dask
             raise UsageError(
-                f"--dask {cut(self._address)}: the scheduler has no workers. Start some with "
-                "`dask worker ADDRESS --nthreads 1`."
+                f"{self._option} {cut(self._address)}: the scheduler has no workers. Start some "
+                "with `dask worker ADDRESS --nthreads 1`."
             ) from None
         required = versions()
         problems = [

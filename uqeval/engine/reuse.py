@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
 from uqeval.records.input_options import VALUE_OPTIONS
+from uqeval.stores.void_id import stamp_of_void
 from uqeval.threads import Threads
 
 if TYPE_CHECKING:
@@ -59,10 +60,11 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     from uqeval.stores.watch import combining, one_look
 
     info = inputs.info()
+    void = stamp_of_void(inputs.ignore_index, inputs.record.get("classes") or info.classes)
     context: dict[str, Any] = {
         "states": [SCHEMA, VERSION, np.__version__, zlib.ZLIB_RUNTIME_VERSION],
         "options": {name: inputs.options.get(name) for name in _OPTIONS},
-        "data": [info.kind, info.classes, info.samples, info.reference, inputs.ignore_index],
+        "data": [info.kind, info.classes, info.samples, info.reference, void],
         "flows": inputs.flows(),
         "paths": inputs.paths(),
         "exponential": _exponential(),

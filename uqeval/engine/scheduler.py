@@ -47,7 +47,7 @@ def cluster_of(
         raise UsageError("executor and dask exclude each other; give one of them.")
     from uqeval.engine.dask_cluster import DaskCluster
 
-    return DaskCluster(machine.dask if client is None else client)
+    return DaskCluster(machine.dask) if client is None else DaskCluster(client, "--executor")
 
 
 class ClusterExecutor(Protocol):
@@ -112,6 +112,7 @@ class Scheduler:
 
         running = Running(passes)
         with self._scratch() as scratch:
+            self._check_memory(running.requests, scratch)
             while requests := running.requests:
                 group = self._turn(requests)
                 over = len(group) == len(requests) and all(
@@ -130,6 +131,7 @@ class Scheduler:
         results: dict[str, dict[Tally, TallyResult]] = {}
         requests = dict(running.requests)
         with self._scratch() as scratch:
+            self._check_memory(requests, scratch)
             while requests:
                 group = self._turn(requests)
                 scratch.keeping = len(group) < len(requests)
@@ -156,14 +158,15 @@ class Scheduler:
         self, group: Sequence[str], requests: Mapping[str, Sequence[Tally]], scratch: Scratch
     ) -> dict[Tally, TallyResult]:
         tallies = list(dict.fromkeys(t for key in group for t in requests[key]))
-        self._check_states(group, tallies)
+        self._check_states({key: requests[key] for key in group})
+        self._states = sum(map(_state_bytes, tallies))
         return self._pass(tallies, scratch)
 
     def _turn(self, requests: Mapping[str, Sequence[Tally]]) -> list[str]:
         """Return the first evaluations whose states fit the memory, at least one.
 
-        Evaluations of many subsets of the samples are counted in several turns, and the maps are
-        kept between turns.
+        Evaluations of many regions, or of many subsets of the samples, are counted in several
+        turns, and the maps are kept between turns.
         """
         budget = max(self.options.memory // (1 + self.options.threads()), _STATES)
         names: list[str] = []
@@ -177,21 +180,34 @@ class Scheduler:
             counted_tallies |= new_tallies
         return names
 
-    def _check_states(self, keys: Sequence[str], tallies: Sequence[Tally]) -> None:
-        """Raise `UsageError` before allocating counts that do not fit the memory.
-
-        Includes the totals of all items, and the counts of the current item.
+    def _check_memory(self, requests: Mapping[str, Sequence[Tally]], scratch: Scratch) -> None:
+        """Raise `UsageError` before the first pass for all that is known then to need more memory:
+        the counts of each evaluation, and one decoded chunk. The message names the larger need.
         """
-        need = 2 * sum(map(_state_bytes, tallies))
+        from uqeval.engine.passes import Resources, workers_within
+
+        tallies = list(dict.fromkeys(t for requested in requests.values() for t in requested))
+        reads = [(source, kept_maps) for source, _, kept_maps in self._reads_of(tallies, scratch)]
+        if reads:
+            source, kept_maps = max(reads, key=_bytes_to_read)
+            counts = max(map(_bytes_to_count, requests.values()))
+            if _bytes_to_read((source, kept_maps)) <= max(self.options.memory, counts):
+                self._check_states(requests)
+            workers_within(source, Resources(1, self.options.memory), kept_maps)
+
+    def _check_states(self, requests: Mapping[str, Sequence[Tally]]) -> None:
+        """Raise `UsageError` before allocating counts of an evaluation that do not fit the
+        memory."""
+        key, tallies = max(requests.items(), key=lambda request: _bytes_to_count(request[1]))
+        need = _bytes_to_count(tallies)
         if need > max(self.options.memory, 2 * _STATES):
             source = self.inputs.source
             over = f" over {source.classes:,} classes" if source.kind == "classes" else ""
             raise UsageError(
                 f"--memory {shown_size(self.options.memory)} is too small for the counts of "
-                f"{', '.join(keys)}{over}, which take {shown_size(need)}. "
+                f"{key}{over}, which take {shown_size(need)}. "
                 f"Give --memory {shown_size(need)}, or evaluate other metrics."
             )
-        self._states = need // 2
 
     def _pass(self, tallies: Sequence[Tally], scratch: Scratch) -> dict[Tally, TallyResult]:
         """Count tallies over all items; one read of a source serves all its views.
@@ -199,6 +215,17 @@ class Scheduler:
         A view with another source is read separately, and its maps are not kept. Checks the memory
         of all reads before the first.
         """
+        turns = self._reads_of(tallies, scratch)
+        workers = self._workers([(source, scratch) for source, _, scratch in turns])
+        results: dict[Tally, TallyResult] = {}
+        for job, worker_count in zip(turns, workers, strict=True):
+            results |= self._read(*job, worker_count)
+        return results
+
+    def _reads_of(
+        self, tallies: Sequence[Tally], scratch: Scratch
+    ) -> list[tuple[MapSource, list[Tally], Scratch]]:
+        """Return the sources to read for some tallies, each with its tallies and kept maps."""
         from uqeval.engine.scratch import Scratch
 
         shared: list[Tally] = []
@@ -216,11 +243,7 @@ class Scheduler:
             source.want(sorted({name for tally in tallies_of_view for name in tally.reads}))
             no_scratch = Scratch(0, False, reads=self._reads, watch=self.inputs.watch)
             turns.append((source, tallies_of_view, no_scratch))
-        workers = self._workers([(source, scratch) for source, _, scratch in turns])
-        results: dict[Tally, TallyResult] = {}
-        for job, worker_count in zip(turns, workers, strict=True):
-            results |= self._read(*job, worker_count)
-        return results
+        return turns
 
     def _workers(self, turns: Sequence[tuple[MapSource, Scratch]]) -> list[int]:
         """Return the number of workers per source. Raises `UsageError` with the needed memory."""
@@ -230,12 +253,8 @@ class Scheduler:
         limit = max(self.options.memory, 2 * _STATES) // max(self._states, 1) - 1
         resources = Resources(max(min(self.options.threads(), limit), 1), self.options.memory)
 
-        def need(job: tuple[MapSource, Scratch]) -> int:
-            source, scratch = job
-            return max(scratch.batch_bytes(source, batch) for batch in source.batches())
-
         if len(turns) > 1:  # if none fits, the message names the one that needs most memory
-            largest = max(turns, key=need)
+            largest = max(turns, key=_bytes_to_read)
             workers_within(largest[0], resources, largest[1])
         worker_counts = [workers_within(source, resources, scratch) for source, scratch in turns]
         cluster = self.options.cluster
@@ -318,3 +337,14 @@ def _state_bytes(tally: Tally) -> int:
     """Return the bytes of a state (8 per number) and of counting it."""
     fields = sum(8 * math.prod(field.shape) for field in tally.fields.values())
     return fields + tally.working_bytes
+
+
+def _bytes_to_count(tallies: Sequence[Tally]) -> int:
+    """Return the bytes of the totals of all items, and of the counts of the current item."""
+    return 2 * sum(map(_state_bytes, tallies))
+
+
+def _bytes_to_read(read: tuple[MapSource, Scratch]) -> int:
+    """Return the bytes of one decoded chunk of a source with its accumulators and maps."""
+    source, scratch = read
+    return max(scratch.batch_bytes(source, batch) for batch in source.batches())

@@ -10,6 +10,7 @@ from uqeval.errors import UsageError, cut, option_name, quoted
 from uqeval.gate.rules import Rule
 from uqeval.gate.same_data import (
     have_no_fingerprint,
+    is_void_in_pixels,
     other_data,
     other_fingerprints,
     other_maps,
@@ -146,9 +147,13 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
 
     A threshold of another report (`threshold_from`) is the same setting as a rule or a number that
     gave the same threshold, and as a threshold of a third report (`other_threshold` tells). Files
-    of `fit_on` are the same if they name the same items.
+    of `fit_on` are the same if they name the same items. The void id is no setting if the numbers
+    of pixels tell which are void (`is_void_in_pixels`): `uqeval reduce` writes another id.
     """
     settings, baseline_settings = _settings(report, key), _settings(baseline, key)
+    if is_void_in_pixels(report, baseline, key):
+        for own in (settings, baseline_settings):
+            own.pop("ignore_index", None)
     digests = _fitted_on(report, key), _fitted_on(baseline, key)
     if all(digests):
         files = settings.pop(_FIT_ON, None), baseline_settings.pop(_FIT_ON, None)

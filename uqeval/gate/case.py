@@ -11,6 +11,7 @@ from typing import Any
 
 from uqeval.errors import StoreError, UsageError, number_of, quoted
 from uqeval.gate.baseline import Pair, other_threshold, refuse_other_settings
+from uqeval.gate.bounds import DEBIASED, bounds_of
 from uqeval.gate.more_units import more_units
 from uqeval.gate.notes import moved_by, notes_on, notes_on_value
 from uqeval.gate.rules import Rule
@@ -29,9 +30,6 @@ from uqeval.records.resampling import (
     units_of,
 )
 from uqeval.records.scalars import described
-
-#: Suffix of fields that bootstrap draws correct for bias, such as `calibration.ece_debiased`.
-_DEBIASED = "_debiased"
 
 
 @dataclass(frozen=True)
@@ -177,11 +175,11 @@ class Case:
             interval_of_report = _recorded_interval(score, level)
             if interval_of_report is not None:
                 return interval_of_report
-        if score.address.fields[-1].endswith(_DEBIASED):
+        if score.address.fields[-1].endswith(DEBIASED):
             raise UsageError(
                 f"{self.rule.place}: {score.address} has no interval, because bootstrap draws "
                 "correct it. Remove confidence, or write the rule for "
-                f"{str(score.address).replace(_DEBIASED, '', 1)}."
+                f"{str(score.address).replace(DEBIASED, '', 1)}."
             )
         if (reason := self._without_interval()) is not None:
             raise UsageError(
@@ -235,9 +233,7 @@ class Case:
             notes.append(f"a small slice: {self.score.small}")
         if self._of_change:
             notes += filter(None, (self._other_slice, self._other_threshold))
-        metric = described(
-            self.named.report.metrics, self.score.address.metric, self.score.address.fields
-        )
+        metric = bounds_of(self.named.report.metrics, self.score.address)
         notes += notes_on_limit(self.rule.limits, self.kind, metric)
         return [*notes, *notes_on_value(self.named.report, self.score)]
 

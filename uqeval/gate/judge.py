@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, joined, quoted
 from uqeval.gate.baseline import Pair, compares, pair_of_result, pairs_of
+from uqeval.gate.bounds import bounds_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
 from uqeval.gate.rules import Rule
@@ -24,7 +25,6 @@ from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, find, suggestion, with_slash
 from uqeval.records.resampling import Resampler
-from uqeval.records.scalars import described
 
 
 def judge(
@@ -91,7 +91,7 @@ class _Judging:
                 self._judge(rule, named, lookup)
 
     def _judge(self, rule: Rule, named: Named, score: Score) -> None:
-        metric = described(named.report.metrics, rule.address.metric, score.address.fields)
+        metric = bounds_of(named.report.metrics, score.address)
         if (flaw := flaw_of(rule.limits, metric, score.address)) is not None:
             address = score.address.with_store(named.name)
             self._give_up(rule, address, UsageError(f"{rule.place}: {flaw}"))

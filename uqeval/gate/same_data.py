@@ -106,6 +106,16 @@ def _maps(report: Report, keys: Collection[str]) -> dict[str, Any]:
     return maps
 
 
+def is_void_in_pixels(report: Report, baseline: Report, key: str) -> bool:
+    """Return whether both reports have labels, with other fingerprints, so that each may have its
+    own void id, and the number of pixels that a result counts in each item.
+    """
+    reports = report, baseline
+    labels = [_stores(own)["labels"].get("fingerprint") for own in reports]
+    is_counted = all(_pixels(own, key, own.item_names) for own in reports)
+    return is_counted and None not in labels and labels[0] != labels[1]
+
+
 class OtherPixels(NamedTuple):
     """In how many items two reports count other pixels, in words, and all that each counts."""
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from uqeval.errors import UsageError, as_fraction, is_number, joined
+from uqeval.gate.bounds import bounds_of
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.waivers import LOW_FAILS, Kind
 from uqeval.glossary import families
-from uqeval.records.scalars import described
 
 #: The limit that bounds the other side.
 _OPPOSITE: dict[Kind, Kind] = {
@@ -33,14 +33,13 @@ def declared_flaw(rule: Rule) -> str | None:
     None if nothing is, or if the score is unknown."""
     family = families().get(rule.address.metric)
     metrics = {metric.id: metric.record() for metric in family.metrics} if family else {}
-    metric = described(metrics, rule.address.metric, rule.address.fields)
-    return flaw_of(rule.limits, metric, rule.address)
+    return flaw_of(rule.limits, bounds_of(metrics, rule.address), rule.address)
 
 
 def flaw_of(limits: Limits, metric: Mapping[str, Any], address: object) -> str | None:
     """Return what is wrong with a limit of a score, and what to write; None if nothing is.
 
-    `metric`: the record of the score in a report's `metrics`; empty for a number without one.
+    `metric`: the record of the score (`bounds_of`); empty for a number without one.
     A limit is wrong if it is outside the values that it bounds, or if no value can break it.
     One of `min` and `max` may be unbreakable if the other one is not: the two are a band.
     A limit of a change is wrong if it, and all others of changes, bound only improvements.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from shlex import quote
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.errors import StoreError, UsageError, cut
+from uqeval.inputs.class_names import names_of_classes
 from uqeval.inputs.common import (
     PredictionStores,
     hint_of_truth,
@@ -34,7 +34,7 @@ from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
 from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
-from uqeval.stores.void_id import ASSUMED_VOID
+from uqeval.stores.void_id import void_id_of
 from uqeval.stores.watched_parts import PartsIfRead
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def open_classes(
     stack = Stack(restricted, kind) if kind else None
     classes = _classes(stores[0], stack, options, where)
     stored = stored_maps(restricted[0])
-    ignore = _ignore_index(options, label_store, stores[0])
+    ignore = void_id_of(options.ignore_index, [label_store] if label_store else [], stores)
     names = opened.shown_names(count)
     annotators, label_parts, target = 0, None, None
     if all_labels is not None and label_store is not None:
@@ -87,9 +87,10 @@ def open_classes(
     if label_parts is not None:
         watched_parts.append(("labels", label_parts))
     watch = watched(source.names, watched_parts, options)
-    names_of_classes = tuple(options.class_names or class_names(stores[0], label_store, classes))
-    warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
-    warnings += _shared_names(names_of_classes, where) + _warn_of_sample_axes(restricted, kind)
+    all_stores = [*stores, label_store] if label_store else stores
+    class_names, warnings = names_of_classes(options.class_names, all_stores, classes)
+    warnings = [text for store in all_stores for text in store.warnings] + warnings
+    warnings += _warn_of_sample_axes(restricted, kind)
     warnings += warn_of_masks([*stores, label_store], options, (), _EXCLUDED)
     warnings += _warn_of_bool_labels(label_parts or (), classes)
     warnings += _warn_of_annotators(annotators) + _warn_of_probabilities(restricted[0], stack, kind)
@@ -102,7 +103,7 @@ def open_classes(
     }
     _refuse_missing(stores, kind, all_labels, options)
     return Inputs(
-        source, names_of_classes, ignore, record, warnings,
+        source, class_names, ignore, record, warnings,
         partial=len(item_range) < count, watch=watch, groups=restricted[0].groups,
         annotators=annotators,
         all_names=names if "part" in evaluated else None,
@@ -194,13 +195,6 @@ def stored_maps(store: Store) -> dict[str, Planes]:
         if {"class", "sample"} & set(array.axes) == ({own} if own else set()):
             found[name] = Planes(parts, own is not None, own or "class")
     return found
-
-
-def _ignore_index(options: InputOptions, labels: Store | None, predictions: Store) -> int:
-    """Return the void id: the given one, else that of the labels or the predictions, else 255."""
-    declared = [store.attributes.get("ignore_index") for store in (labels, predictions) if store]
-    given = (void for void in (options.ignore_index, *declared) if void is not None)
-    return next(given, ASSUMED_VOID)
 
 
 def _check_label_sizes(source: Source, *, volume: bool) -> None:
@@ -360,27 +354,3 @@ def _warn_of_sample_axes(members: Sequence[Store], kind: str | None) -> list[str
         "members of one ensemble. To compare the stores, evaluate each alone, then `uqeval "
         "compare`."
     ]
-
-
-def _shared_names(names: Sequence[str], where: str) -> list[str]:
-    """Return a warning if several classes have the same name: only their ids then differ."""
-    ids: dict[str, list[int]] = defaultdict(list)
-    for c, name in enumerate(names):
-        ids[name].append(c)
-    shared = [
-        f"{quoted(name)} of the classes {listed(class_numbers)}"
-        for name, class_numbers in ids.items()
-        if len(class_numbers) > 1
-    ]
-    if not shared:
-        return []
-    return [f"{where}: class_names repeats {listed(shared)}; only ids distinguish these classes."]
-
-
-def class_names(store: Store, labels: Store | None, classes: int) -> tuple[str, ...]:
-    """Return the class names of the first store with names for all classes, else the ids."""
-    for candidate in (store, labels):
-        names = candidate.attributes.get("class_names") if candidate else None
-        if names and len(names) == classes:
-            return tuple(names)
-    return tuple(str(c) for c in range(classes))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.disk.files import place_of
-from uqeval.errors import DataError, StoreError, UsageError, cut, listed, quoted
+from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, digest_of
@@ -71,7 +71,7 @@ def open_predictions(
         )
         for path in stores_or_paths
     ]
-    names_of_items = _item_names(stores)
+    stores, names_of_items = _in_order_of_first(stores)
     if names_of_items is not None and options.names is None:
         named = next(store for store in stores if store.names is not None)
         stores = [warn_of_positions(store, named, named=True) for store in stores]
@@ -116,28 +116,37 @@ def _refuse_twice(sources: Sequence[Given]) -> None:
         first_spellings[key] = spelling
 
 
-def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
-    named_stores = [store for store in stores if store.names is not None]
-    for store in named_stores[1:]:
-        if store.names != named_stores[0].names:
-            assert store.names is not None and named_stores[0].names is not None
-            i = next(
-                (
-                    k
-                    for k, (a, b) in enumerate(
-                        zip(store.names, named_stores[0].names, strict=False)
-                    )
-                    if a != b
-                ),
-                min(len(store.names), len(named_stores[0].names)),
-            )
-            raise StoreError(
-                f"{store.path} and {named_stores[0].path} name their items differently, first "
-                f"item {i}: {cut(store.names[i : i + 1])} and "
-                f"{cut(named_stores[0].names[i : i + 1])}; members of one ensemble need the same "
-                "items in the same order."
-            )
-    return named_stores[0].names if named_stores else None
+def _in_order_of_first(stores: Sequence[Store]) -> tuple[list[Store], tuple[str, ...] | None]:
+    """Return the members of an ensemble with their items in the order of the first that has names,
+    and these names; members without names as they are. Raises `StoreError` for other items."""
+    first = next((store for store in stores if store.names is not None), None)
+    if first is None:
+        return list(stores), None
+    return [_in_order_of(store, first) for store in stores], first.names
+
+
+def _in_order_of(store: Store, first: Store) -> Store:
+    """Return a member with its items in the order of the first member."""
+    if store.names is None or first.names is None or store.names == first.names:
+        return store
+    count = len(store.names)
+    between_items = any(len(parts) != count for parts in store.arrays.values())
+    if between_items or sorted(store.names) != sorted(first.names):
+        i = next(
+            (k for k, (a, b) in enumerate(zip(store.names, first.names, strict=False)) if a != b),
+            min(count, len(first.names)),
+        )
+        order = " in the same order, as flow is between them" if between_items else ""
+        raise StoreError(
+            f"{store.path} and {first.path} name their items differently, first item {i}: "
+            f"{cut(store.names[i : i + 1])} and {cut(first.names[i : i + 1])}; members of one "
+            f"ensemble need the same items{order}."
+        )
+    place = {name: i for i, name in enumerate(store.names)}
+    order_of_first = [place[name] for name in first.names]
+    arrays = {kind: [parts[i] for i in order_of_first] for kind, parts in store.arrays.items()}
+    groups = store.groups and tuple(store.groups[i] for i in order_of_first)
+    return replace(store, arrays=arrays, names=first.names, groups=groups)
 
 
 def is_folder_of_files(path: Given) -> bool:
@@ -228,17 +237,6 @@ def warn_of_positions(store: Store, other: Store | str, named: bool) -> Store:
         f"by position. If the orders may differ, {fix}."
     )
     return replace(store, warnings=(*store.warnings, text))
-
-
-def own_void(store: Store) -> int:
-    """Return the void id of a store of ids that are no labels, such as masks: its attribute
-    `ignore_index`, else 255. Raises `StoreError` for another type."""
-    void = store.attributes.get("ignore_index")
-    if void is not None and type(void) is not int:
-        raise StoreError(
-            f"{store.path}: attribute ignore_index is {quoted(void)}, expected an integer."
-        )
-    return 255 if void is None else void
 
 
 def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.arrays import np
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.classes import class_names, open_classes
+from uqeval.inputs.class_names import names_of_classes
+from uqeval.inputs.classes import open_classes
 from uqeval.inputs.common import (
     PredictionStores,
     as_store,
@@ -20,6 +21,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
+from uqeval.maps.names import void_of
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.files.label_folder import (
     open_label_folder,
@@ -29,7 +31,7 @@ from uqeval.stores.files.label_folder import (
 )
 from uqeval.stores.names import match_files
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import ASSUMED_VOID
+from uqeval.stores.void_id import void_id_of
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds
@@ -176,24 +178,33 @@ def classes_of(models: Sequence[Ids], options: InputOptions) -> tuple[int, tuple
         if wide:
             raise UsageError(
                 f"{wide[0].store.path}: has ids of more than 8 bits, and the number of "
-                "classes is unknown; give --classes or --class-names."
+                "classes is unknown; give --classes."
             )
         classes = UNKNOWN_CLASSES
-    if options.class_names is not None:
-        return classes, tuple(options.class_names), True
-    for model in models:
-        texts = class_names(model.store, None, classes)
-        if model.store.attributes.get("class_names"):
-            return classes, texts, True
-    return classes, tuple(str(c) for c in range(classes)), bool(counts)
+    names, _ = names_of_classes(options.class_names, [model.store for model in models], classes)
+    return classes, names, bool(counts)
 
 
-def void_in(models: Sequence[Ids], options: InputOptions) -> int:
-    """Return the void id: the given one, else the first that a store declares, else 255."""
-    if options.ignore_index is not None:
-        return options.ignore_index
-    void_ids = [model.store.attributes.get("ignore_index") for model in models]
-    return next((int(v) for v in void_ids if v is not None), ASSUMED_VOID)
+def is_computed(ids: Ids) -> bool:
+    """Return whether ids are the likeliest classes of probabilities, which are never void.
+
+    `ignore_index` of their store is the void id of labels.
+    """
+    metadata = ids.store.attributes.get("uqeval")
+    is_of_maps = isinstance(metadata, dict) and metadata.get("format") == "maps"
+    return ids.source is not None or (is_of_maps and "labels" not in ids.kinds)
+
+
+def void_of_ids(ids: Ids, classes: int, options: InputOptions, models: Sequence[Ids] = ()) -> int:
+    """Return the void id of ids: of computed ones, an id that no class has.
+
+    For labels, `models` are the predictions: if only a store of computed ones declares the void id
+    of labels, it is that.
+    """
+    if is_computed(ids):
+        return void_of(classes)
+    computed = [model.store for model in models if is_computed(model)]
+    return void_id_of(options.ignore_index, [ids.store], computed)
 
 
 def frame_ids(

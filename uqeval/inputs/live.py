@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.common import is_folder_of_files
-from uqeval.inputs.ids import UNKNOWN_CLASSES, Ids, classes_of, frame_ids, open_ids, void_in
+from uqeval.inputs.ids import UNKNOWN_CLASSES, Ids, classes_of, frame_ids, open_ids, void_of_ids
 from uqeval.inputs.live_frames import Listed, Shot, Stream, check_growing, is_stream, plain_folder
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import PREDICTIONS, inside
@@ -250,7 +250,7 @@ class Predictions:
         names = ids.store.names
         count = len(ids.parts) or len(ids.places)
         frame_names = names or tuple(map(str, range(count)))
-        self.void = void_in([ids], self._options)
+        self.void = void_of_ids(ids, self.classes, self._options)
         frames = frame_ids(ids, frame_names, self.classes, self.void, "predictions", None)
         place = None if names is None else {name: i for i, name in enumerate(names)}
         self._store = ids, frames, place, stems(names or ()), count

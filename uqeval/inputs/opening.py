@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import UsageError, option_name
+from uqeval.inputs.class_names import refuse_other_numbers
 from uqeval.inputs.opened import Given, Inputs, Recipe
 from uqeval.inputs.options import InputOptions
 
@@ -33,6 +34,9 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     reference_inputs = _open(
         reference, None, options
     )  # it may not have all options of the predictions
+    refuse_other_numbers(
+        *((own.source.where, own.class_names) for own in (inputs, reference_inputs))
+    )
     record = inputs.record | {"reference": reference_inputs.record["predictions"][0]}
     combined = dataclasses.replace(
         inputs, source=WithReference(inputs.source, reference_inputs.source),

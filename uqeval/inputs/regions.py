@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import StoreError, UsageError, cut, quoted
-from uqeval.inputs.common import in_order_of, open_truth, own_void, record_of, refuse_missing
+from uqeval.errors import StoreError, UsageError, cut
+from uqeval.inputs.common import in_order_of, open_truth, record_of, refuse_missing
 from uqeval.inputs.ids import positions_of_frames
 from uqeval.inputs.opened import Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
@@ -17,6 +17,7 @@ from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Role
 from uqeval.stores.map_names import STORED_DEPTH
 from uqeval.stores.planes import Planes
+from uqeval.stores.void_id import declared_void, void_id_of
 from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import WatchedText
 
@@ -24,18 +25,15 @@ if TYPE_CHECKING:
     from uqeval.maps.region_maps import RegionPlanes
 
 
+_OTHER_VOID = "give another void id, such as 65535, as the attribute ignore_index"
+
+
 def void_of_map(array: StoredArray, inputs: Inputs, options: InputOptions) -> int:
     """Return the id of no region in a map of the store of predictions: that of the options, of the
     array (`uqeval reduce` writes it if labels have another), or of the labels. Raises `StoreError`.
     """
-    void = array.attributes.get("ignore_index")
-    if options.ignore_index is not None or void is None:
-        return inputs.ignore_index
-    if type(void) is not int:
-        raise StoreError(
-            f"{array.where}: attribute ignore_index is {quoted(void)}, expected an integer."
-        )
-    return void
+    void = declared_void(array.attributes, array.where)
+    return inputs.ignore_index if options.ignore_index is not None or void is None else void
 
 
 @dataclasses.dataclass
@@ -70,7 +68,10 @@ class _Opener:
         self.records.append(record | {"region": region})
         where = f"{self.store.path}, {name}"
         void = void_of_map(arrays[name][0].array, self.inputs, self.options)
-        return self._planes(arrays[name], where, void)
+        to_change = f"{_OTHER_VOID} of the array"
+        if self.options.ignore_index is not None:
+            to_change = "give another --ignore-index, or the map in a store of its own"
+        return self._planes(arrays[name], where, void, to_change)
 
     def path(self, path: str, role: Role, option: str, region: str) -> RegionPlanes:
         """Return the maps in a folder, one per item, or in an array. Raises `StoreError`."""
@@ -87,9 +88,13 @@ class _Opener:
             places = positions_of_frames(store, len(parts), self.names, self.count, "map", of)
             parts = tuple(parts[place] for place in places)
         self.records.append(record_of(store, [role], path) | {"region": region})
-        return self._planes(parts, option, own_void(store))
+        return self._planes(
+            parts, option, void_id_of(None, [store]), f"{_OTHER_VOID} of a store of ids"
+        )
 
-    def _planes(self, parts: Sequence[ItemArray], where: str, void: int) -> RegionPlanes:
+    def _planes(
+        self, parts: Sequence[ItemArray], where: str, void: int, to_change_void: str
+    ) -> RegionPlanes:
         from uqeval.maps.region_maps import RegionPlanes
 
         if any(set(part.array.axes) - {"item"} != {"y", "x"} for part in parts):
@@ -105,7 +110,7 @@ class _Opener:
             items = tuple(parts[chosen.start : chosen.stop])
         self.parts += [items, *([before] if before else [])]
         return RegionPlanes(
-            Planes(items), Planes(before) if before else None, Planes(parts), void
+            Planes(items), Planes(before) if before else None, Planes(parts), void, to_change_void
         )  # fmt: skip
 
 

@@ -251,7 +251,12 @@ def _parts(stores: list[Store]) -> list[str]:
         kinds.append(held)
     if any(store_kinds != kinds[0] for store_kinds in kinds):
         listed = ", ".join(f"{s.path}: {'+'.join(k)}" for s, k in zip(stores, kinds, strict=True))
-        raise StoreError(f"members of one ensemble need the same arrays, but these hold {listed}.")
+        formulas = {n: SPREADS[n] for held in kinds for n in held if SPREADS.get(n, n) != n}
+        how = "; ".join(f"in place of {n}, {of_std}" for n, of_std in formulas.items())
+        raise StoreError(
+            f"members of one ensemble need the same arrays, but these hold {listed}. Store `mean` "
+            f"and `std` in all of them{f' ({how})' if how else ''}."
+        )
     return kinds[0]
 
 

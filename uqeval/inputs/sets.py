@@ -16,7 +16,6 @@ from uqeval.inputs.common import (
     in_order_of,
     open_predictions,
     open_truth,
-    own_void,
     record_of,
     refuse_missing,
     watched,
@@ -25,6 +24,7 @@ from uqeval.inputs.opened import Given, Inputs, members_of
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.array import Store, arrays_of
 from uqeval.stores.planes import Planes
+from uqeval.stores.void_id import void_id_of
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
@@ -177,10 +177,10 @@ def _mask(
 
 
 def _void_of(mask: Store, has_labels: bool, options: InputOptions) -> int:
-    """Return the void id of a mask, `own_void`. Without labels, `ignore_index` of the options is
-    that of the mask. Raises `UsageError` for 0, the id of IN.
+    """Return the void id of a mask. Without labels, `ignore_index` of the options is that of the
+    mask. Raises `UsageError` for 0, the id of IN.
     """
-    void = own_void(mask) if has_labels or options.ignore_index is None else options.ignore_index
+    void = void_id_of(None if has_labels else options.ignore_index, [mask])
     if void == 0:
         raise UsageError(
             f"--ood-mask {cut(mask.path)}: its void id is 0, which is the id of IN pixels. Use "

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from uqeval.disk.files import place_of
 from uqeval.errors import UsageError, listed
 from uqeval.inputs.common import refuse_missing, warn_of_masks, watch_of
-from uqeval.inputs.ids import Ids, classes_of, frame_ids, like_ids, void_in
+from uqeval.inputs.ids import Ids, classes_of, frame_ids, like_ids, void_of_ids
 from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.inputs.video_stores import VideoInputs, open_video_inputs
 from uqeval.metrics._dataset_info import VideoInfo
 from uqeval.stores.video.sequences import Pair, Sequences
+from uqeval.stores.void_id import stamp_of_void, void_id_of
 from uqeval.stores.watched_parts import Watched, WatchedText
 
 if TYPE_CHECKING:
@@ -36,16 +37,21 @@ def open_video(
 
     video_inputs = open_video_inputs(predictions, labels, options)
     classes, class_texts, is_named = classes_of(video_inputs.ids, options)
-    void = void_in(video_inputs.models, options)
     pair_range, evaluated = _pair_range(video_inputs.sequences, options)
     pairs = list(video_inputs.sequences.pairs[pair_range.start : pair_range.stop])
     pairs[-1] = replace(pairs[-1], last=True)  # tracks end here, even within a sequence
     resize = options.resize == "nearest"
+    truth, names, models = video_inputs.truth, video_inputs.names, video_inputs.models
+    voids = [void_of_ids(model, classes, options) for model in models]
+    void = (
+        void_id_of(options.ignore_index, *([model.store] for model in models))
+        if truth is None
+        else void_of_ids(truth, classes, options, models)
+    )
     ids = [
-        frame_ids(model, video_inputs.names, classes, void, "predictions", resize)
-        for model in video_inputs.models
+        frame_ids(model, names, classes, void_of_model, "predictions", resize)
+        for model, void_of_model in zip(models, voids, strict=True)
     ]
-    truth, names = video_inputs.truth, video_inputs.names
     source = VideoSource(
         video_inputs.frames, names, pairs, ids,
         labels=frame_ids(truth, names, classes, void, "labels", resize) if truth else None,
@@ -54,6 +60,8 @@ def open_video(
         cache=FlowCache(options.flow_cache) if options.flow_cache else None, classes=classes,
     )  # fmt: skip
     parts = [_read_from(video_inputs, pair, at) for pair, at in zip(pairs, pair_range, strict=True)]
+    if others := _other_voids(models, voids, void, classes):
+        parts = [[*watched_parts, WatchedText(others)] for watched_parts in parts]
     watch = watch_of(source.names, parts, options)
     _refuse_missing(video_inputs, options)
     info = _info(video_inputs, pairs, source, is_named)
@@ -150,6 +158,16 @@ def _read_from(video_inputs: VideoInputs, pair: Pair, index: int) -> list[Watche
             item_array for model in video_inputs.ids for item_array in model.of_frame(i)
         ]
     return watched_parts + [flows.parts[index] for flows in video_inputs.flows.values()]
+
+
+def _other_voids(models: Sequence[Ids], voids: Sequence[int], void: int, classes: int) -> str:
+    """Return the void ids of predictions as text; empty if all are `void`, the recorded one."""
+    stamps = [
+        stamp_of_void(void_of_model, classes)
+        for model, void_of_model in zip(models, voids, strict=True)
+        if model.source is None
+    ]
+    return "" if set(stamps) <= {stamp_of_void(void, classes)} else f"void ids {stamps}"
 
 
 def _rows(sequences: Sequences, pairs: Sequence[Any]) -> tuple[dict[str, Any], ...]:

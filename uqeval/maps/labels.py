@@ -82,7 +82,7 @@ def label_map(
     check_size(plane.shape, classes, where, size, noun)
     if plane.dtype.kind not in "iub":
         raise StoreError(f"{where}: {noun} of dtype {plane.dtype}; expected integer class ids.")
-    refuse_ambiguous(plane, classes, ignore_index, where, noun, "--ignore-index ")
+    refuse_ambiguous(plane, classes, ignore_index, where, noun)
     void = plane == ignore_index
     label = plane.astype(id_dtype(classes))
     label[void] = void_of(classes)
@@ -93,7 +93,7 @@ def label_map(
         hint = "--label-map cityscapes for Cityscapes ids" if noun == "labels" else "--classes"
         hint = f"Give --ignore-index, or {hint}."
         if noun == "labels":
-            of_1 = numbered_from_1(plane, strange, classes, ignore_index, "--ignore-index ")
+            of_1 = numbered_from_1(plane, strange, classes, ignore_index)
             hint = of_1.strip() or hint
         raise DataError(
             f"{where}: {int((~is_valid).sum())} of {plane.size} pixels have {noun} outside the "

@@ -33,24 +33,21 @@ MOST_REGIONS = 256
 @dataclass(frozen=True)
 class RegionPlanes:
     """The planes of a map of regions: of each item, of the earlier frame of a pair, and of the
-    whole store. `void`: the id of no region.
+    whole store. `void`: the id of no region; `to_change_void`: what a user does to choose another.
     """
 
     items: Planes
     before: Planes | None
     whole: Planes
     void: int
+    to_change_void: str
 
-    def ids(self, sizes: Sequence[tuple[int, int]] | None) -> list[int]:
-        """Return the ids in the whole store, ascending. Raises as `plane_of_ids` does."""
+    def ids(self) -> list[int]:
+        """Return the ids in the whole store, ascending, also `void`. Raises as `plane_of_ids`."""
         found = np.zeros(MOST_ID + 2, bool)
         for item in range(len(self.whole.parts)):
-            ids = plane_of_ids(self.whole, item, sizes[item] if sizes else None, str(item))
-            found[np.unique(ids)] = True
-        found[MOST_ID + 1] = False
-        if 0 <= self.void <= MOST_ID:
-            found[self.void] = False
-        return [int(i) for i in np.flatnonzero(found)]
+            found[np.unique(plane_of_ids(self.whole, item, None, str(item)))] = True
+        return [int(i) for i in np.flatnonzero(found[: MOST_ID + 1])]
 
 
 def plane_of_ids(planes: Planes, item: int, size: tuple[int, int] | None, name: str) -> Array:
@@ -182,7 +179,14 @@ class WithRegions:
                 continue
             name, number = map_and_id(text)
             name = name.rstrip("/").rpartition("/")[2]
-            ids = self.maps[name].ids(None)
+            planes = self.maps[name]
+            stored = planes.ids()
+            ids = [i for i in stored if i != planes.void]
+            if number in stored and number not in ids:
+                raise UsageError(
+                    f"--region {cut(text)}: {number} is the void id of the map {cut(name)}, so its "
+                    f"pixels are in no region. To evaluate them, {planes.to_change_void}."
+                )
             if number is not None and number not in ids:
                 raise UsageError(
                     f"--region {cut(text)}: no map has the id {number}; {cut(name)} has "

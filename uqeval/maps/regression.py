@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uqeval.argument_types import for_caller
 from uqeval.arrays import Array, Maps
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.maps.checks import (
@@ -31,6 +30,7 @@ from uqeval.maps.names import (
     sigma_of,
 )
 from uqeval.maps.reduction import read_only
+from uqeval.spelling import for_caller
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ class RegressionSource(MapSource):
                     "files after the predictions.",
                     "Pass labels=: numbers [N, H, W], a store with `target`, or a folder of 16-bit "
                     "PNGs, .npy or .pfm files; or store an array `target` in it.",
+                    "Give the store the key `target:` with a store with `target`, a .npy, or a "
+                    "folder of 16-bit PNGs, .npy or .pfm files.",
                 )
             )
         for name in names:

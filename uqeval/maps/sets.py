@@ -44,7 +44,7 @@ class Mask:
             raise DataError(f"{where}: masks of dtype {plane.dtype}; expected integer ids.")
         if self.classes and self.out != self.ignore_index:
             void = self.ignore_index
-            refuse_ambiguous(plane, self.classes, void, where, "labels", "--ignore-index ")
+            refuse_ambiguous(plane, self.classes, void, where, "labels")
         is_out = plane != 0 if self.out is None else plane == self.out
         sets: Array = is_out.astype(np.uint8)
         if self.out != self.ignore_index:

@@ -10,7 +10,6 @@ from shlex import quote
 
 import numpy as np
 
-from uqeval.argument_types import for_caller
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, StoreError, UsageError, cut
 from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
@@ -27,6 +26,7 @@ from uqeval.maps.names import (
 from uqeval.maps.reduction import BLOCK, map_bytes
 from uqeval.maps.stack_maps import TOGETHER, StackMaps
 from uqeval.maps.stored_maps import StoredMaps, missing_map_message
+from uqeval.spelling import for_caller
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
 
@@ -123,6 +123,8 @@ class Source(StackMaps):
                         "predictions, or store an array `labels` in it.",
                         "Pass labels=: class ids [N, H, W], a folder of label PNGs or a store; or "
                         "store an array `labels` in it.",
+                        "Give the store the key `labels:` with a folder of label PNGs or a store; "
+                        "or store an array `labels` in it.",
                     )
                 )
             if self.stack and name in OF_SEVERAL_SAMPLES and self.stack.samples == 1:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 #: above 0; "draws": another unbounded score, or one that is cut at a rank.
 IntervalKind = Literal["share", "logit", "linear", "gaps", "biased", "positive", "draws"]
 
-#: Why a score of all pixels is undefined.
-ALL_VOID = "no labelled pixel: all are void"
+#: Why a score of all pixels of a set, region, class or item is undefined.
+NO_LABEL = "no labelled pixel"
 NO_PIXEL = "no pixel is evaluated"
 #: The regions in which a mean of IoUs over classes says nothing.
 ONE_CLASS = {"class": "only one class has labels there, so that the IoU of every other class is 0"}

@@ -22,7 +22,8 @@ class LastRequest(tuple["Tally", ...]):
 class Running(Generic[Key]):
     """Generators of passes that advance side by side.
 
-    `requests`: the tallies that each waits for; `results`: the return value of each that is done.
+    `requests`: the tallies that each waits for, in the order of the generators; `results`: the
+    return value of each that is done.
     """
 
     def __init__(self, passes: Mapping[Key, Passes]) -> None:
@@ -41,6 +42,7 @@ class Running(Generic[Key]):
         """Give the generators `keys` (None: all that wait) the results that they requested."""
         for key in list(self.requests) if keys is None else keys:
             self._advance(key, {tally: results[tally] for tally in self.requests.pop(key)})
+        self.requests = {key: self.requests[key] for key in self._passes if key in self.requests}
 
     def close(self) -> None:
         """Close all generators that still wait."""
@@ -89,14 +91,6 @@ def drive(evaluations: Mapping[str, Evaluation[Any]], sectioned: bool = True) ->
         }
         sections[key] = evaluation.section(results_of_evaluation, running.results[key])
     return sections
-
-
-def groups_of(evaluations: Mapping[str, Evaluation[Any]]) -> list[dict[str, Evaluation[Any]]]:
-    """Return the evaluations in groups with the same fit."""
-    groups: dict[int, dict[str, Evaluation[Any]]] = {}
-    for key, evaluation in evaluations.items():
-        groups.setdefault(id(evaluation.fitted), {})[key] = evaluation
-    return list(groups.values())
 
 
 def run_jointly(*passes: Passes) -> Passes:

@@ -29,10 +29,14 @@ class InView(Evaluation[Any]):
     def __init__(self, inner: Evaluation[Any], view: Region) -> None:
         super().__init__(inner.settings, inner.info, inner.fitted)
         self.inner, self.view = inner, view
+        #: Whose `fit` finds the numbers: of the whole image, or of the region (None).
+        self._fits: Evaluation[Any] | None = None
 
-    def share(self, fitted: dict[str, Any]) -> None:
-        """Use the numbers that another evaluation fits."""
-        self.fitted = self.inner.fitted = fitted
+    def fit_as(self, whole: Evaluation[Any]) -> None:
+        """Fit on the whole image. Each region does so for itself, so that a run can count many
+        regions one after the other; those that it counts together share the counts of the fit."""
+        self._fits = whole.unfitted()
+        self._fits.fitted = self.fitted
 
     def unfitted(self) -> InView:
         return InView(self.inner.unfitted(), self.view)
@@ -79,6 +83,8 @@ class InView(Evaluation[Any]):
         return self.view.inputs(self.inner.maps())
 
     def fit(self) -> Passes:
+        if self._fits is not None:
+            return (yield from self._fits.fit())
         return (yield from self.inner.fit_region(lambda passes: renamed(passes, self._in_view)))
 
     def exact(self) -> Passes:
@@ -126,12 +132,10 @@ class InView(Evaluation[Any]):
 
 
 def shared(evaluations: dict[str, Evaluation[Any]]) -> dict[str, Evaluation[Any]]:
-    """Let regions share the numbers that their family fits on the whole image; return all
-    evaluations.
-    """
+    """Let regions fit on the whole image where their family does; return all evaluations."""
     for key, evaluation in evaluations.items():
         if isinstance(evaluation, InView) and evaluation.inner.shares_fit:
-            evaluation.share(evaluations[str(Key.parse(key).of(None))].fitted)
+            evaluation.fit_as(evaluations[str(Key.parse(key).of(None))])
     return evaluations
 
 

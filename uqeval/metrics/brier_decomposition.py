@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import SetColumns, SetStates, over
-from uqeval.metrics._contract import ALL_VOID, TEMPERATURE, Metric, set_value
+from uqeval.metrics._contract import NO_LABEL, TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Part
 from uqeval.metrics.calibration_scores import Binned
 from uqeval.metrics.calibration_settings import CalibrationSettings
@@ -51,18 +51,18 @@ def uncertainty(class_bins: ClassBins) -> Array:
 
 METRICS = (
     Metric("calibration", "brier_decomposition.reliability", "score", "lower", (0.0, 2.0), _MURPHY,
-           ALL_VOID, reliability,
+           NO_LABEL, reliability,
            label="Brier reliability",
            meaning="Part of the Brier score that is miscalibration; 0 is best.",
            advice=TEMPERATURE, interval="biased"),
     Metric("calibration", "brier_decomposition.resolution", "score", "higher", (0.0, 1.0), _MURPHY,
-           ALL_VOID, resolution,
+           NO_LABEL, resolution,
            label="Brier resolution",
            meaning="How well the probabilities distinguish pixels of different classes.",
            advice="Train longer, or with more data: calibration cannot add resolution.",
            interval="biased"),
     Metric("calibration", "brier_decomposition.uncertainty", "score", None, (0.0, 1.0), _MURPHY,
-           ALL_VOID, uncertainty,
+           NO_LABEL, uncertainty,
            label="Brier uncertainty",
            meaning="Brier score of a model that always predicts the frequencies of the classes.",
            interval="biased"),
@@ -94,7 +94,7 @@ class BrierDecomposition(Part[CalibrationSettings]):
         sets = {tally: SetStates.of_one(states[tally]) for tally in self._tallies}
         record: dict[str, Any] = {}
         for name, value in self._decomposed(sets).items():
-            set_value(record, name, float(value[0]) if np.isfinite(value[0]) else None, ALL_VOID)
+            set_value(record, name, float(value[0]) if np.isfinite(value[0]) else None, NO_LABEL)
         return record
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:

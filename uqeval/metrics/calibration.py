@@ -217,6 +217,7 @@ class Calibration(Evaluation[CalibrationSettings]):
         coarse = ranks["ranks"]["coarse"][0]
         edges = yield from exact_edges(self.info.classes, coarse, required_ranks)
         self._ties = {name: ties for name, (_, ties) in edges.items()}
+        self._together = estimators.kept_together(ranks["sweep"]) if "sweep" in ranks else 0
         self.fitted |= {name: list(values) for name, (values, _) in edges.items()}
 
     def of_slice(self) -> Passes:
@@ -280,6 +281,8 @@ class Calibration(Evaluation[CalibrationSettings]):
         counts = {"confidence_one": int(special[0]), "on_bin_edge": int(special[1])}
         if self.settings.adaptive:
             counts["ties_at_adaptive_edges"] = self._ties[_ADAPTIVE]
+        if self.settings.estimator == "roelofs-sweep":
+            counts["together_in_sweep"] = self._together
         return counts | {"clipped": int(run.total(scores)["counts"][1])}
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import ALL_VOID, TEMPERATURE, Metric
+from uqeval.metrics._contract import NO_LABEL, TEMPERATURE, Metric
 from uqeval.metrics._evaluation import Passes
 from uqeval.metrics._items import exact_sums
 
@@ -135,20 +135,20 @@ def sweep_l2(binned: Binned) -> Array:
 _KUMAR, _ROELOFS = "Kumar et al. 2019, §5", "Roelofs et al. 2022, Algorithm 1"
 
 METRICS = (
-    Metric("calibration", "kumar_l2", "fraction", "lower", (0.0, 1.0), _KUMAR, ALL_VOID, kumar_l2,
+    Metric("calibration", "kumar_l2", "fraction", "lower", (0.0, 1.0), _KUMAR, NO_LABEL, kumar_l2,
            label="Kumar l2",
            meaning="Root of the mean squared gap, corrected for the noise of the bins.",
            advice=TEMPERATURE, interval="biased"),
     Metric("calibration", "kumar_l1", "fraction", "lower", (-1.0, 1.0), _KUMAR,
-           f"{ALL_VOID}, or a bin of equal mass holds a single pixel", kumar_l1,
+           f"{NO_LABEL}, or a bin of equal mass holds a single pixel", kumar_l1,
            label="Kumar l1",
            meaning="Mean gap, corrected for the noise of the bins.",
            advice=TEMPERATURE, interval="biased", best=0.0),
-    Metric("calibration", "sweep_l1", "fraction", "lower", (0.0, 1.0), _ROELOFS, ALL_VOID, sweep_l1,
+    Metric("calibration", "sweep_l1", "fraction", "lower", (0.0, 1.0), _ROELOFS, NO_LABEL, sweep_l1,
            label="sweep l1",
            meaning="Mean gap, in the largest number of bins in which accuracy does not fall.",
            advice=TEMPERATURE, interval="biased"),
-    Metric("calibration", "sweep_l2", "fraction", "lower", (0.0, 1.0), _ROELOFS, ALL_VOID, sweep_l2,
+    Metric("calibration", "sweep_l2", "fraction", "lower", (0.0, 1.0), _ROELOFS, NO_LABEL, sweep_l2,
            label="sweep l2",
            meaning="Root of the mean squared gap, in the largest number of bins in which "
                    "accuracy does not fall.",
@@ -191,16 +191,35 @@ def edge_ranks(bins: int, pixels: int, swept: State | None) -> list[int]:
 def sweep(state: Mapping[str, Any]) -> int:
     """Return the largest B such that accuracy does not fall in 2, 3 … B bins of equal mass.
 
-    1 where it falls in two bins. Pixels that share a bin of the state stay together.
+    1 where it falls in two bins. Pixels that share a bin of the state stay together, so that B may
+    differ from the number without a histogram: see `kept_together`.
     """
-    pixels, wrong = (state[name][0][::-1] for name in ("pixels", "errors"))
-    nonempty = np.flatnonzero(pixels)
-    pixels, right = pixels[nonempty], (pixels - wrong)[nonempty]
+    pixels, right, below = _histogram(state)
     total = int(pixels.sum())
-    below = np.cumsum(pixels) - pixels
     for bins in range(2, min(total - 1, MOST_SWEPT) + 1):
         starts = np.flatnonzero(np.diff(below * bins // total, prepend=-1))
         counts, hits = np.add.reduceat(pixels, starts), np.add.reduceat(right, starts)
         if (np.diff(hits / counts) < 0).any():
             return bins - 1
     return max(min(total - 1, MOST_SWEPT), 1)
+
+
+def kept_together(state: Mapping[str, Any]) -> int:
+    """Return how many pixels share a bin of the state that an edge of 2, 3 … B + 1 bins of equal
+    mass would divide if their confidences differ. 0: the B of `sweep` is exact.
+    """
+    pixels, _, below = _histogram(state)
+    total = int(pixels.sum())
+    is_divided = np.zeros(pixels.shape, bool)
+    for bins in range(2, min(sweep(state) + 1, total - 1, MOST_SWEPT) + 1):
+        is_divided |= below * bins // total < (below + pixels - 1) * bins // total
+    return int(pixels[is_divided].sum())
+
+
+def _histogram(state: Mapping[str, Any]) -> tuple[Array, Array, Array]:
+    """Return the pixels and the right ones of each nonempty bin of the state, by ascending
+    confidence, and how many pixels have less."""
+    pixels, wrong = (state[name][0][::-1] for name in ("pixels", "errors"))
+    nonempty = np.flatnonzero(pixels)
+    pixels, right = pixels[nonempty], (pixels - wrong)[nonempty]
+    return pixels, right, np.cumsum(pixels) - pixels

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, np
 from uqeval.metrics._columns import SetStates, as_numbers, over
-from uqeval.metrics._contract import ALL_VOID, LARGE_GAP, TEMPERATURE, Metric
+from uqeval.metrics._contract import LARGE_GAP, NO_LABEL, TEMPERATURE, Metric
 from uqeval.metrics._fitted_apart import on_fit_items
 from uqeval.metrics._items import exact_sums
 from uqeval.metrics._score_kinds import Gaps
@@ -123,7 +123,7 @@ _TEMPERATURE = on_fit_items("temperature")
 _GUO = "Guo et al. 2017"
 
 METRICS = (
-    Metric("calibration", "ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3", ALL_VOID, ece,
+    Metric("calibration", "ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3", NO_LABEL, ece,
            label="ECE", headline=1,
            meaning="Mean gap between confidence and accuracy.",
            advice=TEMPERATURE, unhelpful=_unhelpful_temperature, large=LARGE_GAP,
@@ -138,20 +138,20 @@ METRICS = (
            meaning="Mean gap between confidence and accuracy of the bins, each counted once.",
            advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "adaptive_ece", "fraction", "lower", (0.0, 1.0),
-           "Nixon et al. 2019, §3, on the top label", ALL_VOID, ece,
+           "Nixon et al. 2019, §3, on the top label", NO_LABEL, ece,
            label="adaptive ECE",
            meaning="Mean gap between confidence and accuracy, in bins of equally many pixels.",
            advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "classwise_ece", "fraction", "lower", (0.0, 1.0),
-           "Kull et al. 2019, eq. 3", ALL_VOID, classwise_ece,
+           "Kull et al. 2019, eq. 3", NO_LABEL, classwise_ece,
            label="class-wise ECE",
            meaning="Mean gap between probability and frequency, over all classes.",
            advice=TEMPERATURE, interval="gaps"),
-    Metric("calibration", "brier", "score", "lower", (0.0, 2.0), "Brier 1950", ALL_VOID, over,
+    Metric("calibration", "brier", "score", "lower", (0.0, 2.0), "Brier 1950", NO_LABEL, over,
            label="Brier score", headline=3, column="Brier",
            meaning="Mean squared error of the class probabilities.",
            advice=TEMPERATURE, interval="positive"),
-    Metric("calibration", "nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6", ALL_VOID,
+    Metric("calibration", "nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6", NO_LABEL,
            over, label="NLL", headline=4,
            meaning="Mean negative logarithm of the probability of the right class.",
            advice=TEMPERATURE, interval="positive"),

@@ -17,6 +17,7 @@ from uqeval.arrays import State, np
 from uqeval.errors import DataError, number_of
 from uqeval.metrics._columns import SetColumns, SetStates, of_rows, over
 from uqeval.metrics._contract import (
+    NO_LABEL,
     ClassBars,
     Column,
     Display,
@@ -271,7 +272,7 @@ class Conformal(Evaluation[ConformalSettings]):
         if self.settings.is_of_numbers:
             cut, metric = self.fitted["cut"], cs.BY_FIELD["width"]
             value = None if cut is None else metric.formula(cut, float(state["sigma"][0]), pixels)
-            reason = cs.NO_PIXEL if cut is not None else self._why_infinite
+            reason = NO_LABEL if cut is not None else self._why_infinite
             set_value(record, "width", value, reason)
             return record
         _set(record, "size", int(state["sizes"].sum()), pixels)
@@ -296,14 +297,14 @@ class Conformal(Evaluation[ConformalSettings]):
         if self.settings.is_of_numbers:
             cut = self.fitted["cut"]
             value = None if cut is None else cs.width(cut, float(state["sigma"][0]), pixels)
-            reason = cs.NO_PIXEL if cut is not None else self._why_infinite
+            reason = NO_LABEL if cut is not None else self._why_infinite
             set_value(record, "width", value, reason)
         else:
             _set(record, "size", int(state["sizes"].sum()), pixels)
         if c is not None:
             pixels, covered = int(state["pixels"][c]), int(state["covered"][c])
         loss = cs.ratio(pixels - covered, pixels)
-        why = cs.NO_PIXEL if c is None else "no pixel of the class"
+        why = NO_LABEL if c is None else "no pixel of the class"
         set_value(record, "loss", loss, why)
         set_value(record, "above", None if loss is None else loss > self.settings.alpha, why)
         return record
@@ -311,7 +312,7 @@ class Conformal(Evaluation[ConformalSettings]):
 
 def _set(record: Record, name: str, count: int, total: int) -> None:
     """Put a ratio into a record."""
-    set_value(record, name, cs.ratio(count, total), cs.NO_PIXEL)
+    set_value(record, name, cs.ratio(count, total), NO_LABEL)
 
 
 def _class_rows(

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from uqeval.arrays import Array, np
 from uqeval.errors import number_of
 from uqeval.metrics._columns import over, quantile
-from uqeval.metrics._contract import Metric
+from uqeval.metrics._contract import NO_LABEL, Metric
 from uqeval.metrics._fitted_apart import on_other_items
 
 _CRC = "Angelopoulos et al. 2024, §1.1"
 _SIZE = "Angelopoulos & Bates 2023, §3.2"
-NO_PIXEL = "no labelled pixel"
 NO_ITEM = "no evaluated image has pixels that the risk is about"
 INFINITE = (
     "the threshold is infinite: σ is 0 at too many calibration pixels with an error, or |error|/σ "
@@ -64,12 +63,12 @@ def _percentile(p: float) -> Score:
 
 
 METRICS = (
-    Metric("conformal", "coverage", "fraction", "higher", _UNIT, _SIZE, NO_PIXEL, ratio,
+    Metric("conformal", "coverage", "fraction", "higher", _UNIT, _SIZE, NO_LABEL, ratio,
            label="coverage", headline=1,
            meaning="Share of pixels whose set contains the label (or interval the target).",
            advice=_CALIBRATE, interval="share", counted=("pixels",), best=None,
            fitted_apart=_THRESHOLD),
-    Metric("conformal", "size", "classes", "lower", (0.0, None), _SIZE, NO_PIXEL, ratio,
+    Metric("conformal", "size", "classes", "lower", (0.0, None), _SIZE, NO_LABEL, ratio,
            label="set size", headline=2,
            meaning="Mean number of classes in the set of a pixel.",
            advice=_SMALLER, interval="linear", fitted_apart=_THRESHOLD),
@@ -87,11 +86,11 @@ METRICS = (
            meaning="Share of images whose own risk is above alpha: the guarantee is an average.",
            advice="Look at these images first: they differ from those of the calibration.",
            interval="share", fitted_apart=_THRESHOLD),
-    Metric("conformal", "singletons", "fraction", "higher", _UNIT, _SIZE, NO_PIXEL, ratio,
+    Metric("conformal", "singletons", "fraction", "higher", _UNIT, _SIZE, NO_LABEL, ratio,
            label="one class",
            meaning="Share of pixels whose set is a single class.",
            advice=_SMALLER, interval="share", counted=("pixels",), fitted_apart=_THRESHOLD),
-    Metric("conformal", "empty", "fraction", None, _UNIT, _SIZE, NO_PIXEL, ratio,
+    Metric("conformal", "empty", "fraction", None, _UNIT, _SIZE, NO_LABEL, ratio,
            label="empty",
            meaning="Share of pixels whose set is empty: no class is likely enough.",
            interval="share", counted=("pixels",), fitted_apart=_THRESHOLD),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import as_number
-from uqeval.metrics._contract import ALL_VOID, RANKING, Chance, Events, Metric, set_value
+from uqeval.metrics._contract import NO_LABEL, RANKING, Chance, Events, Metric, set_value
 from uqeval.metrics._fitted_apart import threshold
 from uqeval.metrics.failure_columns import (
     AT_CUTS,
@@ -174,34 +174,34 @@ METRICS = (
            meaning="Share of right pixels that are flagged when 95 % of the errors are flagged.",
            chance=Chance(0.95, "the uncertainty finds wrong pixels"),
            advice=RANKING, interval="draws", units_with=_WRONG_AND_RIGHT, quantile=0.05),
-    Metric("failure", "aurc", "fraction", "lower", _UNIT, "Geifman et al. 2019, eq. 1", ALL_VOID,
+    Metric("failure", "aurc", "fraction", "lower", _UNIT, "Geifman et al. 2019, eq. 1", NO_LABEL,
            aurc,
            label="AURC", headline=2,
            meaning="Error rate of the accepted pixels, averaged over all coverages.",
            advice=RANKING, interval="logit", units_with=_WRONG_AND_RIGHT),
-    Metric("failure", "e_aurc", "fraction", "lower", _UNIT, "Geifman et al. 2019, eq. 2", ALL_VOID,
+    Metric("failure", "e_aurc", "fraction", "lower", _UNIT, "Geifman et al. 2019, eq. 2", NO_LABEL,
            e_aurc,
            label="e-AURC",
            meaning="AURC above that of the best possible order.",
            advice=RANKING, interval="logit", units_with=_WRONG_AND_RIGHT),
     Metric("failure", "augrc", "fraction", "lower", (0.0, 0.5), "Traub et al. 2024, eq. 5",
-           ALL_VOID, augrc,
+           NO_LABEL, augrc,
            label="AUGRC",
            meaning="Probability that a pixel is wrong and accepted, averaged over all coverages.",
            advice=RANKING, interval="logit", units_with=_WRONG_AND_RIGHT),
     Metric("failure", "risk_at_coverage", "fraction", "lower", _UNIT, "Geifman & El-Yaniv 2017, §2",
-           ALL_VOID, risk_at,
+           NO_LABEL, risk_at,
            label="risk at coverage",
            meaning="Error rate of the most certain pixels, at a given coverage.",
            advice=RANKING, interval="draws"),
     Metric("failure", "coverage_at_risk", "fraction", "higher", _UNIT,
-           "Geifman & El-Yaniv 2017, §2", ALL_VOID, coverage_at,
+           "Geifman & El-Yaniv 2017, §2", NO_LABEL, coverage_at,
            label="coverage at risk",
            meaning="Largest share of pixels that can be accepted with at most a given error rate.",
            advice=RANKING, interval="draws",
            events=_ACCEPTED_ERRORS),
     Metric("failure", "undetected_error_rate", "fraction", "lower", _UNIT,
-           "docs/metrics.md, Failure detection", ALL_VOID,
+           "docs/metrics.md, Failure detection", NO_LABEL,
            lambda pixels, undetected: undetected / pixels if pixels else None,
            label="undetected errors", headline=4, column="undetected",
            meaning="Share of all pixels that are wrong and not flagged as uncertain.",
@@ -226,5 +226,5 @@ def scores(rank_bins: RankBins) -> dict[str, Any]:
         record[name] = {}
         for percent in percents:
             value = as_number(cut(one.sums, percent)[0])
-            set_value(record[name], str(percent), value, ALL_VOID)
+            set_value(record[name], str(percent), value, NO_LABEL)
     return record

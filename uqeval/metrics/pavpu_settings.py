@@ -64,7 +64,8 @@ class PavpuSettings(Settings):
         1, "A pixel is correct if its label is among the K likeliest classes.",
         metavar="K", panel=_PATCHES, least=1)
     region_share: float = option(
-        SHARE, "A patch belongs to a --region if at least this fraction of its valid pixels does.",
+        SHARE, "A patch belongs to a --region if at least this fraction of its valid pixels does; "
+        "of all its pixels with --void inaccurate.",
         metavar="SHARE", panel=_PATCHES, above=0, most=1, several=False)
     log_base: float | str = option(
         math.e, "Base of the entropies. With classes (their number), entropies lie in [0, 1].",

@@ -23,7 +23,7 @@ from uqeval.metrics._columns import (
     scores_of,
 )
 from uqeval.metrics._contract import (
-    ALL_VOID,
+    NO_LABEL,
     ONE_CLASS,
     ClassBars,
     Display,
@@ -80,19 +80,19 @@ def miou(labelled: Array, predicted: Array, correct: Array) -> Array:
 
 METRICS = (
     Metric("segmentation", "pixel_accuracy", "fraction", "higher", (0.0, 1.0),
-           "Long et al. 2015, §5", ALL_VOID, pixel_accuracy,
+           "Long et al. 2015, §5", NO_LABEL, pixel_accuracy,
            label="pixel accuracy", headline=2,
            meaning="Share of pixels with the right class.",
            advice="Look at the classes with the lowest IoU first.",
            interval="share", counted=("pixels",), of_class="accuracy"),
     Metric("segmentation", "mean_accuracy", "fraction", "higher", (0.0, 1.0),
-           "Long et al. 2015, §5", ALL_VOID, mean_accuracy,
+           "Long et al. 2015, §5", NO_LABEL, mean_accuracy,
            label="mean accuracy",
            meaning="Accuracy of each class, averaged over the classes.",
            advice="Look at the classes with the lowest accuracy first.",
            interval="logit", of_class="accuracy"),
     Metric("segmentation", "miou", "fraction", "higher", (0.0, 1.0), "Everingham et al. 2010, §4.1",
-           ALL_VOID, miou,
+           NO_LABEL, miou,
            label="mIoU", headline=1,
            meaning="Overlap of prediction and label (IoU), averaged over the classes.",
            advice="Look at the classes with the lowest IoU first.",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates
-from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
+from uqeval.metrics._contract import NO_LABEL, TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Part, Passes
 from uqeval.metrics._score_kinds import Gaps
 from uqeval.metrics.calibration_settings import CalibrationSettings
@@ -188,7 +188,7 @@ def _bound(sigma: Array, absolute: Array, nodes: int) -> Array:
 
 METRICS = (
     Metric("calibration", "smooth_ece", "fraction", "lower", (0.0, 1.0),
-           "Błasiok & Nakkiran 2023, Definition 3", "no labelled pixel: all are void", smooth_ece,
+           "Błasiok & Nakkiran 2023, Definition 3", NO_LABEL, smooth_ece,
            label="smooth ECE",
            meaning="Gap between confidence and accuracy, smoothed over neighbouring confidences.",
            advice=TEMPERATURE, interval="gaps"),

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -171,6 +171,14 @@ def number_at(results: Mapping[str, Any], path: Iterable[Any]) -> float | None:
         else:
             found = found.get(name) if isinstance(found, Mapping) else None
     return float(found) if is_number(found) else None
+
+
+def innermost(names: Collection[str]) -> list[str]:
+    """Return the dotted names without those of records that have other names below them. A record
+    that is undefined in some results has its fields in others."""
+    parts = [name.split(".") for name in names]
+    records = {".".join(p[:end]) for p in parts for end in range(1, len(p))}
+    return [name for name in names if name not in records]
 
 
 def addresses_of(

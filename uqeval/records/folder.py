@@ -13,6 +13,7 @@ from uqeval.disk.files import MOST_REPORT, is_file, noted_digest, read_bytes, re
 from uqeval.disk.publishing import older_file
 from uqeval.errors import StoreError, cut
 from uqeval.records.report import Report, load_with_sha256
+from uqeval.spelling import for_caller
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ def load_reports(path: str | Path) -> list[Named]:
     files = sorted(file for file in place.glob("*.json") if file.is_file() and _is_report(file))
     if not files:
         raise StoreError(
-            f"{cut(path)}: no report in this folder; expected what -o FILE.json writes."
+            f"{cut(path)}: no report in this folder; expected what "
+            f"{for_caller('-o FILE.json', 'Report.save')} writes."
         )
     return [Named.load(file) for file in files]
 

@@ -14,9 +14,10 @@ from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from uqeval.argument_types import as_keywords, checks_types
+from uqeval.argument_types import checks_types
 from uqeval.disk.files import MOST_REPORT, content_of, parse_json, read_bytes
 from uqeval.errors import StoreError, cut, number_of, quoted
+from uqeval.spelling import as_keywords, for_caller
 
 SCHEMA = "uqeval.report/1"
 #: Keys of settings that are not those of a result: how intervals and slices were computed.
@@ -123,10 +124,12 @@ class Report:
     @checks_types()
     def save(self, path: str | Path) -> None:
         """Write the report to a file, as `-o` does: completely or not at all. Raises
-        `OutputError`, and `ValueError` as `to_json` does.
+        `OutputError`, `UsageError` for a file of another kind, and `ValueError` as `to_json` does.
         """
+        from uqeval.disk.output_kinds import refuse_other_kind
         from uqeval.disk.outputs import write
 
+        refuse_other_kind(path, "path=", "report")
         write(path, self.json_pieces())
 
     @classmethod
@@ -135,6 +138,7 @@ class Report:
         """Read a report file. Raises `StoreError` for another file or schema."""
         return load_with_sha256(path)[0]
 
+    @checks_types()
     def to_frame(self) -> list[dict[str, Any]]:
         """Return one flat row per item, for `pandas.DataFrame(report.to_frame())`.
 
@@ -178,6 +182,19 @@ class Report:
             return for_trackers(self.results, self.metrics, prefix, per_class)
 
 
+def reason_at(results: Mapping[str, Any], path: Sequence[str]) -> str | None:
+    """Return why the value at a path of results is undefined: its reason, or that of the record
+    around it. None without a reason."""
+    value: Any = results
+    reason = None
+    for name in path:
+        if not isinstance(value, Mapping):
+            break
+        reason = value.get(f"{name}_reason", reason)
+        value = value.get(name)
+    return reason if isinstance(reason, str) else None
+
+
 def load_with_sha256(path: str | Path) -> tuple[Report, str]:
     """Return a report, and the SHA-256 of the bytes that it was read from: a file that is hashed
     later may have another content. Raises `StoreError` as `Report.load` does."""
@@ -196,7 +213,8 @@ def load_with_sha256(path: str | Path) -> tuple[Report, str]:
         return report, hashlib.sha256(data).hexdigest()
     except OSError as error:
         raise StoreError(
-            f"{cut(path)}: {error.strerror}; expected a report, as -o writes it."
+            f"{cut(path)}: {error.strerror}; expected a report, as "
+            f"{for_caller('-o', 'Report.save')} writes it."
         ) from None
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{cut(path)}: is not a uqeval report (not JSON): {error}.") from None

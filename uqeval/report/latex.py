@@ -30,6 +30,9 @@ _SIGNS = {
     "Σ": r"$\Sigma$",
 }  # fmt: skip
 
+#: The hyphen before a number, not that of a range (0-9) or an exponent.
+_MINUS = re.compile(r"(?<![\w.)\]}-])-(?=\.?\d)")
+
 
 def to_latex(comparison: Comparison, layout: str = "scores", with_differences: bool = False) -> str:
     """Return a tabular of scores: the best is bold; * marks models that differ from the baseline.
@@ -115,15 +118,16 @@ def _row(cells: list[str]) -> str:
 def _cell(cell: Cell) -> str:
     if cell.text == format_number(None):
         return "--"
-    value, *plus_minus = (_minus(_text(part)) for part in cell.text.split(" ± "))
+    value, *plus_minus = (_number_text(part) for part in cell.text.split(" ± "))
     parts = [f"\\textbf{{{value}}}" if cell.best else value, *plus_minus]
-    interval = f" {_text(cell.interval)}" if cell.interval else ""
-    verdict = f" ({_text(cell.verdict)})" if cell.verdict else ""
+    interval = f" {_number_text(cell.interval)}" if cell.interval else ""
+    verdict = f" ({_number_text(cell.verdict)})" if cell.verdict else ""
     return " $\\pm$ ".join(parts) + ("$^{*}$" if cell.starred else "") + interval + verdict
 
 
-def _minus(text: str) -> str:
-    return f"$-${text[1:]}" if text.startswith("-") else text
+def _number_text(text: str) -> str:
+    """Return a text with numbers, whose hyphens are minus signs: `[-0.1, -1e-05]`."""
+    return _MINUS.sub("$-$", _text(text))
 
 
 def _notes(comparison: Comparison) -> list[str]:

@@ -41,11 +41,11 @@ def to_junit(judgement: Judgement) -> str:
     counts = _counts(judgement.verdicts, len(lost))
     root = ElementTree.Element("testsuites", counts | {"name": "uqeval gate"})
     groups = by_store(judgement)
-    for store in dict.fromkeys([*groups, *(str(unjudged.address.store) for unjudged in lost)]):
-        verdicts = groups.get(store, ())
-        errors = [unjudged for unjudged in lost if str(unjudged.address.store) == store]
+    for store in dict.fromkeys([*groups, *(unjudged.address.store for unjudged in lost)]):
+        verdicts = groups.get(store or "", ())
+        errors = [unjudged for unjudged in lost if unjudged.address.store == store]
         suite = ElementTree.SubElement(
-            root, "testsuite", _counts(verdicts, len(errors)) | {"name": _legal(f"uqeval.{store}")}
+            root, "testsuite", _counts(verdicts, len(errors)) | {"name": _suite(store)}
         )
         for verdict in verdicts:
             _case(suite, store, verdict)
@@ -56,12 +56,17 @@ def to_junit(judgement: Judgement) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _case(suite: ElementTree.Element, store: str, verdict: Verdict) -> None:
+def _suite(store: str | None) -> str:
+    """Return the name of the suite of a report; None: of rules that match no report."""
+    return _legal("uqeval" if store is None else f"uqeval.{store}")
+
+
+def _case(suite: ElementTree.Element, store: str | None, verdict: Verdict) -> None:
     name = with_id(verdict.rule, title(verdict))
     case = ElementTree.SubElement(
         suite,
         "testcase",
-        {"classname": _legal(f"uqeval.{store}"), "name": _legal(name), "time": "0"},
+        {"classname": _suite(store), "name": _legal(name), "time": "0"},
     )
     properties = ElementTree.SubElement(case, "properties")
     for key, value in _about(verdict).items():
@@ -100,9 +105,9 @@ def _about(verdict: Verdict) -> dict[str, str]:
     return {key: value for key, value in properties.items() if value}
 
 
-def _error(suite: ElementTree.Element, store: str, lost: NotEvaluated) -> None:
+def _error(suite: ElementTree.Element, store: str | None, lost: NotEvaluated) -> None:
     name = unjudged_title(lost)
-    about = {"classname": _legal(f"uqeval.{store}"), "name": _legal(name), "time": "0"}
+    about = {"classname": _suite(store), "name": _legal(name), "time": "0"}
     case = ElementTree.SubElement(suite, "testcase", about)
     text = _legal(lost.why)
     error = ElementTree.SubElement(case, "error", {"type": "not evaluated", "message": text})

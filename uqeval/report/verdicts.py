@@ -137,8 +137,9 @@ def _facts(verdict: Verdict) -> list[str]:
 
 
 def line(facts: Sequence[str]) -> str:
-    """Return facts as one sentence."""
-    return "; ".join(facts) + "."
+    """Return facts as one sentence; the last may end with a question."""
+    text = "; ".join(facts)
+    return text if text.endswith("?") else f"{text}."
 
 
 def summary(judgement: Judgement) -> str:

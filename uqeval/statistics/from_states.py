@@ -350,7 +350,7 @@ def saving_states(report: Path) -> str:
     """Return how to evaluate again so that the states are saved, for the end of a message."""
     return (
         "evaluate again. Commands save the states next to a report; in Python, give "
-        f"states={f'{report.stem}.states.zip'!r}."
+        f"states={str(report.with_suffix('.states.zip'))!r}."
     )
 
 

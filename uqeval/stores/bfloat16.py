@@ -25,7 +25,7 @@ SOURCE: Mapping[str, str] = {"source_dtype": "bfloat16"}
 
 WAY_OUT = (
     "Take the softmax in float32, `logits.float().softmax(dim)` in PyTorch, or store the logits "
-    "with kind='logits'."
+    "with --kind=logits."
 )
 
 

@@ -27,6 +27,7 @@ from uqeval.stores.kinds import (
     with_scale,
 )
 from uqeval.stores.names import checked_names, refuse_reordered
+from uqeval.stores.void_id import declared_void
 
 _VERSION = 1
 _HDF5 = re.compile(r"^(?P<file>.+\.(?:h5|hdf5|hdf))(?:::(?P<inside>.*))?$", re.IGNORECASE)
@@ -68,11 +69,7 @@ def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
         isinstance(classes, list) and all(isinstance(name, str) for name in classes)
     ):
         raise StoreError(f"{cut(path)}: attribute class_names must be a list of texts.")
-    ignored = attributes.get("ignore_index")
-    if ignored is not None and type(ignored) is not int:
-        raise StoreError(
-            f"{cut(path)}: attribute ignore_index is {quoted(ignored)}, expected an integer."
-        )
+    declared_void(attributes, path)
 
 
 def refuse_nested(path: str, places: Sequence[str]) -> None:

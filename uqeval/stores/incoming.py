@@ -209,7 +209,7 @@ def _explain(values: Array, stored: Array, row: int, tolerance: float, of: str) 
                 f"row {row + y}, column {x}. A probability is a finite number."
             )
     low, high = float(exact.min()), float(exact.max())
-    logits = "If these are logits, declare kind='logits', or give their softmax over the classes."
+    logits = "If these are logits, declare --kind=logits, or give their softmax over the classes."
     if low < 0 or len(values) == 1:
         return f"values from {low:.4g} to {high:.4g} are not probabilities. {logits}"
     sums = stored.astype(np.float64).sum(axis=0)
@@ -219,7 +219,7 @@ def _explain(values: Array, stored: Array, row: int, tolerance: float, of: str) 
     fits_half = off.max() <= bfloat16.tolerance_of(values, "float16")
     wider = ""
     if values.dtype == np.float16 and fits_half:
-        wider = "Or give dtype='float16', which allows these sums."
+        wider = "Or give --dtype=float16, which allows these sums."
     hint = hint_of_sums(sums, high, tolerance, logits, wider)
     return (
         f"the class probabilities of {count} of {off.size} pixels do not sum to 1, the worst to "
@@ -232,7 +232,7 @@ def _refuse_infinite(values: Array, stored: Array, where: str, row: int) -> None
     if np.isfinite(values).all():
         raise DataError(
             f"{where}: logits up to {float(np.abs(values).max()):.4g} do not fit {stored.dtype}. "
-            "Store them with dtype='float32'."
+            "Store them with --dtype=float32."
         )
     bad = ~np.isfinite(values)
     c, y, x = (int(at[0]) for at in np.nonzero(bad))
@@ -250,12 +250,10 @@ def label_dtype(classes: int | None, ignore_index: int) -> np.dtype[Any]:
     return np.dtype(np.uint8 if largest <= 255 else np.uint16 if largest <= 65535 else np.int32)
 
 
-def numbered_from_1(
-    labels: Array, strange: Array, classes: int, ignore_index: int, option: str
-) -> str:
+def numbered_from_1(labels: Array, strange: Array, classes: int, ignore_index: int) -> str:
     """Return a hint about labels whose only invalid id is the number of classes; empty for others.
 
-    `strange`: the invalid ids, each once. `option` followed by an id declares it as void.
+    `strange`: the invalid ids, each once.
     """
     if strange.tolist() != [classes] or classes == 1:
         return ""
@@ -267,10 +265,11 @@ def numbered_from_1(
     void, declared = ignore_index, ""
     if 0 <= void < classes:
         void = 255 if classes <= 255 else 65535
-        declared = f" and give {option}{void}"
+        declared = f" and give --ignore-index {void}"
     return (
         f" If the ids run from 1 to {classes} and 0 is void, save np.where(labels == 0, {void}, "
-        f"labels - 1){declared}. If they start at 0 and {classes} is void, give {option}{classes}."
+        f"labels - 1){declared}. If they start at 0 and {classes} is void, give --ignore-index "
+        f"{classes}."
     )
 
 
@@ -286,13 +285,15 @@ def checked_labels(
         raise DataError(f"{where}: labels are {values.dtype}, expected class ids as integers.")
     if values.ndim == 3:
         refuse_one_hot(values, classes, where)
-    refuse_ambiguous(values, classes, ignore_index, where, "labels", "ignore_index=")
+    refuse_ambiguous(values, classes, ignore_index, where, "labels")
     is_class = (values < classes) & (values >= 0) if values.dtype.kind == "i" else values < classes
     bad = ~(is_class | (values == ignore_index))
     if bad.any():
         *plane, y, x = (int(at[0]) for at in np.nonzero(bad))
         strange = np.unique(values[bad])
-        hint = numbered_from_1(values, strange, classes, ignore_index, "ignore_index=")
+        hint = numbered_from_1(values, strange, classes, ignore_index)
+        if strange.size == 1:
+            hint = hint or f" If {strange[0]} is void, give --ignore-index {strange[0]}."
         raise DataError(
             f"{where}: {int(bad.sum())} pixels have ids outside 0 … {classes - 1} that are not the "
             f"ignore_index {ignore_index}, first {int(values[(*plane, y, x)])} in row {row + y}, "

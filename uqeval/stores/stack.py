@@ -280,8 +280,11 @@ class Stack:
 
     @cached_property
     def _batch_ends(self) -> list[int]:
-        """Return the first item of each batch, and the number of items."""
-        may_end = np.ones(self.items + 1, bool)
+        """Return the first item of each batch, and the number of items.
+
+        The items of a batch follow each other in each member, which may have another order.
+        """
+        may_end, must_end = np.ones(self.items + 1, bool), np.zeros(max(self.items - 1, 0), bool)
         for member in self.members:
             part_of = {id(part.source.array): part for part in member}
             of_array = {array: max(part.band("item"), 1) for array, part in part_of.items()}
@@ -290,6 +293,8 @@ class Stack:
             chunks = places // np.array([of_array[array] for array in arrays])
             is_next = (np.diff(arrays) == 0) & (np.diff(places) == 1)
             may_end[1:-1] &= ~(is_next & (np.diff(chunks) == 0))
+            must_end |= ~is_next
+        may_end[1:-1] |= must_end
         return np.flatnonzero(may_end).tolist()
 
     def tiling(self, item: int) -> Tiling:

@@ -1,11 +1,15 @@
-"""The void id that is assumed if neither the user nor the store gives one."""
+"""The void id of labels and other ids: given, declared by a store, or assumed."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from uqeval.arrays import Array
-from uqeval.errors import DataError
+from uqeval.arrays import Array, np
+from uqeval.errors import DataError, StoreError, UsageError, cut, listed, quoted
+
+if TYPE_CHECKING:
+    from uqeval.stores.array import Store
 
 #: An id that no label has: there are at most 65,535 classes.
 _NO_LABEL = 65535
@@ -19,13 +23,56 @@ class AssumedVoid(int):
 ASSUMED_VOID = AssumedVoid(255)
 
 
-def refuse_ambiguous(
-    ids: Array, classes: int, void: int, where: str, noun: str, option: str
-) -> None:
+def declared_void(attributes: Mapping[str, Any], where: str) -> int | None:
+    """Return the attribute `ignore_index`; None without it. Raises `StoreError` if it is no whole
+    number.
+    """
+    void = attributes.get("ignore_index")
+    if void is not None and type(void) is not int:
+        raise StoreError(
+            f"{cut(where)}: attribute ignore_index is {quoted(void)}, expected an integer."
+        )
+    return void
+
+
+def void_id_of(given: int | None, *groups: Sequence[Store]) -> int:
+    """Return the void id: the given one, else that of the first group of stores in which one
+    declares it, else 255.
+
+    Raises `UsageError` if the stores of this group declare different ids.
+    """
+    if given is not None:
+        return given
+    for stores in groups:
+        paths: dict[int, str] = {}
+        for store in stores:
+            void = declared_void(store.attributes, store.path)
+            if void is not None:
+                paths.setdefault(void, store.path)
+        if len(paths) > 1:
+            declared = [f"{void} in {cut(path)}" for void, path in paths.items()]
+            raise UsageError(
+                f"the void id (attribute ignore_index) is {listed(declared)}; expected one for all "
+                f"members of an ensemble. Give that of the labels, such as --ignore-index "
+                f"{min(paths)}, or change the attribute."
+            )
+        if paths:
+            return min(paths)
+    return ASSUMED_VOID
+
+
+def stamp_of_void(void: int, classes: int) -> int | str:
+    """Return what a stamp of results has of a void id: the id, and where it may be a class, whether
+    somebody gave it. Results of earlier versions do not tell, so their stamps differ there.
+    """
+    if void != ASSUMED_VOID or classes <= void:
+        return int(void)
+    return f"{int(void)} {'assumed' if isinstance(void, AssumedVoid) else 'given'}"
+
+
+def refuse_ambiguous(ids: Array, classes: int, void: int, where: str, noun: str) -> None:
     """Raise `DataError` for ids that may be void or a class: the void id is assumed, and there are
     more classes.
-
-    `option` followed by an id declares it as void.
     """
     if not isinstance(void, AssumedVoid) or classes <= void:
         return
@@ -33,6 +80,6 @@ def refuse_ambiguous(
         raise DataError(
             f"{where}: {count} of {ids.size} pixels have {noun} {int(void)}, which is one of the "
             f"{classes} classes, and the void id unless another is given. If {int(void)} is void, "
-            f"give {option}{int(void)}. If it is a class, give an id that no label has: "
-            f"{option}{_NO_LABEL}."
+            f"give --ignore-index {int(void)}. If it is a class, give an id that no label has: "
+            f"--ignore-index {_NO_LABEL}."
         )

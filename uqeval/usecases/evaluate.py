@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.argument_types import checks_types
 from uqeval.disk.locks import temporary
-from uqeval.disk.outputs import paths_in, refuse_overlap
+from uqeval.disk.outputs import check_output, paths_in, refuse_overlap
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.engine.reuse import map_cache_of, stamps_of
 from uqeval.errors import UsageError
@@ -21,7 +21,13 @@ from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.compiling import compiling_ahead, evaluations_on
-from uqeval.usecases.plans import evaluations_of, everything, families_of, inputs_for
+from uqeval.usecases.plans import (
+    evaluations_of,
+    everything,
+    families_of,
+    inputs_for,
+    place_of_option,
+)
 from uqeval.usecases.records_of_run import collect, report_of, states_index, states_of_run
 
 if TYPE_CHECKING:
@@ -69,8 +75,12 @@ def evaluate(
     _refuse_metrics(labels)
     families = families_of(metrics)
     declared = (InputOptions, CutOptions, ResumableOptions)
-    input_options, cut, machine = make_settings(options, *declared, function=evaluate)
+    input_options, cut, machine = make_settings(
+        options, *declared, function=evaluate, elsewhere=place_of_option(options, families)
+    )
     input_options = inputs_for(families, input_options)
+    if machine.resume and states is None:
+        raise UsageError("--resume needs the states of the earlier run; give -o FILE.")
     _check_states(
         states, [predictions, labels, reference, cut.slices, *input_options.paths()], families
     )
@@ -104,12 +114,14 @@ def _refuse_metrics(labels: Any) -> None:
 def _check_states(
     states: str | Path | None, inputs: Sequence[Any], families: Mapping[str, Any]
 ) -> None:
-    """Raise `UsageError` if the states would overwrite an input."""
+    """Raise `UsageError` if the states would overwrite an input or a file of another kind."""
     if states is None:
         return
     from uqeval.stores.states.writer import partial_path
 
-    refuse_overlap([states, partial_path(states)], paths_in([*inputs, *_files_of(families)]))
+    files = paths_in([*inputs, *_files_of(families)])
+    check_output(states, "states=", "states", files)
+    refuse_overlap([partial_path(states)], files)
 
 
 def _files_of(families: Mapping[str, Mapping[str, Any]]) -> list[Any]:
@@ -221,12 +233,10 @@ def _counted(
     A run also ranks the pixels of each slice, and saves the counts with its states. A shard does
     not: its slices belong to the report of all shards.
     """
-    from uqeval.metrics._driver import drive, groups_of
-
-    groups = groups_of(evaluations)
+    from uqeval.metrics._driver import drive
 
     def passes(sectioned: bool = True) -> dict[str, Passes]:
-        return {next(iter(group)): drive(group, sectioned) for group in groups}
+        return {key: drive({key: own}, sectioned) for key, own in evaluations.items()}
 
     if shard is None:
         names = scheduler.inputs.source.names
@@ -237,7 +247,7 @@ def _counted(
         results = scheduler.run(passes() | of_slices)
     else:
         results = shard.count(scheduler, passes, scheduler.states)
-    sections = {key: section for group in results.values() for key, section in group.items()}
+    sections = {key: section for of_key in results.values() for key, section in of_key.items()}
     if shard is not None:
         sections = shard.complete_sections(sections, evaluations)
     sections = {key: sections[key] for key in evaluations if key in sections}

@@ -276,6 +276,7 @@ class Evaluator:
             self._names.add(name)
             self.scratch_bytes += sum(_nbytes(array) for array in group.iterdir() if array.is_dir())
 
+    @checks_types()
     def report(self, **options: Any) -> Report:
         """Return the report of all items so far; more may be added afterwards.
 

@@ -49,7 +49,7 @@ def merge(
 
     Raises `UsageError` for states that cannot be joined, `StoreError` for other files.
     """
-    from uqeval.disk.outputs import refuse_overlap
+    from uqeval.disk.outputs import check_output
 
     began = time.perf_counter()
     (cut_options,) = make_settings(options, CutOptions, function=merge)
@@ -59,9 +59,8 @@ def merge(
         report_files = [
             path for path in map(Path, paths) if path.is_file()
         ]  # not folders of states
-        refuse_overlap(
-            [states], [*report_files, *(file.path for file in files), cut_options.slices]
-        )
+        inputs = [*report_files, *(file.path for file in files), cut_options.slices]
+        check_output(states, "states=", "states", inputs)
     with content_of(" + ".join(str(file.path) for file in files)):
         further = dict(metrics or {})
         if any("sweep" in file.index for file in files):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError, cut, listed, option_name
 from uqeval.keys import Key
 from uqeval.metrics import Family
-from uqeval.metrics._driver import drive, groups_of, replay, replayed
+from uqeval.metrics._driver import drive, replay, replayed
 from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
 from uqeval.metrics._view import shared
 from uqeval.metrics.thresholds import lacks_threshold
@@ -62,16 +62,15 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
             }
     sections: dict[str, Section] = {}
     unfinished: list[str] = []
-    for group in groups_of({key: evaluation for key, (_, evaluation) in evaluations.items()}):
-        complete, totals = replay(drive(group), partial(_counted, merged_states))
+    for key, (family, evaluation) in evaluations.items():
+        complete, totals = replay(drive({key: evaluation}), partial(_counted, merged_states))
         if complete:
             sections |= totals
         elif merged_states.passes is not None:
-            unfinished += group
+            unfinished.append(key)
         else:
-            for key in group:
-                sections[key] = _read_off(merged_states, key, fitted[key])
-                _mark(metrics, evaluations[key][0], fitted[key], sections[key].results)
+            sections[key] = _read_off(merged_states, key, fitted[key])
+            _mark(metrics, family, fitted[key], sections[key].results)
     if unfinished:
         _refuse_unfinished(merged_states, unfinished)
     totals = collect({key: sections[key] for key in evaluations}, info.names)

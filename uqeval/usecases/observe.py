@@ -112,6 +112,7 @@ class TemporalObserver:
         self._warm()
         self.reset()
 
+    @checks_types()
     def reset(self, reason: str = "it is the first frame of its sequence") -> None:
         """Forget the previous frame and the sequence; the next frame has no TC.
 
@@ -121,6 +122,7 @@ class TemporalObserver:
         self._why = reason
         self._errors: deque[float] = deque(maxlen=_MEMORY)
 
+    @checks_types("name")
     def update(self, frame: Any, prediction: Any, *, name: str | None = None) -> Observation:
         """Compare a frame with the previous one. The caller may reuse both arrays afterwards.
 

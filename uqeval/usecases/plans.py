@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from uqeval.errors import (
     check_numbers,
     cut,
     did_you_mean,
+    listed,
     quoted,
 )
 from uqeval.inputs import InputOptions, Inputs
@@ -23,7 +24,8 @@ from uqeval.keys import COMMANDS_BY_KEY
 from uqeval.maps.names import lambda_of, sigma_of
 from uqeval.maps.region_text import region_of
 from uqeval.maps.regions import SHARE
-from uqeval.settings import make_settings
+from uqeval.settings import make_settings, options_of
+from uqeval.spelling import for_caller
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
@@ -52,6 +54,24 @@ def families_of(
             raise UsageError(f"{name} is another name of {command}, also given; leave one out.")
         families[command] = {name: python_value(value) for name, value in (options or {}).items()}
     return families
+
+
+def place_of_option(options: Mapping[str, Any], families: Collection[str]) -> Callable[[str], str]:
+    """Return a function that says how to give an option of `options` that is one of a family:
+    of `families`, if one of these has it. It returns an empty text for other options."""
+    from uqeval.metrics import FAMILIES
+
+    def place(name: str) -> str:
+        having = [f.name for f in FAMILIES.values() if name in options_of(f.settings_type)]
+        if not having:
+            return ""
+        chosen = next((family for family in having if family in families), having[0])
+        return (
+            f"{name} is an option of {listed(having)}. Give it with the metric: "
+            f"metrics={{{chosen!r}: {{{name!r}: {quoted(options[name])}}}}}."
+        )
+
+    return place
 
 
 def inputs_for(
@@ -157,6 +177,14 @@ def check_family(inputs: Inputs, name: str, options: Mapping[str, Any]) -> None:
         inputs.source.want(sorted(family.maps(settings, info)))
 
 
+#: Kinds of data that an option makes of others: these, and the end of a message about the option.
+_NEEDED = {
+    "ood": (("classes",), "out-of-distribution data: give --out, a list of stores with other "
+            "items, or --ood-mask, the ids of the pixels inside these items."),
+    "video": (("classes",), "video only: give --video, the frames of these predictions."),
+}  # fmt: skip
+
+
 def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Family]:
     """Return the families of these names.
 
@@ -179,13 +207,20 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
         check_numbers(options)
     for family in families_known:
         if info.kind not in family.kinds:
+            if (needed := _NEEDED.get(family.kinds[0])) is not None and info.kind in needed[0]:
+                raise UsageError(
+                    f"{info.where} holds {info.kind} data; {family.name} evaluates {needed[1]}"
+                )
             fit = [
                 name for name, fitting in FAMILIES.items()
                 if info.kind in fitting.kinds and name not in (*COMPANIONS, "image_failure")
             ]  # fmt: skip
-            example = ""
-            if Path(info.where).exists():
-                example = f" Try uqeval {fit[0]} {quote(info.where)} with the same other paths."
+            command = f" Try uqeval {fit[0]} {quote(info.where)} with the same other paths."
+            example = for_caller(
+                command if Path(info.where).exists() else "",
+                f" Try metrics={fit[0]!r} with the same other arguments.",
+                f" Try `{fit[0]}:` in its place.",
+            )
             raise UsageError(
                 f"{info.where} holds {info.kind} data; {family.name} evaluates "
                 f"{family.kinds[0]} only. {info.kind.capitalize()} data are for "
@@ -204,6 +239,7 @@ def refuse_other_kinds(metrics: Any) -> None:
                 "regression": 'uqeval.evaluate({"mean": …, "std": …, "target": …}, '
                 f"metrics={name!r})",
                 "video": f"uqeval.evaluate(predictions, metrics={name!r}, video=…)",
+                "ood": f"uqeval.evaluate(predictions, metrics={name!r}, out=[…])",
             }.get(FAMILIES[name].kinds[0], f"uqeval.evaluate(…, metrics={name!r})")
             raise UsageError(
                 f"metrics={name!r} evaluates {FAMILIES[name].kinds[0]} data, but Evaluator takes "

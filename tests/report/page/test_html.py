@@ -25,6 +25,7 @@ from uqeval.report.page.overview import to_overview
 from uqeval.report.page.several import Several
 from uqeval.report.tables.cells import interval_of
 from uqeval.report.tables.items import columns_of
+from uqeval.report.tables.of_report import tables_of
 from uqeval.report.tables.scores import scores
 from uqeval.report.tables.settings import pairs
 from uqeval.report.tables.settings import settings as setting_table
@@ -181,6 +182,19 @@ def test_only_results_over_the_same_pixels_compete() -> None:
     assert [cell.best for cell in row.cells] == [False, False, True, False, True, True, False, True]
     assert table.columns[1:4] == ["a", f"a · {edge}", f"a · {inner}"]
     assert table.columns[5] == "b"
+
+
+def test_the_fields_of_an_undefined_record_have_its_reason() -> None:
+    whole = report().results["pavpu"]
+    undefined = whole | {"surplus_peak": None, "surplus_peak_reason": "no peak"}
+    results = {"pavpu": whole, "pavpu[window=2]": undefined}
+    table = scores({"": report(results=results)}, "pavpu")
+    rows = {row.about[-1][1]: row.cells for row in table.rows}
+    assert "pavpu.surplus_peak" not in rows
+    peak = rows["pavpu.surplus_peak.value"]
+    assert [(c.text, c.reason) for c in peak] == [("0.4000", ""), ("–", "no peak")]
+    (shown, *_) = (t for t in tables_of(report(results=results)) if "at t" in t.columns)
+    assert shown.rows[1].cells[shown.columns.index("at t") - 1].reason == "no peak"
 
 
 def test_a_page_names_the_region_of_each_score() -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from command import refused, run_uqeval, run_well
 from PIL import Image
+from small_stores import save
 from written import stored
 
 import uqeval
@@ -152,6 +154,27 @@ def test_labels_come_along(tmp_path: Path) -> None:
     np.testing.assert_array_equal(stored(tmp_path / "ids", "labels", "labels"), LABELS)
 
 
+@pytest.mark.parametrize("void", [-1, 3, 70000])
+@pytest.mark.parametrize("declares", ["option", "labels", "source"])
+def test_the_void_id_of_labels(tmp_path: Path, void: int, declares: str) -> None:
+    own = {"ignore_index": void}
+    ids = np.where(LABELS == 3, void, LABELS)
+    of_labels, of_source = (own if declares == name else {} for name in ("labels", "source"))
+    labels = save(tmp_path / "labels", {"labels": ids}, of_labels)
+    source = save(tmp_path / "probs", {"probs": STACK}, of_source)
+    options = own if declares == "option" else {}
+    convert(source, tmp_path / "out", labels=labels, **options)
+    np.testing.assert_array_equal(stored(tmp_path / "out", "labels"), ids)
+    assert open_store(tmp_path / "out", role="predictions").attributes["ignore_index"] == void
+
+
+def test_a_command_names_the_option_of_the_void_id(tmp_path: Path) -> None:
+    np.savez(tmp_path / "s.npz", probs=STACK, labels=np.where(LABELS == 3, -1, LABELS))
+    words = ("convert", tmp_path / "s.npz", tmp_path / "out")
+    refused(run_uqeval(*words, cwd=tmp_path), "first -1", "If -1 is void, give --ignore-index -1.")
+    run_well(*words, "--ignore-index", "-1", cwd=tmp_path)
+
+
 def test_other_arrays_and_attributes_come_along(tmp_path: Path) -> None:
     group = zarr.create_group(str(tmp_path / "s"), attributes={"ignore_index": 7, "site": "north"})
     arrays = {
@@ -186,7 +209,7 @@ def change(*at: int, to: float) -> np.ndarray:
     ("values", "options", "says"),
     [
         (change(1, 2, 3, 8, 7, to=np.nan), {}, "item 1, sample 2: .*NaN, first in class 3, row 8"),
-        (change(1, 2, 3, 8, 7, to=-1), {}, "item 1, sample 2: .*not probabilities.*logits"),
+        (change(1, 2, 3, 8, 7, to=-1), {}, "item 1, sample 2: .*not probabilities.*--kind=logits"),
         (
             change(1, 2, 3, 8, 7, to=np.inf) - 1,
             {"kind": "logits"},
@@ -199,8 +222,8 @@ def change(*at: int, to: float) -> np.ndarray:
         (STACK, {"names": ["a"]}, "1 names for 3 items"),
         (STACK, {"key": "x"}, "--key x names an array of a .npz file"),
         (STACK.astype("f4") * 255, {}, "sums are 255, .*: divide them by 255"),
-        (STACK[0, 0, 0], {}, "Give kind="),
-        (LABELS, {}, "may hold any of several kinds. Give kind="),
+        (STACK[0, 0, 0], {}, "Give --kind: probs"),
+        (LABELS, {}, "may hold any of several kinds. Give --kind: probs"),
         (np.full((1, 2, 3, 3), 128, np.uint8), {}, "with scale None"),
     ],
 )
@@ -239,7 +262,7 @@ def test_destinations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         convert(source, tmp_path, overwrite=True)
     with pytest.raises(StoreError, match="nothing here"):
         convert(tmp_path / "nowhere", tmp_path / "x")
-    with pytest.raises(UsageError, match="give its name as key"):
+    with pytest.raises(UsageError, match="give its name with --key"):
         convert(out, tmp_path / "x", axes="NTCHW")
     convert(out, tmp_path / "x", axes="NTCHW", key="probs")
 

@@ -293,6 +293,8 @@ def test_reference_of_samples_beside_samples_with_nan(tmp_path: Path) -> None:
         ({"metrics": ["divergence"]}, UsageError, "needs a reference"),
         ({"reference": probabilities(0, 1)}, StoreError, "classes"),
         ({"nan_sample": "skip"}, UsageError, "unknown options"),
+        ({"metrics": ["conformal"], "alpha": 0.1}, UsageError, r"metrics=\{'conformal': \{'alpha'"),
+        ({"metrics": ["ood"]}, UsageError, "ood evaluates ood data, which have no sweep"),
         ({"ignore_index": 3}, UsageError, "ignore_index is for classes"),
         ({"memory": 1000}, UsageError, "memory"),
     ],

@@ -132,6 +132,26 @@ def test_undefined_for_one_sample(data: dict[str, Any]) -> None:
     report.to_json()
 
 
+def test_a_record_that_is_undefined_in_one_draw() -> None:
+    """Its fields are null there, for the reason of the record; the record itself is no score."""
+    labels = np.zeros((1, 8, 8), np.uint8)
+    labels[..., 4:] = 1
+    right = np.where(labels == 0, 0.95, 0.05).astype(np.float32)
+    wrong = right.copy()
+    wrong[:, :4, :4] = 0.4
+    probs = np.stack([np.stack([p, 1 - p], 1) for p in (right, wrong)], 1)
+    reason = "all patches are accurate, or none is"
+    found = sweep(probs, labels, "pavpu", samples=[1, 2]).results["sweep"]
+    alone = uqeval.evaluate(probs[:, 1:], labels, metrics="pavpu").results["pavpu"]
+    for field in ("t", "threshold", "value"):
+        score = found[f"pavpu.surplus_peak.{field}"]
+        assert score["values"] == [[None, alone["surplus_peak"][field]], [None]]
+        assert score["mean_reason"] == f"M = 1: {reason}; M = 2: {reason}"
+    found = sweep(probs[:, :1], labels, "pavpu", samples=[1]).results["sweep"]
+    assert found["pavpu.surplus_peak.value"]["mean_reason"] == f"M = 1: {reason}"
+    assert "pavpu.surplus_peak" not in found
+
+
 def test_rows_for_plotting(report: uqeval.Report) -> None:
     rows = [row for row in report.to_frame() if row["name"] == "pavpu.pavpu"]
     assert [row["m"] for row in rows] == [1] * 5 + [2] * 3 + [4] * 2 + [5]

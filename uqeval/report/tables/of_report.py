@@ -11,7 +11,7 @@ from uqeval.glossary import display_of, families, headings, headlines, label, no
 from uqeval.keys import family_of
 from uqeval.records.intervals import interval as interval_at
 from uqeval.records.intervals import units_of
-from uqeval.records.report import Report
+from uqeval.records.report import Report, reason_at
 from uqeval.records.scalars import BESIDE, with_arrow
 from uqeval.report.tables.cells import (
     about,
@@ -183,8 +183,8 @@ def _cell(column: Column, value: Any, record: Record) -> Cell:
     if is_number(value):
         text = f"{value:{column.form}}" if column.form else format_number(value, column.digits)
         return Cell(text, value)
-    reason = _field_at(record, f"{column.field}_reason") if value is None else None
-    return Cell(format_number(value), None, "" if reason in (_ABSENT, None) else str(reason))
+    reason = reason_at(record, column.field.split(".")) if value is None else None
+    return Cell(format_number(value), None, reason or "")
 
 
 def _entries(value: Any) -> list[Record]:

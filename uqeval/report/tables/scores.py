@@ -9,9 +9,9 @@ from typing import Any
 from uqeval.errors import listed
 from uqeval.glossary import family_label, headlines, label, label_of
 from uqeval.keys import Key, family_of
-from uqeval.records.addresses import Address
+from uqeval.records.addresses import Address, innermost
 from uqeval.records.intervals import units_of
-from uqeval.records.report import Report
+from uqeval.records.report import Report, reason_at
 from uqeval.records.scalars import BESIDE, with_arrow
 from uqeval.report.command import command_of
 from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
@@ -35,7 +35,7 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
     regions = [None if key in incomparable else Key.parse(key).region or "" for _, key in columns]
     scalars = [dict(_scalars(reports[name].results[key])) for name, key in columns]
     rows = []
-    for address in dict.fromkeys(a for of_column in scalars for a in of_column):
+    for address in innermost(dict.fromkeys(a for of_column in scalars for a in of_column)):
         description = next(
             (k for name, key in columns if (k := about(reports[name], key, address))), {}
         )  # fmt: skip
@@ -46,7 +46,7 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
                 interval_of(reports[name].intervals, key, address.split(".")),
             )
             if address in of_column
-            else Cell("")
+            else _undefined(reports[name].results[key], address)
             for (name, key), of_column in zip(columns, scalars, strict=True)
         ]
         direction = description.get("direction") or ""
@@ -71,6 +71,12 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
         " · ".join([name] * many + [key] * (not many or key != family)) for name, key in columns
     ]
     return Table("All scores", ["score", *headings], rows)
+
+
+def _undefined(record: Mapping[str, Any], address: str) -> Cell:
+    """Return the cell of a value inside a record that is undefined; empty if there is none."""
+    reason = reason_at(record, address.split("."))
+    return Cell("") if reason is None else Cell("–", None, reason)
 
 
 def _scalars(

@@ -21,6 +21,7 @@ from typing import Any
 from uqeval.arrays import Ints
 from uqeval.disk.files import open_file, parse_json
 from uqeval.errors import StoreError, cut, quoted
+from uqeval.spelling import for_caller
 from uqeval.stores.states.blocks import Block, Blocks, Layer, PackedItems
 from uqeval.stores.states.entries import (
     DAMAGED,
@@ -60,8 +61,10 @@ class SavedStates:
             index = parse_json(self._text(INDEX))
         except FileNotFoundError as error:
             raise StoreError(
-                f"{cut(path)}: {error.strerror}; expected the states file that a run with -o "
-                "FILE.json writes next to its report."
+                f"{cut(path)}: {error.strerror}; expected the states file that "
+                + for_caller(
+                    "a run with -o FILE.json writes next to its report.", "states= writes."
+                )
             ) from None
         except DAMAGED as error:
             raise self._no_states(error) from None

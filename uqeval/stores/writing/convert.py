@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, UsageError, cut, quoted
-from uqeval.stores.array import ItemArray
+from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
 from uqeval.stores.files.item_folder import kinds_in_folder
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.store import has_chunks, open_store
+from uqeval.stores.void_id import ASSUMED_VOID, void_id_of
 from uqeval.stores.watch import Watch
 from uqeval.stores.writing.new_store import (
     NewStore,
@@ -53,6 +54,7 @@ def convert(
     axes: str | None = None,
     key: str | None = None,
     class_names: Sequence[str] | None = None,
+    ignore_index: int | None = None,
     compression: zw.Compression = "lz4",
     fill_missing: bool = False,
     overwrite: bool = False,
@@ -66,6 +68,7 @@ def convert(
     `axes`: order of the axes of an array without names, in letters of NTCHW; `kind`: its content
     (`probs` if it has classes, or if it has two axes and there are labels); `key`: the array to
     take from an `.npz` file or Zarr group. `labels`: a store or folder with labels for the items.
+    `ignore_index`: the void id of labels, by default that of their store, else of `source`.
     With `fill_missing`, missing chunks of a Zarr store are written as the fill value.
 
     `recoding`: store probabilities as uint16; afterwards it has the loss. `progress` is called with
@@ -79,16 +82,22 @@ def convert(
     pieces = find_pieces(
         os.fspath(source), kind, names, axes, key, fill_missing, has_labels=labels is not None
     )
+    own_labels = [Store(os.fspath(source), {}, attributes=pieces.attributes)]
+    given_labels = []
     if labels is not None:
         store = open_store(
             os.fspath(labels), role="labels", names=pieces.names, fill_missing=fill_missing
         )
         pieces.kinds["labels"] = pieces_of(store.arrays["labels"])
         pieces.warnings += store.warnings
+        given_labels.append(store)
+    void = void_id_of(ignore_index, given_labels, own_labels)
+    if void is not ASSUMED_VOID:
+        pieces.attributes["ignore_index"] = void
     if class_names is not None:
         pieces.attributes["class_names"] = list(class_names)
     with replacing(target) as new:
-        _write(pieces, new, compression, recoding, progress)
+        _write(pieces, new, int(void), compression, recoding, progress)
     return pieces.warnings
 
 
@@ -159,6 +168,7 @@ def _form(kind: str, item_array: ItemArray) -> _Form:
 def _write(
     pieces: Pieces,
     root: Path,
+    void: int,
     compression: zw.Compression,
     recoding: Recoding | None,
     progress: Progress | None,
@@ -170,11 +180,7 @@ def _write(
     _check_complete(pieces, forms, dense)
     NewStore(root, pieces.items, pieces.names, dense).create(_attributes(pieces, set(forms)))
     classes = {form.size("class") for k in ("probs", "logits") for form in forms.get(k, ())}
-    checks = _Checks(
-        max(*classes, 2) if classes else None,
-        int(pieces.attributes.get("ignore_index", 255)),
-        recoding,
-    )
+    checks = _Checks(max(*classes, 2) if classes else None, void, recoding)
     names = pieces.names or [str(i) for i in range(pieces.items)]
     watches = {
         kind: Watch(names, [[piece()] for piece in parts]) for kind, parts in pieces.kinds.items()

@@ -114,7 +114,7 @@ def pieces_of(parts: Iterable[ItemArray]) -> list[Piece]:
 
 def _needs_key(kind: str | None, axes: str | None) -> None:
     if kind is not None or axes is not None:
-        raise UsageError("kind and axes describe one array; give its name as key.")
+        raise UsageError("--kind and --axes describe one array; give its name with --key NAME.")
 
 
 def _member(source: str, members: dict[str, Any], key: str | None) -> tuple[str, StoredArray]:
@@ -131,7 +131,7 @@ def _member(source: str, members: dict[str, Any], key: str | None) -> tuple[str,
     if key is None or key not in members:
         problem = "uqeval cannot choose one" if key is None else f"no {quoted(key)}"
         raise StoreError(
-            f"{cut(source)}: holds {listed(sorted(members))}; {problem}. Give key=NAME."
+            f"{cut(source)}: holds {listed(sorted(members))}; {problem}. Give --key NAME."
         )
     return key, members[key]
 
@@ -153,9 +153,8 @@ def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[S
         else:
             raise UsageError(
                 f"{array.where}: has the shape {array.shape} of {array.dtype}, which may hold any "
-                "of several kinds. Give kind='labels', 'predictions' or the name of a map (on "
-                "the command line --kind probs, logits, labels or predictions). `mean` and `std` "
-                "need no conversion: numpy.savez('preds.npz', mean=mean, std=std) is a store."
+                "of several kinds. Give --kind: probs, logits, labels or predictions. `mean` and "
+                "`std` need no conversion: numpy.savez('preds.npz', mean=mean, std=std) is a store."
             )
     array = with_pixel(array, kind)
     resolve(array, kind)

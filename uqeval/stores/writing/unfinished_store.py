@@ -17,6 +17,13 @@ from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.unfinished import is_unfinished, path_of_new
 
 
+def root_of(path: str, resume: bool, overwrite: bool) -> Path:
+    """Return the folder in which the store of `path` is written until it is complete."""
+    final = local_path(path)
+    is_resumed = resume and zw.is_complete(final) is False
+    return path_of_new(final) if overwrite and not is_resumed else final
+
+
 class UnfinishedStore:
     """A store of N items of T samples until it is complete.
 
@@ -50,9 +57,8 @@ class UnfinishedStore:
         self._final = local_path(path)
         zw.check_replaceable(self._final)
         self.finished = resume and not overwrite and zw.is_complete(self._final) is True
-        if overwrite and resume and zw.is_complete(self._final) is False:
-            overwrite = False
-        root = path_of_new(self._final) if overwrite else self._final
+        root = root_of(path, resume, overwrite)
+        overwrite = root != self._final
         self.store = NewStore(root, len(names), names, dense, compression)
         if self.finished:
             check_same_settings(root, attributes, names, kinds, dense)

@@ -249,15 +249,25 @@ def is_complete(folder: Path) -> bool | None:
     Raises `OutputError` if it cannot be read.
     """
     try:
+        return bool(attributes_of(folder)["uqeval"].get("complete", True))
+    except (KeyError, TypeError, AttributeError):
+        return None
+
+
+def attributes_of(folder: Path) -> dict[str, Any]:
+    """Return the attributes of the group at `folder`; empty if there is none.
+
+    Raises `OutputError` if it cannot be read.
+    """
+    try:
         document = json.loads((folder / "zarr.json").read_text(encoding="utf-8"))
-        metadata = document["attributes"]["uqeval"]
-        return bool(metadata.get("complete", True))
+        return dict(document["attributes"])
     except OSError as error:
         if error.errno in (errno.EIO, errno.EACCES, errno.EPERM, errno.ESTALE):
             raise OutputError(
                 f"{folder / 'zarr.json'}: cannot be read: {error.strerror}. Check the disk and the "
                 "permissions."
             ) from error
-        return None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
+        return {}
+    except (ValueError, KeyError, TypeError):
+        return {}

@@ -11,7 +11,7 @@ from uqeval.argument_types import checks_types
 from uqeval.arrays import State
 from uqeval.disk.files import content_of
 from uqeval.errors import UsageError, cut
-from uqeval.metrics._driver import drive, groups_of, replayed
+from uqeval.metrics._driver import drive, replayed
 from uqeval.metrics._evaluation import Passes, TallyResult
 from uqeval.statistics.merged_states import MergedStates
 from uqeval.stores.states.blocks import PackedItems
@@ -50,13 +50,14 @@ def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -
     pass; if it is empty, `merge` joins the shards. Raises `UsageError` unless the states are of all
     shards of one run in the same round; `StoreError` for files without states.
     """
-    from uqeval.disk.outputs import refuse_overlap, write
+    from uqeval.disk.outputs import check_output, write
     from uqeval.usecases.merge import refuse_missing, states_of
 
     paths = [reports] if isinstance(reports, str | Path) else list(reports)
     files = states_of(paths)
     report_files = [path for path in map(Path, paths) if path.is_file()]
-    refuse_overlap([output], [*report_files, *(file.path for file in files)])
+    inputs = [*report_files, *(file.path for file in files)]
+    check_output(output, "output=", "fitted", inputs)
     with content_of(" + ".join(str(file.path) for file in files)):
         states = MergedStates(files)
         if states.passes is None:
@@ -92,11 +93,8 @@ def _fit_evaluations(
     from uqeval.usecases.merged_results import unfitted_evaluations
 
     evaluations = {key: evaluation for key, (_, evaluation) in unfitted_evaluations(states).items()}
-    unfinished: list[str] = []
-    for group in groups_of(evaluations):
-        unfinished += group if counted.waiting({"": drive(group, sectioned=False)}) else ()
-    in_order = [key for key in evaluations if key in unfinished]
-    return in_order, settings_of_evaluations(evaluations)
+    passes = {key: drive({key: own}, sectioned=False) for key, own in evaluations.items()}
+    return counted.waiting(passes), settings_of_evaluations(evaluations)
 
 
 def _fit_sweep(states: MergedStates, counted: _Counted) -> tuple[list[str], Mapping[str, Any]]:

@@ -229,8 +229,8 @@ class ShardRound:
         ]
         if states is None and several:
             raise UsageError(
-                f"--part counts the first pass of {', '.join(several)} and saves it for `uqeval "
-                "merge --fit`; give -o FILE."
+                f"--part counts the first pass of {_of_whole_images(several)} and saves it for "
+                "`uqeval merge --fit`; give -o FILE."
             )
         results = scheduler.run_next(running)
         for key, counted in results.items():
@@ -291,9 +291,9 @@ class ShardRound:
     def _advice(self, has_cut: bool) -> list[str]:
         passes = "pass 1 is" if self.passes == 1 else f"{self.passes} passes are"
         advice = [
-            f"{', '.join(self.unfinished)}: {passes} counted, more may follow. After all {self.of} "
-            "shards: uqeval merge --fit SHARDS -o fitted.json, and then the command of each shard "
-            f"again, with --fitted fitted.json.{in_one_pass(self.unfinished)}"
+            f"{_of_whole_images(self.unfinished)}: {passes} counted, more may follow. After all "
+            f"{self.of} shards: uqeval merge --fit SHARDS -o fitted.json, and then the command of "
+            f"each shard again, with --fitted fitted.json.{in_one_pass(self.unfinished)}"
         ]
         if has_cut:
             advice.append(
@@ -301,6 +301,11 @@ class ShardRound:
                 "merge` after the last pass."
             )
         return advice
+
+
+def _of_whole_images(keys: Collection[str]) -> str:
+    """Return keys of results as text, without those of regions, which have the same passes."""
+    return ", ".join(dict.fromkeys(str(Key.parse(key).of(None)) for key in keys))
 
 
 def in_one_pass(keys: Collection[str]) -> str:

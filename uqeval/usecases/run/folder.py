@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Store
+from uqeval.disk.output_kinds import refuse_other_kind
 from uqeval.disk.outputs import check_writable, refuse_file_name, refuse_overlap, refuse_url, write
 from uqeval.disk.publishing import link_aside, mend_states, new_file, writing
 from uqeval.errors import ChangedError, OutputError, UqevalError, cut
@@ -16,6 +17,7 @@ from uqeval.gate import FailedStore, judge
 from uqeval.gate.saved_verdicts import of_stores
 from uqeval.records.folder import Named, digests_of
 from uqeval.records.report import Report
+from uqeval.spelling import for_caller
 from uqeval.statistics import resampler
 from uqeval.usecases.run.outcome import Outcome, RunSettings
 from uqeval.usecases.run.preflight import RunRules
@@ -36,24 +38,35 @@ def make_folder(
 ) -> None:
     """Create the folder of the reports.
 
-    Raises `OutputError`, and `UsageError` if it is an input.
+    Raises `OutputError`, and `UsageError` if it is an input or holds files of other kinds
+    at the paths that are written.
     """
     refuse_url(folder)
     refuse_file_name(folder)
     read_paths = [*read_paths, *(path for store in stores for path in store.paths())]
-    targets = [folder / PAGE, folder / VERDICTS]
-    for name in names:
-        targets += [folder / f"{name}.{ending}" for ending in _ENDINGS]
-        targets += [backup for _, backup in [*_asides(folder, name), _states(folder, name)]]
+    files = [folder / PAGE, folder / VERDICTS]
+    files += [folder / f"{name}.{ending}" for name in names for ending in _ENDINGS]
+    backups = [
+        backup for name in names for _, backup in [*_asides(folder, name), _states(folder, name)]
+    ]
     advice = "give another folder with -o DIR"
     # The folder may contain inputs: only these files in it are written.
     refuse_overlap([folder], read_paths, advice, may_contain=True)
-    refuse_overlap(targets, read_paths, advice)
+    refuse_overlap([*files, *backups], read_paths, advice)
+    for file in files:
+        refuse_other_kind(file, for_caller("-o", "output="), _kind_of(file))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{cut(folder)}: cannot be made a folder: {error.strerror}.") from error
     check_writable(folder / PAGE)
+
+
+def _kind_of(file: Path) -> str | None:
+    """Return the kind of a file of a run, as `disk.output_kinds` names it."""
+    if file.name == VERDICTS:
+        return "verdicts"
+    return {".json": "report", ".zip": "states"}.get(file.suffix)
 
 
 def put_aside(folder: Path, name: str) -> None:

@@ -8,12 +8,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from uqeval.config import keys_of_options
 from uqeval.engine.options import MachineOptions, Progress, ResumableOptions, Silent
 from uqeval.errors import UqevalError, UsageError
 from uqeval.gate import Judgement
 from uqeval.gate.rules import day_of
 from uqeval.records.report import Report
 from uqeval.settings import Settings, options_of, same_option, shared_option
+from uqeval.spelling import spelled
 from uqeval.statistics.options import CutOptions
 
 #: Input options of a run that override those of the file. They select items.
@@ -137,9 +139,18 @@ class RunSettings(Settings):
         shared = {name: value for name, value in keywords.items() if name not in names}
         names_known = {*OF_ITEMS, *options_of(CutOptions), *options_of(MachineOptions)}
         if strange := sorted(shared.keys() - names_known):
-            expected = ", ".join(sorted(names_known | names))
-            raise UsageError(f"unknown options {strange}; expected some of {expected}.")
+            expected = f"expected some of {', '.join(sorted(names_known | names))}."
+            if strange[0] in keys_of_options():
+                expected = f"{strange[0]} is an option of stores or metrics; set it in the file."
+            raise UsageError(f"unknown options {strange}; {expected}")
         return cls(**run_keywords, shared={n: v for n, v in shared.items() if v is not None})
+
+
+def keys_of_file() -> set[str]:
+    """Return the options of a run that only its file sets."""
+    of_command = (RunSettings, CutOptions, MachineOptions)
+    names = {name for settings in of_command for name in options_of(settings)} - {"uncertainty"}
+    return keys_of_options() - names - {*OF_ITEMS}
 
 
 class Failures:
@@ -153,6 +164,7 @@ class Failures:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, UqevalError):
             return False
-        self.outcome.failed[self.name] = str(error)
-        self.chosen.listener.failed(self.name, str(error))
+        reason = spelled(str(error), "output")
+        self.outcome.failed[self.name] = reason
+        self.chosen.listener.failed(self.name, reason)
         return True

@@ -25,6 +25,7 @@ from uqeval.inputs.options import InputOptions
 from uqeval.records.folder import load_reports
 from uqeval.records.report import Report
 from uqeval.settings import Settings, options_of
+from uqeval.spelling import as_keys
 from uqeval.statistics.options import CutOptions
 from uqeval.stores.contents import Contents
 from uqeval.usecases.compiling import compiling_ahead, evaluations_on
@@ -44,7 +45,7 @@ from uqeval.usecases.run.folder import (
     write_files,
     write_overview,
 )
-from uqeval.usecases.run.outcome import Failures, Outcome, RunSettings
+from uqeval.usecases.run.outcome import Failures, Outcome, RunSettings, keys_of_file
 from uqeval.usecases.run.preflight import (
     RunRules,
     is_counted,
@@ -78,6 +79,16 @@ def run_stores(
 
     `opened`: paths of the configuration that are open already.
     """
+    with as_keys(keys_of_file() if file is not None else ()):
+        return _run(config, run_settings, file, opened or {})
+
+
+def _run(
+    config: Config,
+    run_settings: RunSettings,
+    file: str | Path | None,
+    opened: Mapping[str, Contents],
+) -> Outcome:
     from uqeval.engine.scheduler import cluster_of
 
     names = _names(config, run_settings, file)
@@ -103,7 +114,7 @@ def run_stores(
         tasks = []
         for name in names:
             with Failures(name, outcome, run_settings):
-                tasks.append(open_task(config, name, run_settings, opened or {}))
+                tasks.append(open_task(config, name, run_settings, opened))
         gate.check_metrics({task.name: task.keys() for task in tasks}, bool(outcome.failed))
         if not outcome.failed:
             _refuse_gallery(tasks, run_settings)

@@ -130,6 +130,10 @@ def variants_of(
     """Return the key and the settings of each family. Raises `UsageError` for several variants, and
     for options that a sweep does not have."""
     variants = {}
+    for name in families:
+        if name in FAMILIES and not {"classes", "regression"} & {*FAMILIES[name].kinds}:
+            kind = FAMILIES[name].kinds[0]
+            raise UsageError(f"{name} evaluates {kind} data, which have no sweep; leave it out.")
     for family in known_families(families, info):
         options = families[family.name]
         fixed = family.on_subsets.fixed

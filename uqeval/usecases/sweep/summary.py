@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uqeval.errors import is_number
 from uqeval.metrics import Family
 from uqeval.metrics._evaluation import Section
+from uqeval.records.addresses import innermost
+from uqeval.records.report import reason_at
 
 _ONE_SAMPLE = "undefined for one sample"
 
@@ -23,18 +25,13 @@ def summary_of(
     summary: dict[str, Any] = {}
     for family in families:
         results = [[_results_of_family(sections, k, family) for k in group] for group in groups]
-        fields = dict.fromkeys(
-            name
-            for group in results
-            for record in group
-            for name in record
-            if _is_measured(name, record)
-        ) or dict.fromkeys(metric.field for metric in family.metrics)
-        for name in fields:
-            values = [[record.get(name) for record in group] for group in results]
+        numbers = [[_numbers(record, family) for record in group] for group in results]
+        fields = dict.fromkeys(name for group in numbers for record in group for name in record)
+        for name in innermost(fields or [metric.field for metric in family.metrics]):
+            values = [[record.get(name) for record in group] for group in numbers]
             reasons = [
                 f"M = {m}: " + next(
-                    record.get(f"{name}_reason", _ONE_SAMPLE if m == 1 else "undefined there")
+                    _reason(record, name, m)
                     for record, value in zip(records, group, strict=True) if value is None
                 )
                 for m, records, group in zip(ms, results, values, strict=True) if None in group
@@ -52,30 +49,48 @@ def summary_of(
 def _results_of_family(
     sections: Mapping[str, Section], subset: int, family: Family
 ) -> dict[str, Any]:
-    """Return the results of a subset by dotted name; empty if it was not evaluated."""
+    """Return the results of a subset; empty if it was not evaluated."""
     section = sections.get(f"{subset}:{family.name}")
     left_out = family.on_subsets.own_points
     results = section.results if section else {}
-    return dict(_flat({name: value for name, value in results.items() if name not in left_out}))
+    return {name: value for name, value in results.items() if name not in left_out}
 
 
-def _flat(results: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _numbers(results: Mapping[str, Any], family: Family) -> dict[str, Any]:
+    """Return the numbers and curves of results by dotted name; None if undefined."""
+    names = _flat(results)
+    for metric in family.metrics:  # the fields of an undefined record
+        record = metric.field.rpartition(".")[0]
+        if record in names and names[record] is None:
+            names[metric.field] = None
+    return {name: value for name, value in names.items() if _is_measured(name, value, results)}
+
+
+def _flat(results: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
     for name, value in results.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
+        flat |= (
+            _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        )
+    return flat
 
 
-def _is_measured(name: str, record: Mapping[str, Any]) -> bool:
+def _is_measured(name: str, value: Any, results: Mapping[str, Any]) -> bool:
     """Return whether a field is a number or a curve (or undefined), and not a setting."""
-    value = record[name]
     if isinstance(value, list):
         return bool(value) and all(is_number(v) or v is None for v in value)
     choices = ("window", "stride", "accuracy_threshold", "alpha", "bins", "clip")
     if name.rpartition(".")[2] in choices:
         return False
-    return is_number(value) or (value is None and f"{name}_reason" in record)
+    return is_number(value) or (value is None and reason_at(results, name.split(".")) is not None)
+
+
+def _reason(results: Mapping[str, Any], name: str, m: int) -> str:
+    """Return why a field is undefined. One sample has no results of some families, or only some
+    fields."""
+    path = name.split(".")
+    lacks_field = m == 1 and path[0] not in results
+    return reason_at(results, path) or (_ONE_SAMPLE if lacks_field else "undefined there")
 
 
 def warnings_of(

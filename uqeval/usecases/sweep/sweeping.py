@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.argument_types import checks_types
+from uqeval.disk.outputs import check_output, paths_in
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.errors import UsageError, option_name, quoted
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.metrics import FAMILIES
 from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
-from uqeval.usecases.plans import families_of
+from uqeval.usecases.plans import families_of, place_of_option
 from uqeval.usecases.records_of_run import report_of, states_index, states_of_run
 from uqeval.usecases.sweep.plan import (
     SweepPlan,
@@ -72,12 +73,18 @@ def sweep(
     """
     from uqeval.engine.scheduler import cluster_of
 
-    input_options, machine = make_settings(options, InputOptions, ResumableOptions, function=sweep)
+    input_options, machine = make_settings(
+        options, InputOptions, ResumableOptions, function=sweep,
+        elsewhere=place_of_option(options, families_of(metrics or ())),
+    )  # fmt: skip
     if input_options.map_cache is not None:
         raise UsageError("--map-cache has no effect on a sweep, which keeps no maps. Leave it out.")
     if input_options.part is None and (states is not None or machine.resume):
         given = "--states" if states is not None else "--resume"
         raise UsageError(f"{given} works only for a shard of a sweep (--part K/N). Leave it out.")
+    if states is not None:
+        inputs = [predictions, labels, reference, *input_options.paths()]
+        check_output(states, "states=", "states", paths_in(inputs))
     planned = plan_sweep(
         predictions, labels, metrics, reference, samples, repeats, seed, error, clip, settings,
         input_options,

@@ -435,7 +435,7 @@ class Recomputation(Comparison):
                 models = inputs.video.models
                 model = str(settings.get("model", models[0]))
                 info = {
-                    "void": inputs.ignore_index, "class_names": inputs.class_names,
+                    "class_names": inputs.class_names,
                     "model": models.index(model) if model in models else 0,
                 }  # fmt: skip
                 region = Key.parse(key).region

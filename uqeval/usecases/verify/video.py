@@ -114,34 +114,35 @@ def mean_iou(
     return float(np.mean(values)) if values else None
 
 
-def ids_of(model: Any, frame: int, size: tuple[int, ...], void: int) -> tuple[Array, Array]:
+def ids_of(model: Any, frame: int, size: tuple[int, ...]) -> tuple[Array, Array]:
     """Return the ids of a frame as stored (or the likeliest class), and which are void."""
+    void = None
     if hasattr(model, "source"):
         ids = maps_of_samples(model.source.stack, model.places[frame])[0]["prediction"]
     else:
-        ids = model.planes.read(model.places[frame]).astype(np.int64)
+        ids, void = model.planes.read(model.places[frame]).astype(np.int64), model.void
     if ids.shape != tuple(size):
         rows, columns = (
             np.minimum(((np.arange(n) + 0.5) * m / n).astype(int), m - 1)
             for n, m in zip(size, ids.shape, strict=True)
         )
         ids = ids[rows[:, None], columns]
-    return ids, ids == void
+    return ids, np.zeros(ids.shape, bool) if void is None else ids == void
 
 
 def pair(
     source: Any, item: int, settings: Mapping[str, Any], info: Mapping[str, Any],
     inside: Array | None = None,
 ) -> Any:  # fmt: skip
-    """Return the scores of one pair of frames. `info`: void, model, class_names.
+    """Return the scores of one pair of frames. `info`: model, class_names.
 
     `inside`: the pixels [y, x] of frame t in a region; None: all of them.
     """
-    frame_pair, void, names = source.pairs[item], info["void"], info["class_names"]
+    frame_pair, names = source.pairs[item], info["class_names"]
     current, before = (grey(source.frames.read(i)) for i in (frame_pair.after, frame_pair.before))
     model = source.models[info["model"]]
-    ids, empty = ids_of(model, frame_pair.after, current.shape, void)
-    old, old_empty = ids_of(model, frame_pair.before, current.shape, void)
+    ids, empty = ids_of(model, frame_pair.after, current.shape)
+    old, old_empty = ids_of(model, frame_pair.before, current.shape)
     inside = np.ones(current.shape, bool) if inside is None else inside
     empty = empty | ~inside
     stored = settings["flow"] == "file"
@@ -187,7 +188,7 @@ def pair(
             "occluded": ratio(hidden.sum(), total),
         }
     if source.labels is not None and source.labelled[frame_pair.after]:
-        label, unlabelled = ids_of(source.labels, frame_pair.after, current.shape, void)
+        label, unlabelled = ids_of(source.labels, frame_pair.after, current.shape)
         has_label = inside & ~unlabelled
         ious = class_ious(np.where(empty, -1, ids)[has_label], label[has_label])
         ious.pop(-1, None)  # a void prediction is a miss, no class
@@ -204,7 +205,7 @@ def frame_in_region(
     frame, shape = source.pairs[item].after, source.size(item)
     if (mask := of_place(region, source, item, shape)) is not None:
         return mask
-    label, void = ids_of(source.labels, frame, shape, info["void"])
+    label, void = ids_of(source.labels, frame, shape)
     return of_labels(region, label, void, info["class_names"])
 
 

@@ -1,0 +1,126 @@
+"""The void id: the given one, else that of the labels, else that of the predictions, else 255."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from command import refused, run_well
+from small_stores import labels, probs, save
+from small_videos import save_store, video
+
+import uqeval
+from uqeval.errors import UsageError
+from uqeval.inputs import InputOptions
+from uqeval.inputs.live import Live, Patience
+
+CLASSES = 10
+OWN = video()
+
+
+def declared(path: Path, void: int | None) -> Path:
+    if void is not None:
+        zarr.open_group(path).attrs["ignore_index"] = void
+    return path
+
+
+def member(path: Path, void: int | None, seed: int = 0) -> Path:
+    """A store of probabilities that declares a void id."""
+    attributes = {} if void is None else {"ignore_index": void}
+    return save(path, {"probs": probs(seed=seed)}, attributes)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_any_member_of_an_ensemble_declares_the_void_id(tmp_path: Path, order: int) -> None:
+    ids = np.where(labels() == 255, 3, labels())
+    members = [member(tmp_path / "a", None), member(tmp_path / "b", 3, seed=1)]
+    report = uqeval.evaluate(members[::order], ids, "segmentation")
+    assert report.results["segmentation"]["pixels"] == (ids != 3).sum()
+
+
+def test_members_that_declare_different_void_ids(tmp_path: Path) -> None:
+    members = [member(tmp_path / "a", 4), member(tmp_path / "b", 3, seed=1)]
+
+    def void(truth: Any, **options: Any) -> int:
+        return int(
+            uqeval.evaluate(members, truth, "segmentation", **options).inputs["ignore_index"]
+        )
+
+    refused(lambda: void(labels()), f"4 in {tmp_path / 'a'}", f"3 in {tmp_path / 'b'}",
+            "ignore_index=3", error=UsageError)  # fmt: skip
+    assert void(labels(), ignore_index=255) == 255
+    assert void({"labels": labels(), "ignore_index": 255}) == 255
+
+
+def ids(kind: str, void: int) -> Any:
+    """The ids of the frames of `OWN`, with another void id."""
+    stack = OWN.stack(kind)
+    return np.where(stack == 255, void, stack).astype("u1")
+
+
+def of_video(path: Path, kind: str, void: int, attribute: int | None = None) -> Path:
+    """Ids of the frames in a store of their own."""
+    return declared(save_store(path, OWN.names, **{kind: ids(kind, void)}), attribute)
+
+
+def frames(path: Path) -> Path:
+    return save_store(path, OWN.names, frames=OWN.stack("frames"))
+
+
+def temporal(path: Path, predictions: Path, truth: Path | None, **options: Any) -> Any:
+    given = {"video": path / "frames", "classes": CLASSES, "metrics": "tc"} | options
+    return uqeval.evaluate(predictions, truth, **given)
+
+
+def scores(report: Any) -> Any:
+    """The scores without the name of the model."""
+    return report.results["temporal"] | {"model": None}
+
+
+def test_each_store_of_a_video_has_its_own_void_id(tmp_path: Path) -> None:
+    frames(tmp_path / "frames")
+    plain = of_video(tmp_path / "p", "predictions", 255)
+    truth = of_video(tmp_path / "l", "labels", 255)
+    expected = scores(temporal(tmp_path, plain, truth))
+    own = of_video(tmp_path / "p9", "predictions", 9, 9)
+    assert scores(temporal(tmp_path, own, truth)) == expected
+    for void, predictions in ((7, plain), (7, own), (9, own)):
+        declaring = of_video(tmp_path / "own", "labels", void, void)
+        report = temporal(tmp_path, predictions, declaring)
+        assert (report.inputs["ignore_index"], scores(report)) == (void, expected)
+
+
+def test_a_video_of_more_than_255_classes(tmp_path: Path) -> None:
+    frames(tmp_path / "frames")
+    predictions = of_video(tmp_path / "p", "predictions", 7)
+    truth = of_video(tmp_path / "l", "labels", 255, 255)
+    temporal(tmp_path, predictions, truth, classes=300)
+
+
+def test_predictions_that_are_computed_are_never_void(tmp_path: Path) -> None:
+    """Their store declares the void id of labels, which may be a class."""
+    frames(tmp_path / "frames")
+    writer = uqeval.PredictionWriter(
+        tmp_path / "maps", names=OWN.names, samples=1, classes=4, size=(36, 48), keep="maps",
+        ignore_index=3, ranks=1,
+    )  # fmt: skip
+    values = np.eye(4, dtype="f4")[OWN.stack("predictions") % 4].transpose(0, 3, 1, 2)
+    with writer:
+        for name, plane in zip(OWN.names, values, strict=True):
+            writer.add(name, plane)
+    stacked = declared(save_store(tmp_path / "probs", OWN.names, probs=values), 3)
+    truth = of_video(tmp_path / "l", "labels", 3)
+    given = {"states": tmp_path / "r.states.zip", "classes": 4}
+    reports = [temporal(tmp_path, path, truth, **given) for path in (stacked, tmp_path / "maps")]
+    expected = temporal(tmp_path, declared(stacked, 255), declared(truth, 3), classes=4)
+    for report in reports:
+        assert scores(report) == scores(expected)
+    reports[1].save(tmp_path / "r.json")
+    stores = (tmp_path / name for name in ("frames", "maps", "l"))
+    run_well("verify", tmp_path / "r.json", *stores, "--all", cwd=tmp_path)
+    options = InputOptions(video=str(tmp_path / "frames"))
+    live = Live(str(tmp_path / "maps"), options, Patience(), warn=print)
+    assert [frame.ids.tolist() for frame in live] == values.argmax(1).tolist()

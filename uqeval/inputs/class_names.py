@@ -1,0 +1,90 @@
+"""The names of classes that stores declare: all must number the classes alike."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from uqeval.errors import StoreError, cut, listed, quoted
+
+if TYPE_CHECKING:
+    from uqeval.stores.array import Store
+
+
+def names_of_classes(
+    given: Sequence[str] | None, stores: Sequence[Store], classes: int
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the name of each class, and warnings about the names: those that the user gives, else
+    those of the first store that has names of all classes, else the ids.
+
+    Raises `StoreError` as `refuse_other_numbers` does, unless the user gives the names.
+    """
+    declared = [
+        (store.path, names)
+        for store in stores
+        if given is None and (names := tuple(store.attributes.get("class_names") or ()))
+    ]
+    refuse_other_numbers(*declared)
+    complete = [(where, names) for where, names in declared if len(names) == classes]
+    if not complete:
+        names = _ids(classes) if given is None else tuple(given)
+        return names, _shared(names, "--class-names")
+    where, names = complete[0]
+    return names, _shared(names, where) + _other(names, where, complete[1:])
+
+
+def refuse_other_numbers(*declared: tuple[str, Sequence[str]]) -> None:
+    """Raise `StoreError` if a class has one number in a store and another number in another store.
+
+    `declared`: the path of each store, and the names of its classes.
+    """
+    first_places: dict[str, tuple[int, str]] = {}
+    for where, names in declared:
+        if tuple(names) == _ids(len(names)):
+            continue
+        for name, c in {name: c for c, name in reversed(list(enumerate(names)))}.items():
+            number, first = first_places.setdefault(name, (c, where))
+            if number != c:
+                raise StoreError(
+                    f"the classes have other numbers: {quoted(name)} is class {number} in "
+                    f"{cut(first)} and class {c} in {cut(where)} (attribute class_names). "
+                    "Write both with the same order of classes. Or, if the attribute of one is "
+                    "wrong, give the right names: --class-names."
+                )
+
+
+def _ids(classes: int) -> tuple[str, ...]:
+    """Return the names of classes that have none."""
+    return tuple(str(c) for c in range(classes))
+
+
+def _shared(names: Sequence[str], where: str) -> list[str]:
+    """Return a warning if several classes have the same name: only their ids then differ."""
+    ids: dict[str, list[int]] = defaultdict(list)
+    for c, name in enumerate(names):
+        ids[name].append(c)
+    shared = [
+        f"{quoted(name)} of the classes {listed(class_numbers)}"
+        for name, class_numbers in ids.items()
+        if len(class_numbers) > 1
+    ]
+    if not shared:
+        return []
+    return [f"{where}: class_names repeats {listed(shared)}; only ids distinguish these classes."]
+
+
+def _other(
+    names: Sequence[str], where: str, declared: Sequence[tuple[str, Sequence[str]]]
+) -> list[str]:
+    """Return a warning about each store that calls a class otherwise."""
+    warnings = []
+    for other, own in declared:
+        differing = [c for c, name in enumerate(own) if name != names[c]]
+        if differing:
+            c = differing[0]
+            warnings.append(
+                f"class {c} is {quoted(own[c])} in {other}, and {quoted(names[c])} in {where}; "
+                "results use the latter."
+            )
+    return warnings
