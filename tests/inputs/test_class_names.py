@@ -31,7 +31,7 @@ def called(names: Any, **arrays: Any) -> dict[str, Any]:
 ])  # fmt: skip
 def test_another_order_is_refused(given: Any) -> None:
     """The mean of the members, or the accuracy, would be of different classes."""
-    with pytest.raises(StoreError, match=r"'car' is class 1 in .* and class 2 in"):
+    with pytest.raises(StoreError, match=r"'sky' is class 2 in .* and class 1 in"):
         uqeval.evaluate(*given, metrics="segmentation")
     report = uqeval.evaluate(*given, metrics="segmentation", class_names=NAMES)
     assert [row["name"] for row in report.results["segmentation"]["per_class"]] == list(NAMES)
@@ -62,6 +62,8 @@ def test_names_that_do_not_tell_an_order() -> None:
     refuse_other_numbers(("a", NAMES), ("b", ("0", "1", "2")), ("c", NAMES[:2]))
     refuse_other_numbers(("a", ("1", "0", "2")), ("b", ("0", "1", "2")))
     refuse_other_numbers(("a", ("x", "y", "x")), ("b", ("x", "y", "x")))
+    refuse_other_numbers(("a", ("x", "y", "y")), ("b", ("x", "z", "y")))
+    refuse_other_numbers(("a", ("x", "", "")), ("b", ("", "y", "")))
     stores = [Store("a", {}, None, {}), Store("b", {}, None, {"class_names": list(NAMES[:2])})]
     assert names_of_classes(None, stores, 3)[0] == ("0", "1", "2")
     assert names_of_classes(None, stores, 2)[0] == NAMES[:2]

@@ -285,3 +285,14 @@ def test_members_in_one_chunk_and_in_files(tmp_path: Path) -> None:
     for name, item in zip(names, probs, strict=True):
         np.save(tmp_path / "files" / f"{name}.npy", item[1])
     assert miou([store, tmp_path / "files"]) == miou(probs, label)
+
+
+def test_given_names_do_not_mix_members_of_another_order() -> None:
+    order = [1, 0]
+    members = [
+        {"probs": PROBS[:, :1], "names": ["a", "b"]},
+        {"probs": PROBS[order, 1:], "names": ["b", "a"]},
+    ]
+    expected = miou(members, LABEL)
+    assert miou(members, LABEL, names=["y", "z"]) == expected
+    assert expected == miou([PROBS[:, :1], PROBS[:, 1:]], LABEL)

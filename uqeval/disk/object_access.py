@@ -27,9 +27,11 @@ _CREDENTIALS = {
     "GOOGLE_SKIP_SIGNATURE=true for a public bucket.",
     "AZURE": "Set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or "
     "AZURE_SKIP_SIGNATURE=true for a public container.",
-    "": "Check the URL; a store behind a password cannot be read, nor one of Zarr 2 at a server "
-    "that answers 403, not 404, for objects that do not exist.",
+    "": "Check the URL; a store behind a password cannot be read.",
 }
+_OF_ZARR_2 = (
+    " Nor can one of Zarr 2 at a server that answers 403, not 404, for objects that do not exist."
+)
 _CHECK = "Check the URL, the network and the credentials in the environment."
 
 #: Time limits of connecting, of a pause within an answer, and of a whole answer. `AWS_TIMEOUT`,
@@ -139,17 +141,18 @@ _PORTS = {"http": ":80", "https": ":443"}
 
 
 def normal_url(url: str) -> str:
-    """Return the one spelling of all URLs of the same place: scheme and host in lower case, no
-    default port, and single slashes, none at the end."""
+    """Return the one spelling of all URLs of the same place: the scheme in lower case, no slash at
+    the end; at a web server the host in lower case, no default port, and single slashes. Keys of an
+    object store may have several."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return url
-    host = parts.netloc
+    place = parts.netloc + parts.path.rstrip("/")
     if parts.scheme in _PORTS:
-        host = host.lower().removesuffix(_PORTS[parts.scheme])
-    path = "/".join([host, *filter(None, parts.path.split("/"))])
-    return f"{parts.scheme}://{path}{f'?{parts.query}' if parts.query else ''}"
+        host = parts.netloc.lower().removesuffix(_PORTS[parts.scheme])
+        place = "/".join([host, *filter(None, parts.path.split("/"))])
+    return f"{parts.scheme}://{place}{f'?{parts.query}' if parts.query else ''}"
 
 
 def prefix_of(url: str) -> str:
@@ -239,7 +242,8 @@ def _message(url: str, action: str, error: Exception, has_read: bool) -> str:
             "S3 does so if anyone may list it (s3:ListBucket). Or copy the store to a disk."
         )
     elif status and status[1][:3] in ("401", "403"):
-        what, advice = f"the server refuses access ({answer})", _CREDENTIALS[prefix]
+        what = f"the server refuses access ({answer})"
+        advice = _CREDENTIALS[prefix] + ("" if prefix else _OF_ZARR_2)
     elif status:
         what, advice = f"the server answers {answer}{_retries(line)}", "Try again later."
     elif _is_cut_short(error):

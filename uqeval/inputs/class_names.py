@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -37,20 +37,20 @@ def names_of_classes(
 def refuse_other_numbers(*declared: tuple[str, Sequence[str]]) -> None:
     """Raise `StoreError` if a class has one number in a store and another number in another store.
 
-    `declared`: the path of each store, and the names of its classes.
+    `declared`: the path of each store, and the names of its classes. Names that a store has more
+    than once, empty names and ids do not tell a class.
     """
     first_places: dict[str, tuple[int, str]] = {}
+    repeated = {name for _, names in declared for name, n in Counter(names).items() if n > 1}
     for where, names in declared:
-        if tuple(names) == _ids(len(names)):
-            continue
-        for name, c in {name: c for c, name in reversed(list(enumerate(names)))}.items():
+        for c, name in enumerate(names if tuple(names) != _ids(len(names)) else ()):
             number, first = first_places.setdefault(name, (c, where))
-            if number != c:
+            if number != c and name and name not in repeated:
                 raise StoreError(
                     f"the classes have other numbers: {quoted(name)} is class {number} in "
                     f"{cut(first)} and class {c} in {cut(where)} (attribute class_names). "
-                    "Write both with the same order of classes. Or, if the attribute of one is "
-                    "wrong, give the right names: --class-names."
+                    "Write both with the same order of classes, or correct the attribute that is "
+                    "wrong."
                 )
 
 

@@ -72,7 +72,10 @@ def open_predictions(
         for path in stores_or_paths
     ]
     stores, names_of_items = _in_order_of_first(stores)
-    if names_of_items is not None and options.names is None:
+    if names is not None:
+        own, _ = _in_order_of_first([replace(store, names=store.replaced) for store in stores])
+        stores = [replace(store, names=names_of_items) for store in own]
+    elif names_of_items is not None:
         named = next(store for store in stores if store.names is not None)
         stores = [warn_of_positions(store, named, named=True) for store in stores]
     return PredictionStores(stores_or_paths, stores, names_of_items)

@@ -263,6 +263,8 @@ class Store:
     attributes: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
+    #: The names in the store, where others are given for its items (`--names`).
+    replaced: tuple[str, ...] | None = None
     #: The arrays that were found only because options name them, at a server that lists none.
     looked_up: frozenset[str] = frozenset()
     #: Whether there may be more arrays, because the server and the metadata list none.

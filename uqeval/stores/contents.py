@@ -288,12 +288,12 @@ def assemble(
         content = f"only {listed(sorted(kinds))}" if kinds else "no arrays"
         raise StoreError(f"{cut(path)}: holds {content}; {predictions_expected(kinds)}")
     count = _count(parts, path)
-    if given is not None:
-        names: tuple[str, ...] | None = checked_names(list(given), f"{path}: --names", count)
-        refuse_reordered(names or (), stored_names, path)
-    else:
-        names = None if stored_names is None else checked_names(stored_names, path, count)
-    return Store(path, parts, names, attributes, tuple(warned), held=kinds)
+    names = None if stored_names is None else checked_names(stored_names, path, count)
+    if given is None:
+        return Store(path, parts, names, attributes, tuple(warned), held=kinds)
+    given_names = checked_names(list(given), f"{path}: --names", count)
+    refuse_reordered(given_names, names, path)
+    return Store(path, parts, given_names, attributes, tuple(warned), kinds, replaced=names)
 
 
 def _count(parts: Mapping[str, Sequence[ItemArray]], path: str) -> int:
