@@ -35,7 +35,7 @@ def names_of_classes(
 
 
 def refuse_other_numbers(*declared: tuple[str, Sequence[str]]) -> None:
-    """Raise `StoreError` if a class has one number in a store and another number in another store.
+    """Raise `StoreError` if a class has different numbers in two stores.
 
     `declared`: the path of each store, and the names of its classes. Names that a store has more
     than once, empty names and ids do not tell a class.
@@ -77,7 +77,7 @@ def _shared(names: Sequence[str], where: str) -> list[str]:
 def _other(
     names: Sequence[str], where: str, declared: Sequence[tuple[str, Sequence[str]]]
 ) -> list[str]:
-    """Return a warning about each store that calls a class otherwise."""
+    """Return a warning for each store in which a class has another name."""
     warnings = []
     for other, own in declared:
         differing = [c for c, name in enumerate(own) if name != names[c]]

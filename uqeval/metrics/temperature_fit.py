@@ -42,10 +42,10 @@ _CONSTANT = "the NLL is the same at every temperature"
 
 @dataclass(frozen=True)
 class Sample:
-    """The parts of each item that stand for it: about this number of its pixels.
+    """About how many pixels of each item estimates use. The more items, the fewer of each.
 
-    `first`: for the first estimate of β; `clipped`: for the power of two at which the clipped NLL
-    is least. Each pixel costs 21 and 11 β. Of many items, few pixels of each are enough.
+    `first`: for the first estimate of β, at 21 β each; `clipped`: for the power of two at which the
+    clipped NLL is least, at 11 β each.
     """
 
     first: int

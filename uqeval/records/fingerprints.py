@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 #: Why the record of a store has no fingerprint.
-WHY_NONE = "the web server told neither ETags nor times of change of its chunks"
+WHY_NONE = "the web server gives no ETags and no modification times of the chunks"
 
 
 def has_no_fingerprint(store: Any) -> bool:

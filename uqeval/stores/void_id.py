@@ -16,7 +16,8 @@ _NO_LABEL = 65535
 
 
 class AssumedVoid(int):
-    """A void id that nobody gave. With more classes it may as well be a class."""
+    """The default void id, if neither the user nor a store gives one. If there are more classes
+    than this number, it is also the id of a class."""
 
 
 #: The void id of labels, unless the user or the store gives another.

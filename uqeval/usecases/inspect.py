@@ -165,8 +165,8 @@ def _inspect_store(store: Store, fill: bool) -> Inspection:
     }
     if store.unlisted:
         warnings.append(
-            f"{store.path}: a web server lists no arrays, so only those that uqeval knows are "
-            "shown. Others are found if an option names them (--uncertainty, --region map:NAME, "
+            f"{store.path}: a web server cannot list arrays, so this shows only those that uqeval "
+            "knows. It finds others if an option names them (--uncertainty, --region map:NAME, "
             "--maps)."
         )
     items = max(len(parts) for parts in store.arrays.values())

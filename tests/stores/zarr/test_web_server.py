@@ -214,7 +214,7 @@ def test_a_store_under_two_spellings_is_one_store(tmp_path: Path, web: Server) -
 
 def test_lists_of_arrays_say_that_they_may_be_incomplete(tmp_path: Path, web: Server) -> None:
     save(tmp_path / "s", {"probs": probs(), "labels": labels(), "mine": noise()})
-    url, word = f"{web.url}/s", "a web server lists no arrays"
+    url, word = f"{web.url}/s", "a web server cannot list arrays"
     assert word in run_well("reduce", url, "-o", tmp_path / "out").stderr
     assert word in run_well("inspect", url).stderr
     named = lambda: uqeval.evaluate(url, metrics={"failure": {"uncertainty": "x"}})  # noqa: E731
