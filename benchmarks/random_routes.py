@@ -391,7 +391,23 @@ def cut_later(trial: Trial) -> list[str] | None:
     if not trial.cut or trial.case.is_sweep:
         return None
     trial.evaluate(replace(trial.case, options=trial.uncut), states="other.zip")
-    return compared(trial, uqeval.merge("other.zip", **trial.cut))
+    first = values_of(trial.report)
+    second = values_of(uqeval.merge("other.zip", **trial.cut))
+    return [*_outside_bounds(first, second), *differences(first, second)]
+
+
+def _outside_bounds(exact: dict[str, Any], in_bins: dict[str, Any]) -> Iterator[str]:
+    """Yield scores of slices that are further from the exact ones than their bounds; take out
+    what only one of the two reports has exactly."""
+    for name, own in (in_bins.get("slices") or {}).items():
+        other = exact["slices"][name]
+        other.pop("approximate", None)
+        for key in own.pop("approximate", []):
+            scores, exact_scores = own["results"].pop(key), other["results"].pop(key)
+            for score, value in scores.items():
+                bound = scores.get(f"{score}_bound")
+                if bound is not None and abs(value - exact_scores[score]) > bound + 1e-12:
+                    yield f"{name}.{key}.{score}: {value} ± {bound} and {exact_scores[score]}"
 
 
 @route

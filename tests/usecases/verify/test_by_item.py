@@ -15,7 +15,7 @@ from small_stores import labels, probs, save
 import uqeval
 from uqeval.errors import UsageError
 from uqeval.usecases.selftest import synthetic_data
-from uqeval.usecases.verify import recompute
+from uqeval.usecases.verify import recomputation
 from uqeval.usecases.verify.verifying import verify
 
 FIT_ON = [str(i) for i in range(0, 12, 2)]
@@ -230,11 +230,11 @@ def test_nearly_equal_uncertainties_are_no_difference(folder: Path) -> None:
 def test_pixels_are_not_kept_if_the_set_is_too_large(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recompute, "MOST_BYTES", 0)
+    monkeypatch.setattr(recomputation, "MOST_BYTES", 0)
     made = []
-    for family, kind in list(recompute._BY_ITEM.items()):
+    for family, kind in list(recomputation._BY_ITEM.items()):
         monkeypatch.setitem(
-            recompute._BY_ITEM, family,  # type: ignore[arg-type]
+            recomputation._BY_ITEM, family,  # type: ignore[arg-type]
             lambda key, report, kind=kind: made.append(kind(key, report)) or made[-1],  # type: ignore[func-returns-value]
         )  # fmt: skip
     found = verify(f"{name}.json", everything=True)

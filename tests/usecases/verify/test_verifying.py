@@ -243,7 +243,7 @@ def test_too_many_probabilities_for_a_temperature(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pixels = np.load("classes.npz")["labels"].size
-    monkeypatch.setattr("uqeval.usecases.verify.recompute.MOST_BYTES", 65 * pixels)
+    monkeypatch.setattr("uqeval.usecases.verify.recomputation.MOST_BYTES", 65 * pixels)
     found = verify("classes.json", everything=True)
     assert found.passed, found.problems()
     assert "per_image" in found.fields["calibration"]

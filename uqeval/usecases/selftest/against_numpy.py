@@ -78,9 +78,9 @@ def _divergence(checks: Checks, folder: Path) -> None:
 
 def _compared(checks: Checks, name: str, report: Any, inputs: Any) -> None:
     """Compare all items, and the set, of a report with the plain NumPy code."""
-    from uqeval.usecases.verify.recompute import Recomputation
+    from uqeval.usecases.verify.recompute import recomputation_of
 
-    recomputation = Recomputation(report, inputs)
+    recomputation = recomputation_of(report, inputs)
     recomputation.run(range(len(report.items)), pooled=True)
     parts = {"intervals": report.intervals, "units": report.intervals, "slices": report.slices}
     for address, tally in recomputation.tallies.items():

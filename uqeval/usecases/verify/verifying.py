@@ -31,7 +31,7 @@ from uqeval.version import VERSION
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
-    from uqeval.usecases.verify.recompute import Recomputation
+    from uqeval.usecases.verify.recomputation import Recomputation
 
 #: The largest number of names in one sentence.
 _NAMED = 60
@@ -188,9 +188,9 @@ def _recompute(
     selected: Sequence[int],
     pooled: bool,
 ) -> None:
-    from uqeval.usecases.verify.recompute import Recomputation
+    from uqeval.usecases.verify.recompute import recomputation_of
 
-    recomputation = Recomputation(report, inputs)
+    recomputation = recomputation_of(report, inputs)
     try:
         recomputation.run(selected, pooled)
     except UqevalError as error:
