@@ -55,10 +55,10 @@ def _evaluate(folder: str, name: str, into: str) -> Any:
 def _intervals(path: str) -> None:
     """All intervals of a report, from its states, as `uqeval run --ci 0.95` has them."""
     from uqeval.records.report import Report
-    from uqeval.statistics.from_states import states_of
     from uqeval.statistics.merged_states import MergedStates
     from uqeval.statistics.options import CutOptions
     from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
+    from uqeval.statistics.states_of_report import states_of
 
     report = Report.load(Path(path))
     states = MergedStates([states_of(Path(path), report)])

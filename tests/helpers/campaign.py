@@ -130,9 +130,9 @@ def load() -> None:
     """Load and compile everything that a command needs, before any fork."""
     import forked
 
-    from uqeval.statistics import from_states
+    from uqeval.statistics import units_of_runs
 
-    mock.patch.object(from_states, "DRAWS", DRAWS).start()
+    mock.patch.object(units_of_runs, "DRAWS", DRAWS).start()
     os.environ |= {"NO_COLOR": "1", "GITHUB_ACTIONS": "", "COLUMNS": "200"}
     forked.load()
 

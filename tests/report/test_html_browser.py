@@ -19,8 +19,8 @@ from uqeval.records.report import Report
 from uqeval.report.figures import linked_keys
 from uqeval.report.page.html import to_html
 from uqeval.statistics import resampler
-from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell, items_by_class
+from uqeval.statistics.states_of_report import states_of
 
 pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
 

@@ -20,11 +20,11 @@ from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, NoInterval, Units
 from uqeval.statistics import resampler
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.from_states import common_items, resampling_of
 from uqeval.statistics.intervals import intervals
 from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.units_of_runs import common_items, resampling_of
 
 N = 12
 PAVPU = Address.parse("pavpu.pavpu")

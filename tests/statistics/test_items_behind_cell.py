@@ -13,9 +13,9 @@ import uqeval.statistics.items_behind_cell as by_class
 from uqeval.errors import StoreError
 from uqeval.report.page.items_behind_cell import cell_items
 from uqeval.statistics.checked_states import checked_arrays, checked_states
-from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell, most
 from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.states_of_report import states_of
 from uqeval.tallies._contract import Tally
 
 

@@ -209,8 +209,8 @@ def _from_states(named_report: Named, quiet: bool) -> tuple[ItemsByCell | None, 
     if states is None or not states.is_file():
         return None, None
     from uqeval.report.figures import linked_keys
-    from uqeval.statistics.from_states import states_of
     from uqeval.statistics.items_behind_cell import items_by_cell, items_by_class
+    from uqeval.statistics.states_of_report import states_of
 
     try:
         saved = states_of(named_report.path, named_report.report)

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from uqeval.arrays import Floats, Ints
-from uqeval.errors import StoreError, UsageError, cut, number_of
+from uqeval.arrays import Floats
+from uqeval.errors import StoreError
 from uqeval.records.addresses import Address
-from uqeval.records.class_names import called, class_names
-from uqeval.records.folder import foreign_states
 from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, Mover, NoInterval, Units
 from uqeval.statistics.differences import defined_in_both, difference
-from uqeval.statistics.draws import DRAWS, Resampling
+from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import check_level, interval, is_approximate
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import NoBounds
 from uqeval.statistics.no_interval import not_in_states
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
-from uqeval.statistics.units import cases_of, resampling_for, sequences_of
-
-if TYPE_CHECKING:
-    from uqeval.stores.states.saved import SavedStates
-
+from uqeval.statistics.states_of_report import scoring_of
+from uqeval.statistics.units import cases_of, sequences_of
+from uqeval.statistics.units_of_runs import common_items, groups_of, resampling_of
 
 #: Influences below this fraction of the value are rounding errors.
 _ROUNDING = 1e-12
@@ -237,75 +229,6 @@ def units_of(resampling: Resampling, defined: int) -> Units:
     return Units(resampling.unit, resampling.units, defined, resampling.lag1, resampling.effective)
 
 
-#: A report with its states, and the units of all its items.
-RunInUnits = tuple[Path, Scoring, Resampling]
-
-
-def common_items(
-    run: RunInUnits, other: RunInUnits, items: Sequence[int], named: Collection[str] = ()
-) -> Samples:
-    """Return the samples of the items that two runs have in common, among `items` of the first.
-
-    Raises `NoInterval` for fewer than two common items or groups, `UsageError` as `shared_units`.
-    """
-    (_, scoring, resampling), (_, other_scoring, _) = run, other
-    positions = {name: i for i, name in enumerate(other_scoring.names)}
-    common = [i for i in items if scoring.names[i] in positions]
-    if len(common) < 2:
-        raise NoInterval(
-            f"no interval: {scoring.path} and {other_scoring.path} share "
-            f"{number_of(len(common), 'item')}; a paired comparison needs at least 2"
-        )
-    names = [scoring.names[i] for i in common]
-    resampling = shared_units([run, other], names, resampling.draws, resampling.seed)
-    if resampling.units < 2:
-        raise NoInterval(f"no interval: there is one {resampling.unit}; 2 are needed")
-    places = [common, [positions[scoring.names[i]] for i in common]]
-    return Samples([scoring, other_scoring], places, resampling, named)
-
-
-def shared_units(
-    runs: Sequence[RunInUnits], names: Sequence[str], draws: int, seed: int
-) -> Resampling:
-    """Return the units in which items of several runs are resampled together.
-
-    They are the groups that a run has; of videos the batches of the run with the longest
-    autocorrelation; else single items. Items are drawn within the sets that a run has. Raises
-    `UsageError` where runs have different groups or sets.
-    """
-    own_units = []
-    for _, scoring, resampling in runs:
-        place = {name: i for i, name in enumerate(scoring.names)}
-        positions = [place[name] for name in names]
-        if sequences_of(scoring) is not None and resampling.unit != "group":
-            units = resampling_for(scoring, draws, seed, None, positions)
-        else:
-            units = replace(resampling.only(positions), draws=draws, seed=seed)
-        own_units.append(units)
-    grouped = [i for i, own in enumerate(own_units) if own.unit == "group"]
-    _refuse_different(runs, grouped, [own_units[i].codes for i in grouped], "group", "groups")
-    divided = [i for i, own in enumerate(own_units) if own.strata is not None]
-    strata = [own_units[i].stratum_of[own_units[i].codes] for i in divided]
-    _refuse_different(runs, divided, strata, "divide", "sets")
-    if first := [*grouped, *divided][:1]:
-        return own_units[first[0]]
-    return min(own_units, key=lambda own: own.effective or 0.0)
-
-
-def _refuse_different(
-    runs: Sequence[RunInUnits], which: Sequence[int], codes: Sequence[Ints], verb: str, noun: str
-) -> None:
-    """Raise `UsageError` if some runs put the same items into different groups or sets."""
-    for i, own in zip(which, codes, strict=True):
-        pairs = np.unique(np.stack([own, codes[0]]), axis=1).shape[1]
-        if {pairs} != {int(units.max(initial=-1)) + 1 for units in (own, codes[0])}:
-            option = " (--group-by)" if noun == "groups" else ""
-            raise UsageError(
-                f"{runs[which[0]][0]} and {runs[i][0]} {verb} their items differently{option}; "
-                f"evaluate both with the same {noun}."
-            )
-
-
 def items_of(
     report: Path, loaded_report: Report, scoring: Scoring, address: Address
 ) -> tuple[int, ...]:
@@ -317,108 +240,3 @@ def items_of(
             names = set(loaded_report.slices[key].get("names", ()))
             return tuple(i for i, name in enumerate(scoring.names) if name in names)
     raise StoreError(f"{report}: has no slice {next(address.slice_keys)}.")
-
-
-def scoring_of(report: Path, loaded_report: Report) -> Scoring:
-    """Return the scoring of the states of a report, with its names of classes. Raises `StoreError`
-    as `states_of` does."""
-    return Scoring(states_of(report, loaded_report)).called(class_names(loaded_report.results))
-
-
-def states_of(report: Path, loaded_report: Report) -> SavedStates:
-    """Return the states of a report. Raises `StoreError` for states of another run."""
-    from uqeval.stores.states.saved import SavedStates
-
-    if loaded_report.states is None:
-        raise StoreError(f"{report}: has no saved states; {saving_states(report)}")
-    # Use only the file name: a path in a report may lead out of its folder.
-    path = report.parent / Path(loaded_report.states).name
-    if not path.is_file():
-        raise StoreError(
-            f"{cut(path)}: does not exist, but {report} needs these states. "
-            f"{_remedy_for_missing(path, report)}"
-        )
-    saved = SavedStates.of_run(path)
-    if loaded_report.states_digest not in (None, saved.digest):
-        raise foreign_states(path, report, loaded_report.states_digest)
-    if not _is_of(saved, loaded_report):
-        raise StoreError(f"{cut(path)}: are not the states of {report}; {saving_states(report)}")
-    return saved
-
-
-def saving_states(report: Path) -> str:
-    """Return how to evaluate again so that the states are saved, for the end of a message."""
-    return (
-        "evaluate again. Commands save the states next to a report; in Python, give "
-        f"states={str(report.with_suffix('.states.zip'))!r}."
-    )
-
-
-def _remedy_for_missing(path: Path, report: Path) -> str:
-    """Return what to do about missing states: rename those of the report's own name, if any."""
-    renamed = report.with_name(f"{report.stem}.states.zip")
-    if renamed.is_file():
-        command = f"mv {quote(str(renamed))} {quote(str(path))}"
-        return f"If {cut(renamed)} are these, rename the file ({command})."
-    return f"Put the file there, or {saving_states(report)}"
-
-
-def _is_of(saved: SavedStates, loaded_report: Report) -> bool:
-    """Return whether states belong to a report: same items, stores, settings and results."""
-    index = saved.index
-    settings = index["settings"].items()
-    results = called(index["results"], class_names(loaded_report.results)).items()
-    return (
-        [item.get("name") for item in loaded_report.items] == list(index["items"])
-        and all(
-            loaded_report.settings.get(key) == value
-            for key, value in settings
-            if key != "intervals"
-        )
-        and _fingerprints(index["inputs"]) == _fingerprints(loaded_report.inputs)
-        and all(
-            _without_debiased(loaded_report.results.get(key)) == record for key, record in results
-        )
-    )
-
-
-def _without_debiased(record: Any) -> Any:
-    """Return a result without values from draws, which were added after the states were saved."""
-    if not isinstance(record, Mapping):
-        return record
-    added = ("_debiased", "_debiased_reason")
-    return {name: value for name, value in record.items() if not name.endswith(added)}
-
-
-def _fingerprints(record: Any) -> list[str]:
-    """Return the fingerprints of all stores in a record of inputs, in its order."""
-    if isinstance(record, Mapping):
-        fingerprints = [str(record["fingerprint"])] if "fingerprint" in record else []
-        return fingerprints + [text for value in record.values() for text in _fingerprints(value)]
-    if isinstance(record, list):
-        return [text for value in record for text in _fingerprints(value)]
-    return []
-
-
-def resampling_of(
-    report: Path, loaded_report: Report, scoring: Scoring, items: Sequence[int] | None = None
-) -> Resampling:
-    """Return the units of some items of a report (None: all), according to its settings.
-
-    Raises `StoreError` unless there is one group per item.
-    """
-    record = loaded_report.settings.get("intervals", {})
-    groups = groups_of(report, loaded_report, scoring)
-    return resampling_for(scoring, record.get("draws", DRAWS), record.get("seed", 0), groups, items)
-
-
-def groups_of(report: Path, loaded_report: Report, scoring: Scoring) -> tuple[str, ...] | None:
-    """Return the group of each item in a report; None without groups. Raises `StoreError`."""
-    groups = loaded_report.settings.get("intervals", {}).get("groups")
-    if groups is None:
-        return None
-    if len(groups) != scoring.items:
-        raise StoreError(
-            f"{report}: names {len(groups)} groups for {scoring.items} items. Evaluate again."
-        )
-    return tuple(map(str, groups))

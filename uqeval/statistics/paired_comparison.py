@@ -13,13 +13,15 @@ from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, Units
 from uqeval.statistics.differences import defined_in_both, difference
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.from_states import resampling_of, scoring_of, shared_units, units_of
+from uqeval.statistics.from_states import units_of
 from uqeval.statistics.intervals import is_approximate
 from uqeval.statistics.methods import NoBounds, are_equal, student, student_p
 from uqeval.statistics.no_interval import fitted_apart, not_in_states
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.states_of_report import scoring_of
 from uqeval.statistics.swaps import SwapTest, least_p, swap_tests
+from uqeval.statistics.units_of_runs import resampling_of, shared_units
 
 #: No rank if the score is undefined in more than this fraction of the draws.
 _UNDEFINED = 0.05

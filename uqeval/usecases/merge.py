@@ -128,7 +128,7 @@ def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
     Raises `StoreError` if there are none, or if they do not belong to their report; `UsageError`
     for a path that is given twice.
     """
-    from uqeval.statistics.from_states import states_of as states_of_report
+    from uqeval.statistics.states_of_report import states_of as states_of_report
 
     states: list[SavedStates] = []
     for path in map(Path, paths):

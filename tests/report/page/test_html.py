@@ -30,8 +30,8 @@ from uqeval.report.tables.scores import scores
 from uqeval.report.tables.settings import pairs
 from uqeval.report.tables.settings import settings as setting_table
 from uqeval.report.tables.table import LEGEND, Cell, Table
-from uqeval.statistics.from_states import states_of
 from uqeval.statistics.items_behind_cell import items_by_cell
+from uqeval.statistics.states_of_report import states_of
 
 EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}\u202e"
 

@@ -147,8 +147,8 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     from uqeval.report.figures import linked_keys
     from uqeval.report.page.files import picture_files, write_page
     from uqeval.report.page.html import to_html
-    from uqeval.statistics.from_states import states_of
     from uqeval.statistics.items_behind_cell import items_by_cell, items_by_class
+    from uqeval.statistics.states_of_report import states_of
 
     if run_settings.is_shard:  # all items have a table and a page, after `merge`
         path = folder / f"{task.name}.json"
