@@ -107,6 +107,26 @@ def compared(trial: Trial, other: Report, *leave_out: str) -> list[str]:
     return list(differences(first, second))
 
 
+def compared_cut_later(trial: Trial, other: Report) -> list[str]:
+    """Return the same of a report whose slices are cut from states, some of them in bins."""
+    first, second = values_of(trial.report), values_of(other)
+    return [*_outside_bounds(first, second), *differences(first, second)]
+
+
+def _outside_bounds(exact: dict[str, Any], in_bins: dict[str, Any]) -> Iterator[str]:
+    """Yield scores of slices that are further from the exact ones than their bounds; take out
+    what only one of the two reports has exactly."""
+    for name, own in (in_bins.get("slices") or {}).items():
+        other = exact["slices"][name]
+        other.pop("approximate", None)
+        for key in own.pop("approximate", []):
+            scores, exact_scores = own["results"].pop(key), other["results"].pop(key)
+            for score, value in scores.items():
+                bound = scores.get(f"{score}_bound")
+                if bound is not None and abs(value - exact_scores[score]) > bound + 1e-12:
+                    yield f"{name}.{key}.{score}: {value} ± {bound} and {exact_scores[score]}"
+
+
 @contextlib.contextmanager
 def patched(**limits: int) -> Iterator[None]:
     """Change limits of bytes or items, so that small data are cut as large ones are."""
@@ -229,7 +249,7 @@ def shards(trial: Trial) -> list[str] | None:
         fitted = {"fitted": "fitted.json"}
     else:
         return ["never done"]
-    return compared(trial, uqeval.merge("parts", **trial.cut))
+    return compared_cut_later(trial, uqeval.merge("parts", **trial.cut))
 
 
 #: Settings of families that only count, so that runs over different items can be merged.
@@ -391,23 +411,7 @@ def cut_later(trial: Trial) -> list[str] | None:
     if not trial.cut or trial.case.is_sweep:
         return None
     trial.evaluate(replace(trial.case, options=trial.uncut), states="other.zip")
-    first = values_of(trial.report)
-    second = values_of(uqeval.merge("other.zip", **trial.cut))
-    return [*_outside_bounds(first, second), *differences(first, second)]
-
-
-def _outside_bounds(exact: dict[str, Any], in_bins: dict[str, Any]) -> Iterator[str]:
-    """Yield scores of slices that are further from the exact ones than their bounds; take out
-    what only one of the two reports has exactly."""
-    for name, own in (in_bins.get("slices") or {}).items():
-        other = exact["slices"][name]
-        other.pop("approximate", None)
-        for key in own.pop("approximate", []):
-            scores, exact_scores = own["results"].pop(key), other["results"].pop(key)
-            for score, value in scores.items():
-                bound = scores.get(f"{score}_bound")
-                if bound is not None and abs(value - exact_scores[score]) > bound + 1e-12:
-                    yield f"{name}.{key}.{score}: {value} ± {bound} and {exact_scores[score]}"
+    return compared_cut_later(trial, uqeval.merge("other.zip", **trial.cut))
 
 
 @route
