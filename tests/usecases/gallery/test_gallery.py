@@ -94,26 +94,34 @@ def test_classes_have_colours_of_their_own() -> None:
         assert len(set(colours(classes))) == classes
 
 
-def test_warped_takes_the_nearest_pixel_and_leaves_the_rest_void() -> None:
+@pytest.mark.parametrize("clamp", [False, True])
+def test_warped_takes_the_nearest_pixel(clamp: bool) -> None:
+    """Pixels from outside are void, or those of the border; pixels of unknown flow are void."""
     rng = np.random.default_rng(1)
     ids = rng.integers(0, 5, (7, 9)).astype("u1")
     flow = rng.uniform(-4, 4, (7, 9, 2)).astype("f4")
     flow[0, 0], flow[1, 1], flow[2, 2] = np.nan, np.inf, 1e30
-    found = warped(ids, flow, 255)
+    flow[3, 3], flow[4, 4] = 2e9, 9e8
+    found = warped(ids, flow, 255, clamp)
     for y, x in np.ndindex(7, 9):
         u, v = (float(w) for w in flow[y, x])
-        inside = False
-        if math.isfinite(u) and math.isfinite(v):
+        expected = 255
+        if math.hypot(u, v) <= 1e9:
             i, j = math.floor(x + u + 0.5), math.floor(y + v + 0.5)
-            inside = 0 <= i < 9 and 0 <= j < 7
-        assert found[y, x] == (ids[j, i] if inside else 255)
+            if clamp or (0 <= i < 9 and 0 <= j < 7):
+                expected = ids[min(max(j, 0), 6), min(max(i, 0), 8)]
+        assert found[y, x] == expected
 
 
 @pytest.mark.parametrize("grid", ["current", "previous"])
-def test_pairs_of_frames(tmp_path: Path, grid: str) -> None:
+@pytest.mark.parametrize("out_of_frame", ["exclude", "clamp"])
+def test_pairs_of_frames(tmp_path: Path, grid: str, out_of_frame: str) -> None:
     own = video(seed=3)
     folder = save_folder(tmp_path / "v", own)
-    options = {"flow": ["farneback", "dis"], "grid": grid, "definition": "paper"}
+    options = {
+        "flow": ["farneback", "dis"], "grid": grid, "definition": "paper",
+        "out_of_frame": out_of_frame,
+    }  # fmt: skip
     report = uqeval.evaluate(None, None, {"tc": options}, video=str(folder), ignore_index=255)
     gallery = open_gallery(report, None, None, None, InputOptions(video=folder, ignore_index=255))
     found = gallery.pictures(2)

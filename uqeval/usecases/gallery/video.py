@@ -27,6 +27,9 @@ _OF_CHANGES = (
     (css(WRONG), "changed"),
 )  # fmt: skip
 
+#: Longer flow is unknown, as in `uqeval.kernels.warping`.
+_FARTHEST = 1e9
+
 
 class Pairs:
     """Pictures of a pair of frames: both frames, and for each model the warped prediction of the
@@ -111,7 +114,7 @@ class Pairs:
             times, ids = times[::-1], ids[::-1]
         previous, current = ids
         if flow is not None:
-            previous = warped(previous, flow, self._void)
+            previous = warped(previous, flow, self._void, settings["out_of_frame"] == "clamp")
         moved = "" if flow is None else ", moved by the flow"
         meanings = (*self._of_classes, _OF_CHANGES[0])
         yield painted(f"prediction {times[0]}{moved}", self.palette[previous],
@@ -154,14 +157,17 @@ class Pairs:
         return estimate(before, after) if is_backward else estimate(after, before)
 
 
-def warped(ids: Array, flow: Array, void: int) -> Array:
-    """Return ids(⌊p + w(p) + ½⌋) for flow w [y, x, (dx, dy)]; void if unknown or outside."""
+def warped(ids: Array, flow: Array, void: int, clamp: bool) -> Array:
+    """Return ids(⌊p + w(p) + ½⌋) for flow w [y, x, (dx, dy)]; void where w is unknown. Pixels from
+    outside the frame are void, or with `clamp` those of the border."""
     height, width = ids.shape
     y, x = np.indices(ids.shape)
-    is_known = np.isfinite(flow[..., 0]) & np.isfinite(flow[..., 1])
+    lengths = np.hypot(*np.moveaxis(flow.astype(np.float64), -1, 0))
+    is_known = lengths <= _FARTHEST  # NaN is not
     w = np.where(is_known[..., None], flow, 0).astype(np.float64)
-    i, j = np.floor(x + w[..., 0] + 0.5), np.floor(y + w[..., 1] + 0.5)
-    is_inside = is_known & (i >= 0) & (i < width) & (j >= 0) & (j < height)
+    i, j = (np.floor(at + w[..., k] + 0.5).astype(np.int64) for k, at in enumerate((x, y)))
+    border_i, border_j = np.clip(i, 0, width - 1), np.clip(j, 0, height - 1)
+    is_inside = is_known if clamp else is_known & (i == border_i) & (j == border_j)
     warped_ids = np.full(ids.shape, void, ids.dtype)
-    warped_ids[is_inside] = ids[j[is_inside].astype(int), i[is_inside].astype(int)]
+    warped_ids[is_inside] = ids[border_j[is_inside], border_i[is_inside]]
     return warped_ids
