@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -157,6 +157,7 @@ def test_which_values_fit(annotation: Any, value: Any, is_allowed: bool) -> None
 def test_types_in_words() -> None:
     assert in_words(str | Path | Sequence[str] | None) == "a path or a list of texts"
     assert in_words(float | str) == "a number or a text"
+    assert in_words(Iterable[UsageError | Path]) == "a list of UsageErrors or paths"
 
 
 def test_values_without_numpy_and_iterators() -> None:

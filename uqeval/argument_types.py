@@ -124,7 +124,10 @@ def _words_of(kind: Any) -> str:
     if origin not in (Sequence, Iterable):
         return text
     entries = get_args(arguments[0]) or arguments
-    words = [_WORDS_OF_MANY[entry] for entry in entries if entry in _WORDS_OF_MANY]
+    many = (
+        _WORDS_OF_MANY.get(e, f"{e.__name__}s" if isinstance(e, type) else None) for e in entries
+    )
+    words = [word for word in many if word]
     return f"{text} of {' or '.join(words)}" if words else text
 
 

@@ -24,6 +24,8 @@ from small_stores import labels, probs, save
 
 from uqeval import __version__
 
+THE_LAST_GOOD_ONE = '{"schema": "uqeval.report/1"}'
+
 
 @pytest.fixture(scope="module")
 def long_run(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
@@ -51,7 +53,7 @@ def test_interrupted(
     left = ".report.states.zip.partial"
     out.mkdir()
     temporary.mkdir()
-    (out / "report.json").write_text("the last good one")
+    (out / "report.json").write_text(THE_LAST_GOOD_ONE)
     with subprocess.Popen(
         long_run, cwd=out, env=environment(TMPDIR=str(temporary)), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -75,7 +77,7 @@ def test_interrupted(
         "", f"{says} {left} has the finished items; --resume continues from it.\n"
     )  # fmt: skip
     assert sorted(file.name for file in out.iterdir()) == [left, "report.json"]
-    assert (out / "report.json").read_text() == "the last good one"
+    assert (out / "report.json").read_text() == THE_LAST_GOOD_ONE
     assert not list(temporary.iterdir())
 
 

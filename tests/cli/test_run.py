@@ -393,11 +393,15 @@ def test_one_bad_store_among_three(folder: Path) -> None:
     broken = STORES.replace("depth.zarr", "nowhere.zarr")
     write(folder, broken, ASKED, "gate: {pavpu.pavpu: {min: 0.001}, regression.rmse: {max: 0}}\n")
     (folder / "out").mkdir()
-    for name in ("depth.json", "verdicts.json"):  # of an earlier run
-        (folder / "out" / name).write_text("{}")
+    earlier = {
+        "depth.json": '{"schema": "uqeval.report/1"}',
+        "verdicts.json": '{"schema": "uqeval.verdicts/1"}',
+    }
+    for name, text in earlier.items():
+        (folder / "out" / name).write_text(text)
     done = run_uqeval("run", cwd=folder)
     assert done.status == 2 and "Traceback" not in done.stderr
-    assert (folder / "out/depth.json.old").read_text() == "{}"
+    assert (folder / "out/depth.json.old").read_text() == earlier["depth.json"]
     first = "uqeval: depth: uqeval.yaml:3: stores.depth: nowhere.zarr: there is nothing here"
     assert first in done.stderr
     assert "uqeval: 1 of 3 stores could not be evaluated: depth." in done.stderr

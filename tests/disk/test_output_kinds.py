@@ -67,6 +67,14 @@ CALLS: dict[str, tuple[Callable[[str], Any], str, str]] = {
         lambda path: report().save(path),
         "x.npz", "x.npz is a binary file, which path= would overwrite",
     ),
+    "save over a text": (
+        lambda path: report().save(path),
+        "notes.txt", "notes.txt is a file that is not a report, which path= would overwrite",
+    ),
+    "fit_shards over a text": (
+        lambda path: uqeval.fit_shards("s.states.zip", path),
+        "uqeval.yaml", "uqeval.yaml is a file that is not the sums of shards, which output= would",
+    ),
     "run_config": (
         lambda path: uqeval.run_config(output="out"),
         "out/r.json", "out/r.json is a comparison, which output= would overwrite",
@@ -91,7 +99,7 @@ def test_a_file_of_another_kind_stays(
     ("name", "kind"),
     [
         ("empty", "states"), ("gone.zip", "states"), ("s.states.zip", "states"), ("empty", None),
-        ("torn.states.zip", "states"), ("r.json", "report"), ("notes.txt", "report"),
+        ("torn.states.zip", "states"), ("r.json", "report"), ("notes.txt", None),
         ("/dev/zero", "report"),
     ],
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +135,18 @@ def test_what_cannot_be_merged(evaluator: uqeval.Evaluator, tmp_path: Path) -> N
             evaluator.merge([other])
     with pytest.raises(UsageError, match="kind='ids'"):
         uqeval.Evaluator(kind="ids")  # type: ignore[arg-type]
+
+
+def test_a_closed_evaluator_is_refused(tmp_path: Path) -> None:
+    with uqeval.Evaluator("failure") as evaluator:
+        evaluator.update(*predictions(), NAMES)
+    calls: list[Callable[[], object]] = [
+        lambda: evaluator.update(*predictions(), NAMES), evaluator.report,
+        lambda: evaluator.merge([tmp_path]),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(UsageError, match="the evaluator is closed"):
+            call()
 
 
 def test_several_annotators_in_two_processes(tmp_path: Path) -> None:

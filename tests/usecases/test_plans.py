@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import uqeval
 from uqeval.errors import UqevalError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics import FAMILIES
@@ -147,3 +148,17 @@ def test_families_declare_where_they_are_evaluated_unasked() -> None:
     assert set(default_families("regression")) == {"regression", "sparsification", "nmerci"}
     needing = [family.name for family in FAMILIES.values() if family.needs_reference]
     assert needing == ["divergence"]
+
+
+def test_a_reference_takes_no_family_away() -> None:
+    """And one that no metric compares with is refused."""
+    probs, labels = np.full((1, 2, 3, 8, 8), 1 / 3, "f4"), np.zeros((1, 8, 8), "u1")
+    found = uqeval.evaluate(probs, labels, ["failure", "divergence"], reference=probs)
+    assert set(found.results) == {"segmentation", "failure", "divergence"}
+    for labelled in (labels, None):
+        only = uqeval.evaluate(probs, labelled, "divergence", reference=probs)
+        assert set(only.results) == {"divergence"}
+    with pytest.raises(UsageError, match="reference: no metric compares with it"):
+        uqeval.evaluate(probs, labels, "failure", reference=probs)
+    with pytest.raises(UsageError, match="metrics failur; did you mean 'failure'"):
+        uqeval.evaluate(probs, labels, "failur", reference=probs)

@@ -29,8 +29,9 @@ _START = 1000  # bytes
 def refuse_other_kind(path: str | Path, option: str, kind: str | None) -> None:
     """Raise `UsageError` if the file at the path of an output is of another kind.
 
-    Texts replace texts, except those of uqeval of another kind; states replace only states. A
-    missing or empty file may be replaced, and so may what is no regular file (a pipe).
+    JSON and states replace only files of their own kind. Other texts replace any text, except those
+    of uqeval of another kind. A missing or empty file may be replaced, and so may what is no
+    regular file (a pipe).
 
     `kind`: the kind of the output, a key of `KINDS`; None for CSV, HTML, XML and Markdown.
     """
@@ -58,7 +59,9 @@ def _words_of(path: Path, kind: str | None) -> str | None:
         return KINDS[found]
     if kind == "states":
         return None if path.name.endswith(_STATES) else "not a states file"
-    return "a binary file" if b"\0" in start else None
+    if b"\0" in start:
+        return "a binary file"
+    return None if kind is None or not start.strip() else f"a file that is not {KINDS[kind]}"
 
 
 def _kind_of(path: Path, start: bytes) -> str | None:

@@ -26,7 +26,9 @@ from uqeval.usecases.plans import (
     everything,
     families_of,
     inputs_for,
+    known_families,
     place_of_option,
+    uses_reference,
 )
 from uqeval.usecases.records_of_run import collect, report_of, states_index, states_of_run
 
@@ -88,6 +90,8 @@ def evaluate(
         predictions, labels, input_options, reference_follows=reference is not None
     )
     if reference is not None:
+        if metrics != "all":
+            _refuse_unused_reference(families, opened.info())
         opened = beside_reference(opened, reference, input_options)
     if metrics == "all":
         families, notes = everything(opened)
@@ -108,6 +112,16 @@ def _refuse_metrics(labels: Any) -> None:
         raise UsageError(
             f"labels: found the metrics {', '.join(labels)}; expected labels. Write "
             "uqeval.evaluate(predictions, metrics={…}) if the predictions have labels."
+        )
+
+
+def _refuse_unused_reference(families: Mapping[str, Any], info: DatasetInfo) -> None:
+    """Raise `UsageError` if no family compares with the reference."""
+    known_families(families, info)
+    if not uses_reference(families):
+        raise UsageError(
+            "reference: no metric compares with it. Add 'divergence' to metrics, or leave the "
+            "reference out."
         )
 
 

@@ -124,6 +124,7 @@ class Evaluator:
         Raises `DataError` for values that cannot be evaluated, `OutputError` if the disk is full.
         The items added before stay.
         """
+        self._check_open()
         values, ids = as_array(probs, "probs"), as_array(labels, "labels")
         item_names = [str(name) for name in names]
         if not values.shape[:1] == ids.shape[:1] == (len(item_names),):
@@ -148,6 +149,11 @@ class Evaluator:
             for item, maps in zip(batch, source.read(batch), strict=True):
                 self._keep(own_names[item], maps)
         return len(new)
+
+    def _check_open(self) -> None:
+        """Raise `UsageError` after `close`, which removes the folder."""
+        if not (self.folder / _MARK).is_file():
+            raise UsageError("the evaluator is closed; make another one.")
 
     def _new(self, names: Sequence[str]) -> list[int]:
         """Return the positions of new names; record the others."""
@@ -243,6 +249,7 @@ class Evaluator:
 
         Raises `UsageError` for a folder without an evaluator, and for other settings.
         """
+        self._check_open()
         for other in others:
             folder = other.folder if isinstance(other, Evaluator) else Path(other)
             if not (folder / _MARK).is_file():
@@ -285,6 +292,7 @@ class Evaluator:
         """
         from uqeval.usecases.evaluate import evaluate
 
+        self._check_open()
         if "names" in options:
             raise UsageError("names= belongs to update; the report has the names given there.")
         if not self._names:

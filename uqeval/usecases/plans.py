@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -250,8 +250,19 @@ def refuse_other_kinds(metrics: Any) -> None:
 def with_companions(
     families: Mapping[str, Mapping[str, Any]], info: DatasetInfo
 ) -> dict[str, Mapping[str, Any]]:
-    """Return the families after those that accompany all others of their kind of data."""
-    return {} | (companions(info.kind) if families and not info.reference else {}) | dict(families)
+    """Return the families after those that accompany all others of their kind of data, except those
+    that only compare with a reference."""
+    from uqeval.metrics import FAMILIES
+
+    of_labels = any(not FAMILIES[name].needs_reference for name in families)
+    return (companions(info.kind) if of_labels else {}) | dict(families)
+
+
+def uses_reference(families: Iterable[str]) -> bool:
+    """Return whether a family compares the predictions with a reference."""
+    from uqeval.metrics import FAMILIES
+
+    return any(FAMILIES[name].needs_reference for name in families)
 
 
 def companions(kind: str) -> dict[str, Mapping[str, Any]]:

@@ -199,3 +199,11 @@ def test_what_cannot_be(data: dict[str, Any], options: dict[str, Any], said: str
 def test_labels_that_are_void_everywhere(data: dict[str, Any]) -> None:
     with pytest.raises(DataError, match="all labels of 3 items are ignore_index 255"):
         sweep(data["probs"], np.full_like(data["labels"], 255), ["pavpu"], samples=[1])
+
+
+def test_an_option_that_is_given_twice_is_refused(data: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="window of pavpu is given in metrics and in settings"):
+        sweep(
+            data["probs"], data["labels"], {"pavpu": {"window": 4}},
+            settings={"pavpu": {"window": 8}},
+        )  # fmt: skip

@@ -15,7 +15,14 @@ from uqeval.records.report import Report
 from uqeval.statistics.options import CutOptions
 from uqeval.stores.contents import Contents
 from uqeval.stores.store import contents_of
-from uqeval.usecases.plans import check_family, companions, everything, input_options, inputs_for
+from uqeval.usecases.plans import (
+    check_family,
+    companions,
+    everything,
+    input_options,
+    inputs_for,
+    uses_reference,
+)
 from uqeval.usecases.run.foreseen import foreseen_report
 from uqeval.usecases.run.outcome import OF_ITEMS, Failures, Outcome, RunSettings
 from uqeval.usecases.run.preflight import metric_keys, table_of
@@ -80,7 +87,7 @@ def open_task(
     for family, options in families.items():
         with config.errors_at("evaluate", name, family):
             check_family(inputs, family, options)
-    if store.reference is not None and sweep is None and not _compares(families):
+    if store.reference is not None and sweep is None and not uses_reference(families):
         with config.errors_at("stores", name, "reference"):
             raise UsageError(
                 "no metric of this store uses the reference. List divergence or sweep under "
@@ -98,13 +105,6 @@ def open_task(
     return Task(
         name, store, inputs, families, source, planned, everything=metrics is None
     )  # fmt: skip
-
-
-def _compares(families: Mapping[str, Any]) -> bool:
-    """Return whether a metric compares the predictions with a reference."""
-    from uqeval.metrics import FAMILIES
-
-    return any(FAMILIES[name].needs_reference for name in families)
 
 
 def has_pictures(inputs: Inputs, families: Mapping[str, Any]) -> bool:

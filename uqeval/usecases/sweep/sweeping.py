@@ -250,4 +250,9 @@ def _families(
                 f"{option_name(next(iter(options)))} is an option of {name}, which this "
                 f"sweep does not evaluate; it evaluates {', '.join(families)}. Leave it out."
             )
+        if twice := sorted(options.keys() & families.get(name, {}).keys()):
+            raise UsageError(
+                f"{option_name(twice[0])} of {name} is given in metrics and in settings; leave one "
+                "out."
+            )
     return {name: {**options, **settings.get(name, {})} for name, options in families.items()}
