@@ -233,10 +233,12 @@ _OF_FLOW = ("flow_path", "flow_forward_path", "flow_cache")
 
 def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> None:
     """Raise `UsageError` for saved or cached flow that no map reads."""
+    from uqeval.maps.names import flows_of
+
     typed = {name for name in _OF_FLOW if inputs.options.get(name) is not None}
     if not typed:
         return
-    read_maps = _flow_maps(wanted_maps)
+    read_maps = flows_of(wanted_maps)
     of_path = "--flow file"
     if "flow_forward:file" in read_maps:
         of_path = (
@@ -264,15 +266,3 @@ def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> 
             f"{'; '.join(messages)}. The option would have no effect: leave it out, or give what "
             "it needs."
         )
-
-
-def _flow_maps(wanted_maps: Collection[str]) -> set[str]:
-    """Return the flow maps among the requested maps, and those that tracks follow."""
-    from uqeval.maps.names import flow, flow_forward, rules_of
-
-    flow_maps = {name for name in wanted_maps if name.startswith(("flow:", "flow_forward:"))}
-    for name in wanted_maps:
-        if name.startswith("tracks:"):
-            _, method = rules_of(name)
-            flow_maps |= {flow(method), flow_forward(method)}
-    return flow_maps

@@ -158,6 +158,7 @@ def _mask(
                 f"of {source.labels.annotators} annotators. Give the labels of one annotator, or "
                 "a folder of masks to --ood-mask."
             )
+        source.read_elsewhere = frozenset({"labels"})
         mask = Mask(source.labels.planes, inputs.ignore_index, out, source.classes)
         return mask, {"ood_mask": out}, ()
     given = as_store(options.ood_mask, "ood_mask")
