@@ -107,8 +107,8 @@ class VideoSource(MapSource):
                 )
 
     def reads(self, name: str) -> bool:
-        """Return whether labels, `flow` or `flow_forward` are read for any map that was wanted until
-        now; true before maps are wanted."""
+        """Return whether `labels`, `flow` or `flow_forward` are read for any map that was wanted
+        until now; true before maps are wanted."""
         if not self.requested:
             return True
         if name == "labels":

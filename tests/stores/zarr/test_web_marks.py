@@ -96,6 +96,28 @@ def test_missing_chunks_are_found(
         assert report.status == 2 and "1 of 3 chunks are missing" in report.stderr
 
 
+@pytest.mark.parametrize("web", [False, True])
+def test_missing_chunks_are_asked_for_once(
+    server: ObjectServer, monkeypatch: pytest.MonkeyPatch, web: bool
+) -> None:
+    """A chunk that appears during the run is still missing for it, in all passes."""
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    path = url(server, "a") if web else f"s3://{BUCKET}/a"
+    missing = {key: server.objects.pop(key) for key in ("a/labels/c/1/0/0", "a/labels/c/2/0/0")}
+    act = lambda: uqeval.evaluate(path, metrics="pavpu", missing_chunks="fill").results  # noqa: E731
+    expected = act()
+    assert [server.requests[key] for key in missing] == [web, web]
+
+    def appear(key: str, number: int) -> None:
+        if key == "a/labels/c/0/0/0" and number == web:  # it is read
+            server.objects.update(missing)
+
+    server.requests.clear()
+    server.fault = appear
+    assert act() == expected
+
+
 @pytest.mark.parametrize(
     "without", [{"HEAD"}, {"ETag of HEAD"}, {"ETag of HEAD", "Range"}, {"HEAD", "Range"}]
 )

@@ -361,11 +361,17 @@ class ZarrArray(StoredArray):
         return data
 
     def _stored(self, position: Position) -> Buffer | None:
-        """Return the stored bytes of a chunk; None if it is missing."""
+        """Return the stored bytes of a chunk; None if it is missing.
+
+        A server is not asked again for a file that was missing when the store was opened: the run
+        reads the data of that time.
+        """
         shards = self._layout.shards
+        shard = position if shards is None else shards.holding(position)
+        if self.is_remote and self._stored_files.is_absent(shard):
+            return None
         if shards is None:
             return self._fetch(self._layout.key(position))
-        shard = shards.holding(position)
         index = self._index(shard)
         if index is None:
             return None
