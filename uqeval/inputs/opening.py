@@ -26,14 +26,13 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     class_options = options
     options = dataclasses.replace(options, label_map=None, annotator_folders=False)
     reference = open_once(reference)
-    stored_kinds = open_predictions(reference, options).stores[0].arrays
+    stored_kinds = open_predictions(reference, options, "reference").stores[0].arrays
     if "samples" not in stored_kinds:
         options = dataclasses.replace(options, nan_samples="error")
     if "target" not in stored_kinds:
         options = dataclasses.replace(options, invalid=None)
-    reference_inputs = _open(
-        reference, None, options
-    )  # it may not have all options of the predictions
+    # It may not have all options of the predictions.
+    reference_inputs = _open(reference, None, options, "reference")
     refuse_other_numbers(
         *((own.source.where, own.class_names) for own in (inputs, reference_inputs))
     )
@@ -79,8 +78,9 @@ def open_inputs(
 
 
 def _open(
-    predictions: Given | Sequence[Given] | None, truth: Given | None, options: InputOptions
-) -> Inputs:
+    predictions: Given | Sequence[Given] | None, truth: Given | None, options: InputOptions,
+    called: str = "predictions",
+) -> Inputs:  # fmt: skip
     """Open and check everything that can be checked without reading data.
 
     The `predictions` determine the kind of data. Class probabilities or ids have labels as `truth`.
@@ -117,7 +117,7 @@ def _open(
         inputs, of_items = open_sets(predictions, truth, options)
         inputs = dataclasses.replace(inputs, options=options.record(), map_cache=options.map_cache)
         return _with_regions(inputs, options, *of_items)
-    predictions_opened = open_predictions(predictions, options)
+    predictions_opened = open_predictions(predictions, options, called)
     if is_regression(predictions_opened):
         from uqeval.inputs.regression import open_regression
 

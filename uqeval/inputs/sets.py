@@ -63,7 +63,8 @@ def _open_several(
     given = [_members(predictions), *(_members(store) for store in options.out)]
     out_options = dataclasses.replace(options, **_OF_IN_ONLY)
     of_sets = [options, *(out_options for _ in options.out)]
-    opened = [open_predictions(own, o) for own, o in zip(given, of_sets, strict=True)]
+    called = ["IN", *(f"OUT {number}" for number in range(1, len(options.out) + 1))]
+    opened = [open_predictions(*each) for each in zip(given, of_sets, called, strict=True)]
     counts = [_count(own) for own in opened]
     labels = _set_names(opened)
     names = _item_names(opened, counts, labels)
