@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import refused, run_forked, run_well
@@ -146,6 +147,31 @@ def test_chunks_are_requested_three_times_at_most(server: ObjectServer) -> None:
     uqeval.evaluate(url(server, "a"), metrics=["calibration", "pavpu", "failure"])
     counts = [count for key, count in server.requests.items() if "/c/" in key]
     assert len(counts) == 6 and max(counts) == 3
+
+
+def _is_json(key: str, accepted: str | None) -> bool:
+    return key.endswith(".json")
+
+
+def _is_chunk(key: str, accepted: str | None) -> bool:
+    return "/c/" in key
+
+
+@pytest.mark.parametrize("without", [frozenset(), {"Content-Length"}])
+@pytest.mark.parametrize("compressed", [_is_json, _is_chunk])
+def test_servers_that_compress(
+    server: ObjectServer, tmp_path: Path, compressed: Any, without: frozenset[str]
+) -> None:
+    """Those that compress only for clients which accept it are read; others are refused."""
+    expected = uqeval.evaluate(tmp_path / "a", metrics="segmentation")
+    server.without = frozenset(without)
+    server.compresses = lambda key, accepted: accepted != "identity" and compressed(key, accepted)
+    report = uqeval.evaluate(url(server, "a"), metrics="segmentation")
+    assert report.results == expected.results
+    assert report.inputs["labels"]["arrays"] == expected.inputs["labels"]["arrays"]
+    server.compresses = compressed
+    words = ["Content-Length" if without else "Content-Encoding: gzip", "`gzip off;`"]
+    refused(lambda: uqeval.evaluate(url(server, "a"), metrics="segmentation"), *words)
 
 
 def test_a_shape_of_far_more_chunks_than_there_are(server: ObjectServer) -> None:
