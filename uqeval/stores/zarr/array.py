@@ -250,7 +250,8 @@ class ZarrArray(StoredArray):
     def stamp(self, index: int | None) -> str | None:
         """Return a stamp of the metadata without the item count, and of every chunk of the item.
 
-        None for web servers, which cannot list their content.
+        None for web servers: many make ETags of a size and a time in seconds, which may miss a
+        change.
         """
         if not self._source.listable:
             return None
