@@ -4,6 +4,7 @@ and fails on request.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import threading
@@ -55,8 +56,10 @@ class ObjectServer(ThreadingHTTPServer):
         self.generations: Counter[str] = Counter()
         self.fault: Faults = lambda key, number: None
         #: What the server does not have: "ETag", "Last-Modified", "Range", "404" (it answers with a
-        #: page), "HEAD" (status 501), "ETag of HEAD".
+        #: page), "HEAD" (status 501), "ETag of HEAD", "Content-Length" (of compressed answers).
         self.without: frozenset[str] = frozenset()
+        #: Whether it compresses an object, by key and Accept-Encoding of the request.
+        self.compresses: Callable[[str, str | None], bool] = lambda key, accepted: False
         self.requests: Counter[str] = Counter()
         self.lock = threading.Lock()
         self.flying = self.most_flying = 0
@@ -179,6 +182,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not body and "ETag of HEAD" in self.server.without:
             tag = {}
         span = None if "Range" in self.server.without else self.headers.get("Range")
+        if self.server.compresses(key, self.headers.get("Accept-Encoding")):
+            data, span = gzip.compress(data), None
+            tag["Content-Encoding"] = "gzip"
         if span is None:
             self._send(200, data, body, tag, fault)
             return
@@ -200,7 +206,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
+        if "Content-Encoding" in (headers or {}) and "Content-Length" in self.server.without:
+            self.send_header("Transfer-Encoding", "chunked")
+            data = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data)
+        else:
+            self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         if body:
             self.wfile.write(data[: len(data) - fault.lost])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scenes
+from command import refused
 from PIL import Image
+from small_videos import save_store, video
 
 import uqeval
 from uqeval.errors import UqevalError, UsageError
@@ -296,3 +299,38 @@ def test_given_names_do_not_mix_members_of_another_order() -> None:
     expected = miou(members, LABEL)
     assert miou(members, LABEL, names=["y", "z"]) == expected
     assert expected == miou([PROBS[:, :1], PROBS[:, 1:]], LABEL)
+
+
+FEWER, TALLER = PROBS[:1], np.pad(LABEL, ((0, 0), (0, 1), (0, 0)))
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "words"),
+    [
+        ((PROBS, LABEL[:1]), {}, ["labels (array in memory) holds", "predictions (array in"]),
+        ((PROBS, TALLER), {}, ["labels (array in memory), item 0"]),
+        (({"probs": PROBS}, {"labels": TALLER}), {}, ["labels of labels (arrays in memory)"]),
+        (([PROBS, FEWER], LABEL), {}, ["member 2 (array", "member 1 (array"]),
+        ((PROBS,), {"reference": FEWER}, ["reference (array in memory)", "of predictions (array"]),
+        ((PROBS,), {"out": [PROBS + 0, FEWER * 2]}, ["OUT 2 (array in memory), item"]),
+        ((PROBS,), {"out": [[PROBS + 0, FEWER]]}, ["member 2 of OUT 1 (array in memory)"]),
+        ((PROBS,), {"ood_mask": TALLER}, ["ood_mask (array in memory)"]),
+        (([PROBS, None], LABEL), {}, ["member 2: is a NoneType"]),
+    ],
+)
+def test_messages_name_the_argument_of_an_array(given: Any, options: Any, words: Any) -> None:
+    metrics = {"reference": "divergence", "out": "ood", "ood_mask": "ood"}
+    metric = next((metrics[name] for name in options), "segmentation")
+    refused(lambda: uqeval.evaluate(*given, metrics=metric, **options), *words)
+
+
+def test_videos_of_several_arrays(tmp_path: Path) -> None:
+    own = video()
+    ids = own.stack("predictions")
+    frames = save_store(tmp_path / "v.zarr", frames=own.stack("frames"))
+    act = partial(uqeval.evaluate, video=frames, metrics="tc")
+    assert [found["model"] for found in act(ids).results.values()] == ["array in memory"]
+    two = act([ids, ids[::-1]]).results.values()
+    assert [found["model"] for found in two] == [f"model {k} (array in memory)" for k in (1, 2)]
+    refused(lambda: act(ids, ids[:2]), "labels (array in memory)")
+    refused(lambda: act([ids, ids[:2]]), "model 2 (array in memory)")

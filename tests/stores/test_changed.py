@@ -22,6 +22,7 @@ from uqeval.engine.scratch import Scratch
 from uqeval.errors import ChangedError, StoreError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.stores import watch
+from uqeval.stores.planes import Planes
 from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch, file_state, one_look, read_whole
 from uqeval.stores.watched_parts import WatchedText
@@ -96,11 +97,35 @@ def stored_frames(path: Path) -> Case:
     return {"video": path / "v.zarr"}, {"tc": {}}, "v.zarr/frames/c/3/0/0/0"
 
 
+def zone(path: Path) -> Case:
+    save_label_folder(path / "z", labels() % 2, NAMES)
+    given, _, _ = classes(path)
+    return given | {"region": [f"map:{path / 'z'}:1"]}, {"pavpu": {}}, "z/celle.png"
+
+
+def depth(path: Path) -> Case:
+    (path / "d").mkdir()
+    for name, values in zip(NAMES, labels() + 1.0, strict=True):
+        np.save(path / "d" / f"{name}.npy", values)
+    given, _, _ = classes(path)
+    options = {"region": ["depth:0-5"], "depth_map": path / "d"}
+    return given | options, {"pavpu": {}}, "d/celle.npy"
+
+
+def mask(path: Path) -> Case:
+    save(path / "m.zarr", {"labels": labels() % 2}, {"names": NAMES})
+    given, _, _ = classes(path)
+    return given | {"ood_mask": path / "m.zarr"}, {"ood": {}}, "m.zarr/labels/c/2/0/0"
+
+
+#: Maps of other stores, which two threads read.
+OF_OPTIONS: dict[str, Callable[[Path], Case]] = {"zone": zone, "depth": depth, "mask": mask}
 CASES: dict[str, Callable[[Path], Case]] = {
     "probs": classes, "labels": label_folder, "npy": one_file, "maps": maps_store,
     "reference": reference, "target": target, "valid": valid, "flow": flow,
     "frames": lambda path: film(path, "frames"), "ids": lambda path: film(path, "predictions"),
     "video labels": lambda path: film(path, "labels"), "stored frames": stored_frames,
+    **OF_OPTIONS,
 }  # fmt: skip
 
 
@@ -179,7 +204,8 @@ def test_a_change_ends_the_run(
     monkeypatch.setattr(Scratch, "_keep", lambda *_: None)
     source = type(open_inputs(
         given.get("predictions"), given.get("labels"),
-        InputOptions(**{k: v for k, v in given.items() if k in ("video", "flow_path")}),
+        InputOptions(**{k: v for k, v in given.items()
+                        if k not in ("predictions", "labels", "reference")}),
     ).source)  # fmt: skip
     read, asked = source.read, []
 
@@ -201,9 +227,25 @@ def test_a_change_ends_the_run(
         monkeypatch.setattr(Watch, "check_all", ending)
     monkeypatch.setattr(source, "read", changing)
     with pytest.raises(ChangedError) as error:
-        uqeval.evaluate(metrics=metrics, states=states, workers=1, memory="1MB", **given)
+        workers = 1 + (case in OF_OPTIONS)
+        uqeval.evaluate(metrics=metrics, states=states, workers=workers, memory="1MB", **given)
     assert str(file) in str(error.value) and "(item " in str(error.value)
     assert not list(states.parent.iterdir())
+
+
+def test_a_map_of_regions_that_is_removed_while_its_ids_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, metrics, name = zone(tmp_path)
+    read = Planes.read
+
+    def removing(self: Planes, item: int) -> Any:
+        (tmp_path / name).unlink(missing_ok=True)
+        return read(self, item)
+
+    monkeypatch.setattr(Planes, "read", removing)
+    with pytest.raises(ChangedError, match=rf"{name} \(item celle\): was removed"):
+        uqeval.evaluate(metrics=metrics, **given)
 
 
 def test_what_does_not_change_is_not_refused(tmp_path: Path) -> None:

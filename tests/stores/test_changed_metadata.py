@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import object_server
@@ -13,11 +15,15 @@ import pytest
 import zarr
 from command import refused
 from small_stores import NAMES, C, T, labels, probs, save, save_complete
+from small_videos import save_store, video
 
 import uqeval
 from uqeval.errors import ChangedError
+from uqeval.inputs import InputOptions, open_inputs
+from uqeval.report.page import html
 from uqeval.stores.watch import Watch
 from uqeval.usecases.inspect import inspect
+from uqeval.usecases.reduce import reduce as write_maps
 
 
 def dense(path: Path) -> None:
@@ -154,6 +160,94 @@ def test_only_arrays_that_the_run_reads_end_it(
     else:
         refused(reads, "changed after this run had begun", error=ChangedError)
     uqeval.evaluate(tmp_path / "p.zarr", metrics=family)
+
+
+def samples_of_numbers(path: Path) -> None:
+    values = probs()[:, :, 0]
+    arrays = {"samples": values, "target": values[:, 0] + 0.5, "mine": values[:, 0] + 2}
+    save(path, arrays, {"names": NAMES})
+
+
+def film(path: Path) -> None:
+    own = video()
+    kinds = {kind: own.stack(kind) for kind in ("frames", "predictions")}
+    flow = np.zeros((len(own.names) - 1, 36, 48, 2), "f4")
+    save_store(path, own.names, **kinds, labels=own.stack("predictions"), flow=flow)
+
+
+def two_stores(path: Path) -> None:
+    zone_and_map(path)
+    zone_and_map(path.with_name("r.zarr"))
+
+
+def sweep(path: Path) -> Any:
+    return uqeval.sweep(path, samples=[2], repeats=2)
+
+
+def divergence(path: Path) -> Any:
+    return uqeval.evaluate(path, metrics="divergence", reference=path.with_name("r.zarr"))
+
+
+def masked_by_labels(path: Path) -> Any:
+    return uqeval.evaluate(path, metrics="ood", ood_mask=2)
+
+
+def temporal(path: Path, **flow: str) -> Any:
+    return uqeval.evaluate(video=path, metrics={"tc": flow})
+
+
+#: A store, a run, the arrays that it reads, and others of its stores.
+RUNS: list[tuple[Callable[[Path], None], Callable[[Path], Any], str, str]] = [
+    (zone_and_map, sweep, "p/probs p/labels", "p/mine p/entropy"),
+    (samples_of_numbers, sweep, "p/samples p/target", "p/mine"),
+    (two_stores, divergence, "p/probs r/probs", "p/labels p/mine r/labels r/entropy"),
+    (zone_and_map, masked_by_labels, "p/probs p/labels", "p/mine p/entropy"),
+    (film, temporal, "p/frames p/predictions p/labels", "p/flow"),
+    (film, partial(temporal, flow="file"), "p/frames p/flow", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("store", "run", "read", "others"), RUNS)
+def test_every_kind_of_run_ends_only_for_arrays_that_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Callable[[Path], None],
+    run: Callable[[Path], Any], read: str, others: str,
+) -> None:  # fmt: skip
+    store(tmp_path / "p.zarr")
+
+    def file(array: str) -> Path:
+        chunks = (tmp_path / array.replace("/", ".zarr/") / "c").rglob("*")
+        return next(chunk for chunk in sorted(chunks) if chunk.is_file())
+
+    for array in others.split():
+        with monkeypatch.context() as patch:
+            changing(patch, lambda: changed(file(array)))  # noqa: B023
+            run(tmp_path / "p.zarr")
+    for array in read.split():
+        with monkeypatch.context() as patch:
+            changing(patch, lambda: changed(file(array)))  # noqa: B023
+            refused(lambda: run(tmp_path / "p.zarr"), array.split("/")[1], error=ChangedError)
+
+
+def test_a_map_that_only_a_metric_read_ends_a_run_with_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_complete(tmp_path / "p.zarr")
+    write_maps(open_inputs(tmp_path / "p.zarr", None, InputOptions()), tmp_path / "m.zarr")
+    (tmp_path / "uqeval.yaml").write_text(
+        "stores: {city: {predictions: m.zarr}}\noutput: out\n"
+        "evaluate: {city: {sparsification: {error: brier, uncertainty: entropy}}}\n"
+    )
+    draw = html.to_html
+
+    def late(*given: Any, **options: Any) -> Any:
+        changed(tmp_path / "m.zarr/brier/c/1/0/0")
+        return draw(*given, **options)
+
+    monkeypatch.setattr(html, "to_html", late)
+    outcome = uqeval.run_config(tmp_path / "uqeval.yaml")
+    assert outcome.status == 2
+    assert "brier/c/1/0/0 (item bonn): changed after this run" in outcome.failed["city"]
+    assert not list((tmp_path / "out").glob("city*"))
 
 
 @pytest.mark.parametrize("change", [changed, Path.unlink])

@@ -32,12 +32,19 @@ _CREDENTIALS = {
 _OF_ZARR_2 = (
     " Nor can one of Zarr 2 at a server that answers 403, not 404, for objects that do not exist."
 )
+_PLAIN = (
+    "Turn compression off at the server (nginx: `gzip off;`), upload the files without a "
+    "Content-Encoding, or copy the store to a disk."
+)
 _CHECK = "Check the URL, the network and the credentials in the environment."
 
 #: Time limits of connecting, of a pause within an answer, and of a whole answer. `AWS_TIMEOUT`,
 #: `GOOGLE_READ_TIMEOUT` and so on in the environment set others.
 _LIMITS = {"connect_timeout": "4s", "read_timeout": "20s", "timeout": "300s"}
 _FROM_ENVIRONMENT = (*_LIMITS, "allow_http", "allow_invalid_certificates", "proxy_url")
+
+#: Codings of content that compress it. Objects may have others, such as aws-chunked.
+_COMPRESSED = frozenset(("gzip", "x-gzip", "compress", "x-compress", "deflate", "br", "zstd"))
 
 #: Retries of the first request: a wrong address should be reported in seconds.
 FIRST: dict[str, Any] = {"max_retries": 6, "retry_timeout": timedelta(seconds=8)}
@@ -105,6 +112,17 @@ class Connection:
         self._answered = self._has_read = True
         return answer
 
+    def content(self, url: str, key: str, response: Any) -> memoryview:
+        """Return the bytes of an object in an answer. Raises if the server has compressed them:
+        sizes and ranges are then not those of the stored bytes."""
+        coding = str(response.attributes.get("Content-Encoding", ""))
+        if not _COMPRESSED.isdisjoint(coding.lower().replace(",", " ").split()):
+            raise self._kind(
+                f"{cut(url)}: the answer for {cut(key)} is compressed (Content-Encoding: "
+                f"{cut(coding)}); expected the bytes of the file. {_PLAIN}"
+            )
+        return memoryview(response.bytes())
+
     def failure(self, url: str, action: str, error: Exception) -> UqevalError:
         """Return the error to raise where obstore raised `error` instead of an `action`."""
         return self._kind(_message(url, action, error, self._has_read))
@@ -168,6 +186,8 @@ def client_options(url: str) -> dict[str, Any]:
     prefix = prefix_of(url)
     names = {key: os.environ.get(f"{prefix}_{key.upper()}") for key in _FROM_ENVIRONMENT}
     options: dict[str, Any] = _LIMITS | {k: value for k, value in names.items() if prefix and value}
+    if not prefix:  # else a server may compress its answers
+        options["default_headers"] = {"Accept-Encoding": "identity"}
     for key in ("allow_http", "allow_invalid_certificates"):
         if key in options:
             options[key] = str(options[key]).strip().lower() in ("true", "1", "yes", "y", "on")
@@ -249,6 +269,9 @@ def _message(url: str, action: str, error: Exception, has_read: bool) -> str:
     elif _is_cut_short(error):
         what = f"the answer was cut short or stalled{_retries(line)}"
         advice = "Check the network and the server, and run again."
+    elif "Content-Length Header missing" in line:
+        what = "the answer has no Content-Length, as if the server compresses or generates it"
+        advice = _PLAIN
     elif "Range request not supported" in line:
         what = "the server has no range requests, with which sharded arrays are read"
         advice = (

@@ -102,7 +102,7 @@ class ObjectFile:
                     f"{cut(self.url)}: has {size:,} bytes; expected at most {most:,}. Check the "
                     "URL."
                 )
-            return memoryview(response.bytes())
+            return self._connection.content(self.url, self.key, response)
 
         return self._ask("be read", fetch)
 

@@ -85,7 +85,7 @@ def open_classes(
         for store in restricted for name, parts in store.arrays.items() if name in (kind, *stored)
     ]  # fmt: skip
     if label_parts is not None:
-        watched_parts.append(("labels", label_parts))
+        watched_parts.append(("labels", PartsIfRead(label_parts, partial(source.reads, "labels"))))
     watch = watched(source.names, watched_parts, options)
     all_stores = [*stores, label_store] if label_store else stores
     class_names, warnings = names_of_classes(options.class_names, all_stores, classes)

@@ -19,7 +19,7 @@ from uqeval.stores.contents import Contents, Role
 from uqeval.stores.incoming import as_array
 from uqeval.stores.kinds import KNOWN
 from uqeval.stores.names import read_names_file
-from uqeval.stores.store import contents_of, open_store
+from uqeval.stores.store import ARRAY, ARRAYS, contents_of, open_store
 from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import PartsByItem, Watched, WatchedText
 
@@ -48,11 +48,18 @@ class PredictionStores:
 
 
 def open_predictions(
-    predictions: Given | Sequence[Given], options: InputOptions
+    predictions: Given | Sequence[Given], options: InputOptions, called: str = "predictions"
 ) -> PredictionStores:
-    """Open the stores of predictions. Raises `StoreError` or `UsageError`."""
+    """Open the stores of predictions. Raises `StoreError` or `UsageError`.
+
+    `called`: the argument that they were given as, for messages about arrays in memory.
+    """
     inputs: Sequence[Any] = predictions if isinstance(predictions, list | tuple) else [predictions]
-    stores_or_paths = [as_store(prediction, "predictions") for prediction in inputs]
+    arguments = [called]
+    if len(inputs) > 1:
+        of_set = "" if called == "predictions" else f" of {called}"
+        arguments = [f"member {number}{of_set}" for number in range(1, len(inputs) + 1)]
+    stores_or_paths = [as_store(*each) for each in zip(inputs, arguments, strict=False)]
     if not stores_or_paths:
         raise UsageError("no predictions; give a store of predictions.")
     _refuse_twice(stores_or_paths)
@@ -68,8 +75,9 @@ def open_predictions(
             kind=options.kind,
             axes=options.axes,
             maps=options.named_maps,
+            called=argument,
         )
-        for path in stores_or_paths
+        for path, argument in zip(stores_or_paths, arguments, strict=True)
     ]
     stores, names_of_items = _in_order_of_first(stores)
     if names is not None:
@@ -195,6 +203,10 @@ def in_order_of(
     return parts
 
 
+#: The arguments of ground truth, by the noun of its items.
+_ARGUMENTS = {"label": "labels", "mask": "ood_mask"}
+
+
 def open_truth(
     truth: Given, role: Role, noun: str, predictions: Store | None, names: tuple[str, ...] | None,
     options: InputOptions, **reading: Any,
@@ -213,8 +225,9 @@ def open_truth(
             "store an array `names`."
         )
     store = open_store(
-        truth, role=role, names=names if is_folder else None, fill_missing=options.fill, **reading
-    )
+        truth, role=role, names=names if is_folder else None, fill_missing=options.fill,
+        called=_ARGUMENTS.get(noun, noun), **reading,
+    )  # fmt: skip
     if predictions is None or options.names is not None:
         return store
     return warn_of_positions(store, predictions, named=names is not None)
@@ -258,7 +271,9 @@ def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, An
             "dtype": str(first.dtype),
             "stored_bytes": None if None in sizes else sum(filter(None, sizes)),
         }
-    path = str(source) if isinstance(source, os.PathLike | str) else store.path
+    path = ARRAYS if isinstance(source, Mapping) else ARRAY
+    if isinstance(source, os.PathLike | str):
+        path = str(source)
     return {"path": path, "arrays": arrays, "fingerprint": digest_of(all_arrays)}
 
 

@@ -87,8 +87,12 @@ def open_ids(
     count: int | None,
     noun: str,
     options: InputOptions,
+    called: str = "",
 ) -> Ids:
-    """Open the ids of the frames in their order, in any format; `count` None: all frames."""
+    """Open the ids of the frames in their order, in any format; `count` None: all frames.
+
+    `called`: the argument that they were given as, for messages about arrays in memory.
+    """
     label = noun == "label"
     origin = open_once(as_store(origin, noun))
     if is_folder_of_files(origin) and png_files(str(origin)):
@@ -107,7 +111,7 @@ def open_ids(
     reading = replace(options, names=None)
     if label:
         reading = replace(reading, kind=None, axes=None)
-    predictions = open_predictions(origin, reading)
+    predictions = open_predictions(origin, reading, called)
     (store,) = predictions.stores
     kinds = ("labels", "predictions") if label else ("predictions",)
     probabilities = [kind for kind in ("probs", "logits") if kind in store.arrays]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from uqeval.arrays import Array
-from uqeval.errors import UsageError
+from uqeval.errors import UqevalError, UsageError
 from uqeval.maps.names import map_and_id
 from uqeval.stores.watch import Watch
 
@@ -152,7 +152,11 @@ class Inputs:
     def region_names(self) -> tuple[str, ...]:
         """Return the regions to evaluate, one for each id of a map. Raises `UqevalError`."""
         expanded = getattr(self.source, "expanded", None)
-        return self.regions if expanded is None else tuple(expanded(self.regions))
+        try:
+            return self.regions if expanded is None else tuple(expanded(self.regions))
+        except UqevalError:  # a map looks damaged while it is replaced
+            self.watch.check(range(self.source.items))
+            raise
 
     def info(self) -> DatasetInfo:
         """Return the properties of the data that are known before reading them."""

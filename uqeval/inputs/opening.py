@@ -26,14 +26,13 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     class_options = options
     options = dataclasses.replace(options, label_map=None, annotator_folders=False)
     reference = open_once(reference)
-    stored_kinds = open_predictions(reference, options).stores[0].arrays
+    stored_kinds = open_predictions(reference, options, "reference").stores[0].arrays
     if "samples" not in stored_kinds:
         options = dataclasses.replace(options, nan_samples="error")
     if "target" not in stored_kinds:
         options = dataclasses.replace(options, invalid=None)
-    reference_inputs = _open(
-        reference, None, options
-    )  # it may not have all options of the predictions
+    # It may not have all options of the predictions.
+    reference_inputs = _open(reference, None, options, "reference")
     refuse_other_numbers(
         *((own.source.where, own.class_names) for own in (inputs, reference_inputs))
     )
@@ -79,8 +78,9 @@ def open_inputs(
 
 
 def _open(
-    predictions: Given | Sequence[Given] | None, truth: Given | None, options: InputOptions
-) -> Inputs:
+    predictions: Given | Sequence[Given] | None, truth: Given | None, options: InputOptions,
+    called: str = "predictions",
+) -> Inputs:  # fmt: skip
     """Open and check everything that can be checked without reading data.
 
     The `predictions` determine the kind of data. Class probabilities or ids have labels as `truth`.
@@ -117,7 +117,7 @@ def _open(
         inputs, of_items = open_sets(predictions, truth, options)
         inputs = dataclasses.replace(inputs, options=options.record(), map_cache=options.map_cache)
         return _with_regions(inputs, options, *of_items)
-    predictions_opened = open_predictions(predictions, options)
+    predictions_opened = open_predictions(predictions, options, called)
     if is_regression(predictions_opened):
         from uqeval.inputs.regression import open_regression
 
@@ -233,10 +233,12 @@ _OF_FLOW = ("flow_path", "flow_forward_path", "flow_cache")
 
 def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> None:
     """Raise `UsageError` for saved or cached flow that no map reads."""
+    from uqeval.maps.names import flows_of
+
     typed = {name for name in _OF_FLOW if inputs.options.get(name) is not None}
     if not typed:
         return
-    read_maps = _flow_maps(wanted_maps)
+    read_maps = flows_of(wanted_maps)
     of_path = "--flow file"
     if "flow_forward:file" in read_maps:
         of_path = (
@@ -264,15 +266,3 @@ def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> 
             f"{'; '.join(messages)}. The option would have no effect: leave it out, or give what "
             "it needs."
         )
-
-
-def _flow_maps(wanted_maps: Collection[str]) -> set[str]:
-    """Return the flow maps among the requested maps, and those that tracks follow."""
-    from uqeval.maps.names import flow, flow_forward, rules_of
-
-    flow_maps = {name for name in wanted_maps if name.startswith(("flow:", "flow_forward:"))}
-    for name in wanted_maps:
-        if name.startswith("tracks:"):
-            _, method = rules_of(name)
-            flow_maps |= {flow(method), flow_forward(method)}
-    return flow_maps

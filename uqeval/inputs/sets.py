@@ -63,7 +63,8 @@ def _open_several(
     given = [_members(predictions), *(_members(store) for store in options.out)]
     out_options = dataclasses.replace(options, **_OF_IN_ONLY)
     of_sets = [options, *(out_options for _ in options.out)]
-    opened = [open_predictions(own, o) for own, o in zip(given, of_sets, strict=True)]
+    called = ["IN", *(f"OUT {number}" for number in range(1, len(options.out) + 1))]
+    opened = [open_predictions(*each) for each in zip(given, of_sets, called, strict=True)]
     counts = [_count(own) for own in opened]
     labels = _set_names(opened)
     names = _item_names(opened, counts, labels)
@@ -158,6 +159,7 @@ def _mask(
                 f"of {source.labels.annotators} annotators. Give the labels of one annotator, or "
                 "a folder of masks to --ood-mask."
             )
+        source.read_elsewhere = frozenset({"labels"})
         mask = Mask(source.labels.planes, inputs.ignore_index, out, source.classes)
         return mask, {"ood_mask": out}, ()
     given = as_store(options.ood_mask, "ood_mask")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from uqeval.inputs.video_stores import VideoInputs, open_video_inputs
 from uqeval.metrics._dataset_info import VideoInfo
 from uqeval.stores.video.sequences import Pair, Sequences
 from uqeval.stores.void_id import stamp_of_void, void_id_of
-from uqeval.stores.watched_parts import Watched, WatchedText
+from uqeval.stores.watched_parts import PartsIfRead, Watched, WatchedText
 
 if TYPE_CHECKING:
     from uqeval.maps.video import VideoSource
@@ -59,7 +60,10 @@ def open_video(
         stored={direction: flows.of(pair_range) for direction, flows in video_inputs.flows.items()},
         cache=FlowCache(options.flow_cache) if options.flow_cache else None, classes=classes,
     )  # fmt: skip
-    parts = [_read_from(video_inputs, pair, at) for pair, at in zip(pairs, pair_range, strict=True)]
+    parts = [
+        _read_from(video_inputs, pair, at, source.reads)
+        for pair, at in zip(pairs, pair_range, strict=True)
+    ]
     if others := _other_voids(models, voids, void, classes):
         parts = [[*watched_parts, WatchedText(others)] for watched_parts in parts]
     watch = watch_of(source.names, parts, options)
@@ -147,17 +151,25 @@ def _refuse_missing(video_inputs: VideoInputs, options: InputOptions) -> None:
     refuse_missing([*of_ids, *video_inputs.frames.arrays, *flows], options.fill)
 
 
-def _read_from(video_inputs: VideoInputs, pair: Pair, index: int) -> list[Watched]:
-    """Return all files and arrays that a pair of frames is read from."""
+def _read_from(
+    video_inputs: VideoInputs, pair: Pair, index: int, reads: Callable[[str], bool]
+) -> list[Watched]:
+    """Return all files and arrays that a pair of frames is read from.
+
+    `reads`: whether the run reads labels, or the flow of a direction.
+    """
     from uqeval.stores.video.frames import Frame
 
     watched_parts: list[Watched] = [WatchedText(f"{pair.first}")]
     for i in (pair.before, pair.after):
         watched_parts.append(Frame(video_inputs.frames, i))
-        watched_parts += [
-            item_array for model in video_inputs.ids for item_array in model.of_frame(i)
-        ]
-    return watched_parts + [flows.parts[index] for flows in video_inputs.flows.values()]
+        watched_parts += [part for model in video_inputs.models for part in model.of_frame(i)]
+        if video_inputs.truth is not None:
+            labels = video_inputs.truth.of_frame(i)
+            watched_parts += PartsIfRead(labels, partial(reads, "labels"))
+    for direction, flows in video_inputs.flows.items():
+        watched_parts += PartsIfRead([flows.parts[index]], partial(reads, direction))
+    return watched_parts
 
 
 def _other_voids(models: Sequence[Ids], voids: Sequence[int], void: int, classes: int) -> str:

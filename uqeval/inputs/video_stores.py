@@ -134,7 +134,11 @@ def _models(
         sources: list[Any] = [models or store]
     else:
         sources = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
-    return [open_ids(source, names, count, "prediction", options) for source in sources]
+    several = len(sources) > 1
+    return [
+        open_ids(source, names, count, "prediction", options, f"model {number}" * several)
+        for number, source in enumerate(sources, 1)
+    ]
 
 
 def _truth(
@@ -155,10 +159,12 @@ def _truth(
                     f"--pseudo-labels {options.pseudo_labels}: are the evaluated predictions, so "
                     "their mIoU would be 1. Give the predictions of a better model."
                 )
-        return open_ids(options.pseudo_labels, names, count, "label", options), "pseudo-labels"
+        given = options.pseudo_labels
+        truth = open_ids(given, names, count, "label", options, "pseudo_labels")
+        return truth, "pseudo-labels"
     source = labels if labels is not None else inside(video, LABELS)
     if source is not None:
-        return open_ids(source, names, count, "label", options), "labels"
+        return open_ids(source, names, count, "label", options, "labels"), "labels"
     for model in models:
         if _is_same_store(model.given, video) and "labels" in model.store.arrays:
             parts = model.store.arrays["labels"]

@@ -287,6 +287,16 @@ def flow_forward(method: str) -> str:
     return f"flow_forward:{method}"
 
 
+def flows_of(names: Collection[str]) -> set[str]:
+    """Return the flows among these maps, and those that their tracks follow."""
+    flows = {name for name in names if name.startswith(("flow:", "flow_forward:"))}
+    for name in names:
+        if name.startswith("tracks:"):
+            _, method = rules_of(name)
+            flows |= {flow(method), flow_forward(method)}
+    return flows
+
+
 def void_id(ids: Array) -> int:
     """Return the id of void pixels: the largest number of the dtype."""
     return int(np.iinfo(ids.dtype).max)

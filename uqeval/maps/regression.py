@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -84,6 +84,8 @@ class RegressionSource(MapSource):
         self.where = where
         self.content, self.and_others = content, and_others
         self.wanted: frozenset[str] = frozenset()
+        #: All maps that were ever wanted, also of subsets of the members.
+        self.requested: set[str] = set()
         self._needed = self.wanted
         for array in (*self.members.arrays, *(a for p in self._planes(extra) for a in p.arrays)):
             array.anywhere = True
@@ -138,6 +140,7 @@ class RegressionSource(MapSource):
                     f"{available}{self.and_others}."
                 )
         self.wanted = self._needed = frozenset(names) | {"label"}
+        self.requested |= self.wanted
 
     def need(self, names: Collection[str]) -> None:
         """Set the wanted maps that the next pass reads. Maps for a later pass are read whole."""
@@ -201,8 +204,9 @@ class RegressionSource(MapSource):
         )
 
     def reads(self, name: str) -> bool:
-        """Return whether `read` reads a map of another name; true before maps are wanted."""
-        return not self.wanted or _uses(self.wanted, name)
+        """Return whether a map of another name is read for any map that was wanted until now; true
+        before maps are wanted."""
+        return not self.requested or _uses(self.requested, name)
 
     @property
     def _used(self) -> list[str]:
@@ -341,7 +345,7 @@ class RegressionSource(MapSource):
         refuse_negative_sigma(values, name, where, self.where)
 
 
-def _uses(names: frozenset[str], name: str) -> bool:
+def _uses(names: Set[str], name: str) -> bool:
     return bool(names & {name, lambda_of(name), sigma_of(name)})
 
 

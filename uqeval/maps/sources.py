@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from shlex import quote
@@ -79,8 +79,10 @@ class Source(StackMaps):
         self.content, self.and_others = content, and_others
         self.sum_tolerance = sum_tolerance
         self.wanted: frozenset[str] = frozenset()
-        #: The stored maps that `WithStored` reads as well.
-        self.copied: frozenset[str] = frozenset()
+        #: All maps that were ever wanted, also of sources that read the same arrays.
+        self.requested: set[str] = set()
+        #: The stored arrays that others read as well: copied maps, labels with ids of OUT.
+        self.read_elsewhere: frozenset[str] = frozenset()
         self._batch_bytes: dict[Hashable, int] = {}
 
     @cached_property
@@ -158,19 +160,19 @@ class Source(StackMaps):
                     )
                 )
         self.wanted = frozenset(names) | {"prediction"}
+        self.requested |= self.wanted
 
     def reads(self, name: str) -> bool:
-        """Return whether `read` reads a stored map; true before maps are wanted."""
-        if not self.wanted or name in self.copied:
+        """Return whether a stored array is read for any map that was wanted until now; true before
+        maps are wanted."""
+        if not self.requested or name in self.read_elsewhere:
             return True
+        if name == "labels":
+            return _needs_labels(self.requested)
         if name == "predictions":
             return self.stack is None
-        return name in self._stored_maps.sources(self._beside_samples)
-
-    @property
-    def _beside_samples(self) -> frozenset[str]:
-        """Return the wanted maps that samples do not give."""
-        return self.wanted - set(COMPUTED + OF_LABELS) if self.stack else self.wanted
+        computed = COMPUTED + OF_LABELS if self.stack else ()
+        return name in self._stored_maps.sources(self.requested.difference(computed))
 
     def _paths(self) -> str:
         """Return the predictions, and the labels if they are elsewhere, as a command has them."""
@@ -304,7 +306,7 @@ class Source(StackMaps):
 
     @property
     def _wants_labels(self) -> bool:
-        return bool(self.wanted & set(OF_LABELS)) or any(map(is_annotations, self.wanted))
+        return _needs_labels(self.wanted)
 
     def _annotations(self, item: int) -> tuple[Array, Array] | None:
         """Return the majority [y, x] and the labels [annotator, y, x] of several annotators; None
@@ -360,6 +362,10 @@ class Source(StackMaps):
             planes.read(item), self.classes, self.labels.ignore_index,
             f"{planes.where_of(item)}, item {cut(self.names[item])}", self.size(item),
         )  # fmt: skip
+
+
+def _needs_labels(names: Set[str]) -> bool:
+    return not names.isdisjoint(OF_LABELS) or any(map(is_annotations, names))
 
 
 def with_samples(source: MapSource, option: str) -> Source:

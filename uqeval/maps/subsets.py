@@ -52,6 +52,7 @@ class ClassSubsets(Source):
             source.names, source.classes, stack=source.stack, stored={}, labels=source.labels,
             where=source.where, sum_tolerance=source.sum_tolerance,
         )  # fmt: skip
+        self.requested = source.requested
         self.subsets = [tuple(subset) for subset in subsets]
 
     def batch_bytes(self, batch: range) -> int:

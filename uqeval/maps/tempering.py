@@ -37,6 +37,7 @@ class TemperedSamples(Source):
             labels=source.labels, where=source.where, sum_tolerance=source.sum_tolerance,
         )  # fmt: skip
         assert self.stack is not None
+        self.requested = source.requested
         self.stack.joins_classes = True
         self.betas = betas
 

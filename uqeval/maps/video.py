@@ -74,6 +74,8 @@ class VideoSource(MapSource):
         self.names = tuple(frame_names[pair.after] for pair in pairs)
         self.where = frames.where
         self.wanted: frozenset[str] = frozenset()
+        #: All maps that were ever wanted.
+        self.requested: set[str] = set()
         #: Seconds of each method of flow, summed over threads.
         self.seconds: dict[str, float] = defaultdict(float)
         self._estimators: dict[str, Estimator] = {}
@@ -92,6 +94,7 @@ class VideoSource(MapSource):
         Raises `UsageError` for a flow that cannot be computed.
         """
         self.wanted = frozenset(names)
+        self.requested |= self.wanted
         for name in self.wanted:
             if name.startswith(("flow:", "flow_forward:")):
                 self._want_flow(name)
@@ -102,6 +105,15 @@ class VideoSource(MapSource):
                 self._trackers[name] = Tracker(
                     rules, len(self.models), self.classes, void_of(self.classes)
                 )
+
+    def reads(self, name: str) -> bool:
+        """Return whether `labels`, `flow` or `flow_forward` are read for any map that was wanted
+        until now; true before maps are wanted."""
+        if not self.requested:
+            return True
+        if name == "labels":
+            return "label" in self.requested
+        return f"{name}:file" in names_of.flows_of(self.requested)
 
     def _want_flow(self, name: str) -> None:
         direction, _, method = name.partition(":")
@@ -210,12 +222,8 @@ class VideoSource(MapSource):
     def _flows(
         self, item: int, before: Frame, after: Frame, heartbeat: Heartbeat
     ) -> dict[str, Array]:
-        flow_names = {n for n in self.wanted if n.startswith(("flow:", "flow_forward:"))}
-        for name in self._trackers:
-            _, method = rules_of(name)
-            flow_names |= {names_of.flow(method), names_of.flow_forward(method)}
         flows = {}
-        for name in sorted(flow_names):
+        for name in sorted(names_of.flows_of(self.wanted)):
             direction, _, method = name.partition(":")
             if method == "file":
                 flows[name] = self._stored_flow(direction, item)

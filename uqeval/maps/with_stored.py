@@ -26,7 +26,7 @@ class WithStored(MapSource):
 
     def __init__(self, inner: Source, stored: Sequence[str]) -> None:
         self.inner = inner
-        inner.copied = frozenset(stored)
+        inner.read_elsewhere = frozenset(stored)
         self.planes = {name: inner.stored[name] for name in stored}
         self.kind, self.names, self.classes = inner.kind, inner.names, inner.classes
         self.where = inner.where

@@ -106,6 +106,7 @@ def open_store(
     axes: str | None = None,
     annotator_folders: bool = False,
     maps: Collection[str] = (),
+    called: str = "",
 ) -> Store:
     """Return the store at `path`, with canonical axes and divided into items.
 
@@ -114,27 +115,33 @@ def open_store(
     declare its content. `names` replace the names in the store; for a folder of label images they
     select items. With `annotator_folders`, each folder inside belongs to an annotator. With
     `fill_missing`, missing chunks of a Zarr store read as the fill value. `maps`: names of arrays
-    to look up at a web server, which cannot list them. Raises `StoreError` for an invalid store,
-    `UsageError` for a wrong declaration.
+    to look up at a web server, which cannot list them. `called`: the argument that arrays in memory
+    were given as, for messages. Raises `StoreError` for an invalid store, `UsageError` for a wrong
+    declaration.
     """
     opening = Opening(
         role, names, fill_missing, label_map, Declared(kind, axes), annotator_folders,
         frozenset(maps),
     )  # fmt: skip
     if isinstance(path, np.ndarray):
-        return store_of_one(in_memory(path), opening)
+        return store_of_one(in_memory(path, _named(called, ARRAY)), opening)
     if isinstance(path, Mapping):
-        return _open_mapping(path, opening)
+        return _open_mapping(path, opening, _named(called, ARRAYS))
     return contents_of(path).store_once(opening)
 
 
 #: Keys of a mapping that are not arrays of numbers.
 _ATTRIBUTES = frozenset({"names", "class_names", "ignore_index", "sample_kind"})
 
-_WHERE = "arrays in memory"
+#: The names of arrays in memory, which have no path.
+ARRAY, ARRAYS = "array in memory", "arrays in memory"
 
 
-def _open_mapping(given: Mapping[str, Any], opening: Opening) -> Store:
+def _named(called: str, content: str) -> str:
+    return f"{called} ({content})" if called else content
+
+
+def _open_mapping(given: Mapping[str, Any], opening: Opening, where: str) -> Store:
     """Return arrays in memory by name, with `names`, `class_names`, `ignore_index` and
     `sample_kind`.
 
@@ -148,10 +155,10 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening) -> Store:
         else:
             if isinstance(values, bool | int | float):
                 values = np.asarray(values)
-            array = as_array(values, f"{_WHERE}, {quoted(kind)}")
-            members[str(kind)] = in_memory(array, f"{kind} in memory")
-    check_attributes(attributes, _WHERE)
-    return store_of_named(_WHERE, members, attributes, opening)
+            array = as_array(values, f"{where}, {quoted(kind)}")
+            members[str(kind)] = in_memory(array, f"{kind} of {where}")
+    check_attributes(attributes, where)
+    return store_of_named(where, members, attributes, opening)
 
 
 def _plain(values: Any) -> Any:

@@ -98,7 +98,9 @@ class Bucket(types.ModuleType):
             asked = (-asked["suffix"] if "suffix" in asked else asked["offset"], None)
         first, last, _ = slice(*asked).indices(len(data))
         meta = self.head(_store, key)
-        return types.SimpleNamespace(range=(first, last), bytes=lambda: data[first:last], meta=meta)
+        return types.SimpleNamespace(
+            range=(first, last), bytes=lambda: data[first:last], meta=meta, attributes={}
+        )
 
     def head(self, _store: Any, key: str) -> dict[str, Any]:
         if key not in self.objects:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import refused, run_forked, run_well
@@ -96,6 +97,28 @@ def test_missing_chunks_are_found(
         assert report.status == 2 and "1 of 3 chunks are missing" in report.stderr
 
 
+@pytest.mark.parametrize("web", [False, True])
+def test_missing_chunks_are_asked_for_once(
+    server: ObjectServer, monkeypatch: pytest.MonkeyPatch, web: bool
+) -> None:
+    """A chunk that appears during the run is still missing for it, in all passes."""
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    path = url(server, "a") if web else f"s3://{BUCKET}/a"
+    missing = {key: server.objects.pop(key) for key in ("a/labels/c/1/0/0", "a/labels/c/2/0/0")}
+    act = lambda: uqeval.evaluate(path, metrics="pavpu", missing_chunks="fill").results  # noqa: E731
+    expected = act()
+    assert [server.requests[key] for key in missing] == [web, web]
+
+    def appear(key: str, number: int) -> None:
+        if key == "a/labels/c/0/0/0" and number == web:  # it is read
+            server.objects.update(missing)
+
+    server.requests.clear()
+    server.fault = appear
+    assert act() == expected
+
+
 @pytest.mark.parametrize(
     "without", [{"HEAD"}, {"ETag of HEAD"}, {"ETag of HEAD", "Range"}, {"HEAD", "Range"}]
 )
@@ -124,6 +147,31 @@ def test_chunks_are_requested_three_times_at_most(server: ObjectServer) -> None:
     uqeval.evaluate(url(server, "a"), metrics=["calibration", "pavpu", "failure"])
     counts = [count for key, count in server.requests.items() if "/c/" in key]
     assert len(counts) == 6 and max(counts) == 3
+
+
+def _is_json(key: str, accepted: str | None) -> bool:
+    return key.endswith(".json")
+
+
+def _is_chunk(key: str, accepted: str | None) -> bool:
+    return "/c/" in key
+
+
+@pytest.mark.parametrize("without", [frozenset(), {"Content-Length"}])
+@pytest.mark.parametrize("compressed", [_is_json, _is_chunk])
+def test_servers_that_compress(
+    server: ObjectServer, tmp_path: Path, compressed: Any, without: frozenset[str]
+) -> None:
+    """Those that compress only for clients which accept it are read; others are refused."""
+    expected = uqeval.evaluate(tmp_path / "a", metrics="segmentation")
+    server.without = frozenset(without)
+    server.compresses = lambda key, accepted: accepted != "identity" and compressed(key, accepted)
+    report = uqeval.evaluate(url(server, "a"), metrics="segmentation")
+    assert report.results == expected.results
+    assert report.inputs["labels"]["arrays"] == expected.inputs["labels"]["arrays"]
+    server.compresses = compressed
+    words = ["Content-Length" if without else "Content-Encoding: gzip", "`gzip off;`"]
+    refused(lambda: uqeval.evaluate(url(server, "a"), metrics="segmentation"), *words)
 
 
 def test_a_shape_of_far_more_chunks_than_there_are(server: ObjectServer) -> None:

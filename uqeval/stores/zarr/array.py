@@ -250,7 +250,8 @@ class ZarrArray(StoredArray):
     def stamp(self, index: int | None) -> str | None:
         """Return a stamp of the metadata without the item count, and of every chunk of the item.
 
-        None for web servers, which cannot list their content.
+        None for web servers: many make ETags of a size and a time in seconds, which may miss a
+        change.
         """
         if not self._source.listable:
             return None
@@ -361,11 +362,17 @@ class ZarrArray(StoredArray):
         return data
 
     def _stored(self, position: Position) -> Buffer | None:
-        """Return the stored bytes of a chunk; None if it is missing."""
+        """Return the stored bytes of a chunk; None if it is missing.
+
+        A server is not asked again for a file that was missing when the store was opened: the run
+        reads the data of that time.
+        """
         shards = self._layout.shards
+        shard = position if shards is None else shards.holding(position)
+        if self.is_remote and self._stored_files.is_absent(shard):
+            return None
         if shards is None:
             return self._fetch(self._layout.key(position))
-        shard = shards.holding(position)
         index = self._index(shard)
         if index is None:
             return None

@@ -65,7 +65,7 @@ class ObjectSource(Source):
             self._marks.note_read(key, mark)
             begin, end = response.range
             clip(end - begin, 0, None, most, key)  # the reported size, before fetching
-            return memoryview(response.bytes()), mark
+            return self._connection.content(self.path, key, response), mark
 
         try:
             data, mark = self._ask(f"read {cut(key)}", fetch)

@@ -38,6 +38,11 @@ class StoredFiles:
             self._known = self._looked_up(lost)
         return self._known
 
+    def is_absent(self, position: Position) -> bool:
+        """Return whether a file was missing when the files were listed or looked up; false if they
+        were not."""
+        return self._known is not None and position not in self._known
+
     def _listed(self) -> dict[Position, Entry]:
         listed = {}
         for key, entry in self._source.entries(self._name).items():
