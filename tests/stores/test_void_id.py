@@ -19,6 +19,7 @@ import uqeval
 from uqeval.errors import DataError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.stores.void_id import ASSUMED_VOID, stamp_of_void
+from uqeval.stores.writing.convert import convert
 from uqeval.usecases.inspect import inspect
 from uqeval.usecases.reduce import reduce
 
@@ -163,6 +164,29 @@ def test_the_writer_stores_only_a_void_id_that_is_given(tmp_path: Path, keep: st
             error=DataError)  # fmt: skip
     assert pixels((written(tmp_path / "void", keep, ignore_index=255), None)) == ids().size - 5
     assert pixels((written(tmp_path / "class", keep, ignore_index=65535), None)) == ids().size
+
+
+NAMES = [f"c{i}" for i in range(C)]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options"),
+    [
+        ({"probs": probs(), "labels": ids()}, {}),
+        ({"mean_probs": probs(), "predictions": ids(), "labels": ids()}, {}),
+        ({"labels": ids()}, {"class_names": NAMES}),
+    ],
+)
+def test_convert_writes_only_a_void_id_that_is_given(
+    tmp_path: Path, arrays: dict[str, np.ndarray], options: dict[str, Any]
+) -> None:
+    source = save(tmp_path / "s", arrays)
+    refused(lambda: convert(source, tmp_path / "new", **options), "labels 255",
+            "--ignore-index 255", error=DataError)  # fmt: skip
+    assert not (tmp_path / "new").exists()
+    for void in (255, 65535):
+        convert(source, tmp_path / f"{void}", ignore_index=void, **options)
+        assert zarr.open_group(str(tmp_path / f"{void}")).attrs["ignore_index"] == void
 
 
 def test_maps_without_labels_do_not_decide_for_later_labels(tmp_path: Path) -> None:
