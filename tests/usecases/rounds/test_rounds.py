@@ -333,7 +333,7 @@ def write_fitted(path: Path, record: dict[str, Any]) -> None:
         ({"of": 4}, "is of 3 shards, part names one of 4"),
         ({"k": 2, "states": "1"}, "the states of other items than shard 2"),
         ({"states": "none"}, "does not exist. Give the same states"),
-        ({"ignore_index": 0}, "ignore index: 255 and 0"),
+        ({"ignore_index": 0}, r"the void id \(ignore_index\): 255 and 0"),
         ({"fitted": "none.json"}, "No such file"),
     ],
 )
