@@ -356,8 +356,8 @@ def test_sets_whose_classes_have_another_order(tmp_path: Path) -> None:
         paths.append(small_stores.save(tmp_path / name, {"probs": p}, {"class_names": classes}))
     for order in (1, -1):
         first, out = paths[::order]
-        refused(lambda: uqeval.evaluate(first, None, "ood", out=[out]), "classes have other numbers",  # noqa: B023
-                str(first), str(out), error=StoreError)  # fmt: skip
+        refused(lambda: uqeval.evaluate(first, None, "ood", out=[out]),  # noqa: B023
+                "classes have other numbers", str(first), str(out), error=StoreError)  # fmt: skip
         names = ["a", "b", "c"]
         assert uqeval.evaluate(first, None, "ood", out=[out], class_names=names).results["ood"]
 
