@@ -16,6 +16,7 @@ import uqeval
 from uqeval.errors import DataError, StoreError
 from uqeval.inputs.members import joined_members
 from uqeval.stores.array import Store
+from uqeval.usecases.verify.verifying import verify
 
 RNG = np.random.default_rng(0)
 MAP = RNG.random((N, H, W)).astype("f4")
@@ -107,3 +108,17 @@ def test_cases_of_volumes_are_those_of_any_member() -> None:
         assert joined_members(stores).groups == ("a", "a", "b")
     for stores in ([plain, cases, other], [other, plain, cases]):
         refused(lambda: joined_members(stores), "item 1", "cases", "other", error=StoreError)  # noqa: B023
+
+
+def test_the_report_names_the_member_that_has_an_array(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    members(Path(), {"probs": probs()}, with_labels(1) | {"areas": labels()})
+    stores = [Path("m0"), Path("m1")]
+    report = uqeval.evaluate(stores, None, "segmentation", workers=1, region="map:areas")
+    assert report.inputs["labels"]["path"] == report.inputs["regions"][0]["path"] == "m1"
+    report.save("r.json")
+    found = verify("r.json")
+    assert not found.problems()
+    assert ("labels", "m1") in {(own["role"], own["path"]) for own in found.stores}

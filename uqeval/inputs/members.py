@@ -34,8 +34,12 @@ def joined_members(stores: Sequence[Store]) -> Store:
         holders = [store.arrays[name] for store in stores if name in store.arrays]
         if name not in _PREDICTIONS:
             arrays[name] = _equal(holders)
+    other_paths = {
+        name: store.path for store in reversed(others)
+        for name in store.arrays if name not in first.arrays
+    }  # fmt: skip
     return replace(
-        first, arrays=arrays, groups=_groups(stores),
+        first, arrays=arrays, groups=_groups(stores), other_paths=other_paths,
         held=tuple(dict.fromkeys(name for store in stores for name in store.held or store.arrays)),
         unlisted=any(store.unlisted for store in stores),
         looked_up=frozenset().union(*(store.looked_up for store in stores)),

@@ -69,9 +69,10 @@ class _Opener:
         if name not in arrays:
             return None
         assert self.store is not None
-        record = record_of(self.store, [name], self.store.path)
+        path = self.store.path_of(name)
+        record = record_of(self.store, [name], path)
         self.records.append(record | {"region": region})
-        where = f"{self.store.path}, {name}"
+        where = f"{path}, {name}"
         void = void_of_map(arrays[name][0].array, self.inputs, self.options)
         to_change = f"{_OTHER_VOID} of the array"
         if self.options.ignore_index is not None:
