@@ -18,7 +18,7 @@ from uqeval.spelling import spelled
 from uqeval.stores import bfloat16
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
-from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, declared_void
+from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
 from uqeval.stores.writing.unfinished_store import UnfinishedStore, root_of
 from uqeval.stores.writing.write_lock import process_count
 from uqeval.stores.zarr import writer as zw
@@ -172,7 +172,7 @@ class PredictionWriter:
             classes=max(self.classes, 2) if maps else self.classes,
         )
         # Above it, 255 may be a class, which the store must not decide for its readers.
-        if not isinstance(self.ignore_index, AssumedVoid) or self.classes <= self.ignore_index:
+        if not may_be_class(self.ignore_index, self.classes):
             attributes["ignore_index"] = int(self.ignore_index)
         if class_names is not None:
             attributes["class_names"] = list(class_names)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import re
 import subprocess
 import sys
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,7 @@ class Outcome:
     status: int
     stdout: str
     stderr: str
+    given: tuple[str, ...] = ()
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -71,12 +75,12 @@ def run_uqeval(
     alike = not options and all(k == "TMPDIR" or not value for k, value in changes.items())
     if alike and not _begins(name):
         own = environment(**changes)
-        return Outcome(*forked.parent().run(given, cwd, own, TIMEOUT))
+        return Outcome(*forked.parent().run(given, cwd, own, TIMEOUT), given=tuple(given))
     done = subprocess.run(
         [str(EXECUTABLE), *given], cwd=cwd, env=environment(**changes), capture_output=True,
         text=True, check=False, timeout=TIMEOUT, **options,
     )  # fmt: skip
-    return Outcome(done.returncode, done.stdout, done.stderr)
+    return Outcome(done.returncode, done.stdout, done.stderr, tuple(given))
 
 
 def _begins(name: str) -> bool:
@@ -129,6 +133,31 @@ def options_by_key(report: dict[str, Any], *names: str) -> dict[str, tuple[Any, 
     return {key: tuple(own[name] for name in names) for key, own in settings.items()}
 
 
+#: A command for the user, or a flag of the command that runs.
+_NAMED = re.compile(r"uqeval [a-z]+ [^;]*?(?:[.,:] |`|$)|`[a-z]+ [^`]*`|(?<![\w-])--[a-z][a-z-]+")
+#: Flags that each command has.
+_OF_ALL = {"--help", "--help-all"}
+
+
+def unknown_flags(given: Sequence[str], message: str) -> list[str]:
+    """Return the flags in a message that the command does not have, except those it was given."""
+    if not given or given[0] not in _flags():
+        return []
+    known = _flags()[given[0]] | _OF_ALL | {word.partition("=")[0] for word in given}
+    flags = [flag for flag in _NAMED.findall(message) if flag.startswith("--")]
+    return [flag for flag in flags if flag not in known]
+
+
+@cache
+def _flags() -> dict[str, set[str]]:
+    """Return the flags of each command, as they are pinned."""
+    path = Path(__file__).parents[1] / "golden" / "options.json"
+    return {
+        command: {name for option in options.values() for name in option["names"]}
+        for command, options in json.loads(path.read_text()).items()
+    }
+
+
 def refused(
     act: Outcome | Callable[[], object], *words: str, error: type[Exception] = UqevalError,
     printed: bool = False,
@@ -143,6 +172,8 @@ def refused(
         assert printed or act.stdout == ""
         assert "Traceback" not in act.stderr
         message = " ".join(act.stderr.split())
+        unknown = unknown_flags(act.given, message)
+        assert not unknown, f"uqeval {act.given[0]} has no {unknown}, named in {message!r}"
     else:
         with pytest.raises(error) as caught:
             act()

@@ -263,6 +263,8 @@ def test_thresholds_in_a_region(risk: str, confidence: str, options: dict[str, A
     entropies = -(mean * np.log(mean)).sum(1).astype(np.float32)
     valid = label[:-1] != 255
     threshold = np.float32(entropies[valid].mean(dtype=np.float64))
+    for key in ("image_failure", f"image_failure@{place}"):
+        assert report.results[key]["uncertainty_threshold"] == pytest.approx(float(threshold))
     for item, own_entropy, own_valid in zip(report.items[:-1], entropies, valid, strict=True):
         number = item[f"{family}@{place}"][field]
         is_good = field == "pavpu"

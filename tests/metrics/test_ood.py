@@ -9,13 +9,14 @@ import naive_metrics
 import naive_ood
 import numpy as np
 import pytest
+import small_stores
 from command import refused
 from PIL import Image
 from scenes import softmax
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import uqeval
-from uqeval.errors import UqevalError, UsageError
+from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.units import resampling_for
 from uqeval.stores.states.saved import SavedStates
@@ -344,3 +345,35 @@ def test_sets_in_memory_give_the_scores_of_stores(tmp_path: Path) -> None:
     report = uqeval.evaluate(inside, None, ["ood"], out=arrays)
     assert report.results["ood"]["auroc"] == of_files.results["ood"]["auroc"]
     assert "an array in memory" in report.to_json()
+
+
+def test_sets_whose_classes_have_another_order(tmp_path: Path) -> None:
+    """The uncertainty of another network has another scale, also with as many classes."""
+    paths = []
+    for name, p, classes in (
+        ("in", INSIDE, ["road", "sky", "car"]), ("fog", FOG, ["sky", "road", "car"])
+    ):  # fmt: skip
+        paths.append(small_stores.save(tmp_path / name, {"probs": p}, {"class_names": classes}))
+    for order in (1, -1):
+        first, out = paths[::order]
+        refused(lambda: uqeval.evaluate(first, None, "ood", out=[out]),  # noqa: B023
+                "classes have other numbers", str(first), str(out), error=StoreError)  # fmt: skip
+        names = ["a", "b", "c"]
+        assert uqeval.evaluate(first, None, "ood", out=[out], class_names=names).results["ood"]
+
+
+def test_slices_of_a_case_are_one_unit(tmp_path: Path) -> None:
+    """Also if only one of the sets has cases."""
+    first, fog, _ = save(tmp_path)
+    (tmp_path / "scans").mkdir()
+    for k in range(3):
+        np.savez(
+            tmp_path / "scans" / f"case{k}.npz",
+            probabilities=FOG[2 * k : 2 * k + 2, 0].swapaxes(0, 1),
+        )
+    plain = uqeval.evaluate(first, None, "ood", out=[fog], ci=0.9, draws=200)
+    report = uqeval.evaluate(first, None, "ood", out=[tmp_path / "scans"], ci=0.9, draws=200)
+    assert plain.settings["intervals"]["units"] == 7 + 6
+    settings = report.settings["intervals"]
+    assert (settings["unit"], settings["units"]) == ("group", 7 + 3)
+    assert settings["groups"][7:] == ["case0", "case0", "case1", "case1", "case2", "case2"]

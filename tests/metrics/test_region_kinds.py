@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import small_stores
 import small_videos
+from command import refused
 from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
@@ -40,7 +41,7 @@ REGIONS = (
 
 def areas(rng: Any) -> Any:
     """Ids with void, and some that only one item has."""
-    ids = rng.choice(np.array([0, 3, 255, 65534], "u2"), (N, H, W))
+    ids = rng.choice(np.array([0, 3, 65534, 65535], "u2"), (N, H, W))
     ids[1][ids[1] == 3] = 0
     return ids
 
@@ -358,6 +359,7 @@ def test_regions_without_pixels(data: dict[str, Any]) -> None:
 def test_the_void_id_of_a_map_is_no_region(data: dict[str, Any], tmp_path: Path) -> None:
     """The message says how to change it, and then it is a region."""
     void, other = {"ignore_index": 255}, {"ignore_index": 65535}
+    data = data | {"areas": np.where(data["areas"] == 65535, 255, data["areas"])}
     own = small_stores.save(tmp_path / "own", {"labels": data["areas"]})
     for name, options, change in (
         ("areas", {}, "attribute ignore_index of the array"),
@@ -374,6 +376,27 @@ def test_the_void_id_of_a_map_is_no_region(data: dict[str, Any], tmp_path: Path)
     for name in ("areas", declaring):
         report = uqeval.evaluate(given, None, "segmentation", region=f"map:{name}:255", **other)
         assert f"segmentation@map:{Path(name).name}:255" in report.results
+
+
+def test_the_default_void_id_in_a_map_with_larger_ids_may_be_a_region(
+    data: dict[str, Any], tmp_path: Path
+) -> None:
+    ids = np.where(data["areas"] == 65535, 255, data["areas"])
+    data = data | {"areas": ids}
+
+    def regions(region: str, **options: Any) -> set[int]:
+        report = uqeval.evaluate(data, None, "segmentation", region=region, **options)
+        return {int(key.rpartition(":")[2]) for key in report.results if "@" in key}
+
+    own = small_stores.save(tmp_path / "own", {"labels": ids})
+    for name in ("areas", str(own)):
+        refused(lambda: regions(f"map:{name}"), "has the id 255", "ids up to 65534",  # noqa: B023
+                "attribute ignore_index", "in the same way", "map:")  # fmt: skip
+        assert regions(f"map:{name}:3") == {3}
+    assert regions("map:areas", ignore_index=255) == {0, 3, 65534}
+    for void in (255, 65535):
+        declaring = small_stores.save(tmp_path / f"{void}", {"labels": ids}, {"ignore_index": void})
+        assert regions(f"map:{declaring}") == {0, 3, 255, 65534} - {void}
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from small_stores import save
 from small_videos import save_store, video
 
 import uqeval
-from uqeval.errors import DataError
+from uqeval.errors import DataError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.stores.void_id import ASSUMED_VOID, stamp_of_void
+from uqeval.stores.writing.convert import convert
 from uqeval.usecases.inspect import inspect
 from uqeval.usecases.reduce import reduce
 
@@ -163,6 +164,52 @@ def test_the_writer_stores_only_a_void_id_that_is_given(tmp_path: Path, keep: st
             error=DataError)  # fmt: skip
     assert pixels((written(tmp_path / "void", keep, ignore_index=255), None)) == ids().size - 5
     assert pixels((written(tmp_path / "class", keep, ignore_index=65535), None)) == ids().size
+
+
+def test_runs_merge_if_their_void_id_is_the_same(tmp_path: Path) -> None:
+    """Whether it is assumed, given or declared; other ids are refused, also without void pixels."""
+    labels = np.where(ids() == 255, 7, ids())
+    assumed = {"ignore_index": None}
+
+    def states(name: str, items: slice, declares: dict[str, Any], **options: Any) -> Path:
+        arrays = {"probs": probs()[items], "labels": labels[items]}
+        store = save(tmp_path / name, arrays, {"names": ["a", "b", "c"][items], **declares})
+        path = tmp_path / f"{name}.states.zip"
+        uqeval.evaluate(store, None, "segmentation", states=path, **options)
+        return path
+
+    first = states("first", slice(0, 1), {}, **assumed)
+    given = {"ignore_index": 255}
+    for name, declares, options in (("given", {}, given), ("declared", given, assumed)):
+        report = uqeval.merge([first, states(name, slice(1, 3), declares, **options)])
+        assert report.results["segmentation"]["pixels"] == labels.size
+        assert report.inputs["ignore_index"] == 255
+    other = states("other", slice(1, 3), {}, ignore_index=65535)
+    refused(lambda: uqeval.merge([first, other]), "void id", "ignore_index", "255 and 65535",
+            str(first), str(other), error=UsageError)  # fmt: skip
+
+
+NAMES = [f"c{i}" for i in range(C)]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options"),
+    [
+        ({"probs": probs(), "labels": ids()}, {}),
+        ({"mean_probs": probs(), "predictions": ids(), "labels": ids()}, {}),
+        ({"labels": ids()}, {"class_names": NAMES}),
+    ],
+)
+def test_convert_writes_only_a_void_id_that_is_given(
+    tmp_path: Path, arrays: dict[str, np.ndarray], options: dict[str, Any]
+) -> None:
+    source = save(tmp_path / "s", arrays)
+    refused(lambda: convert(source, tmp_path / "new", **options), "labels 255",
+            "--ignore-index 255", error=DataError)  # fmt: skip
+    assert not (tmp_path / "new").exists()
+    for void in (255, 65535):
+        convert(source, tmp_path / f"{void}", ignore_index=void, **options)
+        assert zarr.open_group(str(tmp_path / f"{void}")).attrs["ignore_index"] == void
 
 
 def test_maps_without_labels_do_not_decide_for_later_labels(tmp_path: Path) -> None:

@@ -109,6 +109,24 @@ def test_a_map_of_regions_keeps_a_void_id_of_its_own(tmp_path: Path, has_labels:
     assert not (tmp_path / "other").exists()
 
 
+def test_a_map_that_may_have_255_as_a_region_stays_refused(tmp_path: Path) -> None:
+    path = made(tmp_path / "p")
+    group = zarr.open_group(str(path))
+    group.attrs.put(dict(group.attrs) | {"ignore_index": 255})
+    group["labels"][:] = labels(0, N, H, W, classes=C)
+    group["areas"][:] = np.where(np.asarray(group["areas"]) == 7, 255, 300)
+    maps = reduced(path, tmp_path / "maps")
+    for store in (path, maps):
+        with pytest.raises(UsageError, match="has the id 255, which is void unless"):
+            uqeval.evaluate(store, None, METRICS, region="map:areas")
+    group["areas"].attrs["ignore_index"] = 255
+    for store in (path, reduced(path, tmp_path / "declared")):
+        report = uqeval.evaluate(store, None, METRICS, region="map:areas")
+        assert [key for key in report.results if key.startswith("failure@")] == [
+            "failure@map:areas:300"
+        ]
+
+
 def test_named_maps_alone_are_written(tmp_path: Path) -> None:
     maps = reduced(made(tmp_path / "p"), tmp_path / "maps", ["std", "areas"])
     found = set(zarr.open_group(str(maps)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from uqeval.engine.remote import Work
     from uqeval.engine.scratch import Scratch
     from uqeval.maps.contract import MapSource, View
-    from uqeval.metrics._driver import Running
     from uqeval.metrics._evaluation import Passes, TallyResult
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states.writer import StatesWriter
@@ -123,22 +122,25 @@ class Scheduler:
         self.inputs.watch.check_all()
         return {key: running.results[key] for key in passes}
 
-    def run_next(self, running: Running[str]) -> dict[str, dict[Tally, TallyResult]]:
-        """Count the tallies that the generators request now; return them by generator.
+    def run_next(
+        self,
+        requests: Mapping[str, tuple[Tally, ...]],
+        receive: Callable[[Sequence[str], dict[Tally, TallyResult]], None],
+    ) -> None:
+        """Count the tallies that generators request now, in turns as `run` does.
 
-        Do not resume the generators. Raises as `run` does.
+        `receive` is called after each turn, with the keys of its generators and their counts; only
+        those of one turn are in memory. Raises as `run` does.
         """
-        results: dict[str, dict[Tally, TallyResult]] = {}
-        requests = dict(running.requests)
+        remaining = dict(requests)
         with self._scratch() as scratch:
-            self._check_memory(requests, scratch)
-            while requests:
-                group = self._turn(requests)
-                scratch.keeping = len(group) < len(requests)
-                results |= dict.fromkeys(group, self._count(group, requests, scratch))
-                requests = {key: request for key, request in requests.items() if key not in results}
+            self._check_memory(remaining, scratch)
+            while remaining:
+                group = self._turn(remaining)
+                scratch.keeping = len(group) < len(remaining)
+                receive(group, self._count(group, remaining, scratch))
+                remaining = {key: own for key, own in remaining.items() if key not in group}
         self.inputs.watch.check_all()
-        return results
 
     @contextmanager
     def _scratch(self) -> Iterator[Scratch]:

@@ -35,7 +35,7 @@ from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
 from uqeval.stores.void_id import void_id_of
-from uqeval.stores.watched_parts import PartsIfRead
+from uqeval.stores.watched_parts import PartsIfRead, Watched
 
 if TYPE_CHECKING:
     from uqeval.maps.sources import Source
@@ -57,14 +57,15 @@ def open_classes(
 
     stores, where = opened.stores, opened.where
     kind = kind_of(stores)
-    label_store, all_labels = _labels(stores[0], labels, opened.names, options)
+    label_store, all_labels = _labels(opened, labels, options)
     count = len(stores[0].arrays[kind or "predictions"])
     item_range, evaluated = chosen_items(options, count)
     item_range = item_range if chosen is None else chosen
     restricted = [store_of(store, item_range) for store in stores]
     stack = Stack(restricted, kind) if kind else None
-    classes = _classes(stores[0], stack, options, where)
-    stored = stored_maps(restricted[0])
+    classes = _classes(stores, stack, options, where)
+    joined = store_of(opened.joined, item_range)
+    stored = stored_maps(joined)
     ignore = void_id_of(options.ignore_index, [label_store] if label_store else [], stores)
     names = opened.shown_names(count)
     annotators, label_parts, target = 0, None, None
@@ -76,13 +77,15 @@ def open_classes(
     source = Source(
         names[item_range.start : item_range.stop], classes, stack=stack,
         stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
-        content=stores[0].holds(), and_others=stores[0].and_others,
+        content=joined.holds(), and_others=joined.and_others,
     )  # fmt: skip
-    _check_label_sizes(source, volume=restricted[0].groups is not None)
+    _check_label_sizes(source, volume=joined.groups is not None)
     _refuse_one_hot_pixels(source)
-    watched_parts = [
-        (name, parts if name == kind else PartsIfRead(parts, partial(source.reads, name)))
-        for store in restricted for name, parts in store.arrays.items() if name in (kind, *stored)
+    watched_parts: list[tuple[str, Sequence[Watched]]]
+    watched_parts = [(kind, store.arrays[kind]) for store in restricted if kind]
+    watched_parts += [
+        (name, PartsIfRead(parts, partial(source.reads, name)))
+        for name, parts in joined.arrays.items() if name in stored
     ]  # fmt: skip
     if label_parts is not None:
         watched_parts.append(("labels", PartsIfRead(label_parts, partial(source.reads, "labels"))))
@@ -93,7 +96,7 @@ def open_classes(
     warnings += _warn_of_sample_axes(restricted, kind)
     warnings += warn_of_masks([*stores, label_store], options, (), _EXCLUDED)
     warnings += _warn_of_bool_labels(label_parts or (), classes)
-    warnings += _warn_of_annotators(annotators) + _warn_of_probabilities(restricted[0], stack, kind)
+    warnings += _warn_of_annotators(annotators) + _warn_of_probabilities(joined, stack, kind)
     kinds = [kind] if kind else recorded(stores[0], sorted(stored), options)
     record = _records_of(opened, label_store, labels, kinds) | {
         **evaluated,
@@ -104,7 +107,7 @@ def open_classes(
     _refuse_missing(stores, kind, all_labels, options)
     return Inputs(
         source, class_names, ignore, record, warnings,
-        partial=len(item_range) < count, watch=watch, groups=restricted[0].groups,
+        partial=len(item_range) < count, watch=watch, groups=joined.groups,
         annotators=annotators,
         all_names=names if "part" in evaluated else None,
     )  # fmt: skip
@@ -126,7 +129,7 @@ def _records_of(
     """Return the records of the stores of predictions and labels in a report."""
     of_labels = None
     if label_store:
-        given_as = opened.given[0] if labels is None else labels
+        given_as = opened.given_of(label_store) if labels is None else labels
         of_labels = record_of(label_store, ["labels"], given_as)
     return {"predictions": opened.records(kinds), "labels": of_labels}
 
@@ -253,9 +256,10 @@ def kind_of(stores: Sequence[Store]) -> str | None:
 
 
 def _labels(
-    predictions: Store, labels: Given | None, names: tuple[str, ...] | None, options: InputOptions
+    opened: PredictionStores, labels: Given | None, options: InputOptions
 ) -> tuple[Store | None, Sequence[ItemArray] | None]:
     """Return the label store, and its planes in the order of the predictions' items."""
+    predictions, names = opened.joined, opened.names
     labels = None if labels is None else open_once(labels)
     folder = labels is not None and is_folder_of_files(labels)
     if options.label_map is not None and not folder:
@@ -270,7 +274,7 @@ def _labels(
         )
     if labels is None:
         parts = predictions.arrays.get("labels")
-        return (predictions if parts else None), parts
+        return opened.holder("labels"), parts
     store = open_truth(
         labels, "labels", "label", predictions, names, options,
         label_map=options.label_map, annotator_folders=options.annotator_folders,
@@ -281,7 +285,10 @@ def _labels(
     return store, in_order_of(store, parts, predictions, names, "label")
 
 
-def _classes(store: Store, stack: Stack | None, options: InputOptions, where: str) -> int:
+def _classes(
+    stores: Sequence[Store], stack: Stack | None, options: InputOptions, where: str
+) -> int:
+    store = stores[0]  # members of an ensemble have a stack
     names = store.attributes.get("class_names")
     if stack:
         classes = max(stack.classes, 2)
@@ -326,10 +333,13 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
             f"--class-names: {len(options.class_names)} names, but {where} has {classes} classes; "
             "give one name per class."
         )
-    if names and len(names) != classes:
-        raise StoreError(
-            f"{where}: {len(names)} class_names for {classes} classes; give one name per class."
-        )
+    for member in stores:
+        names = member.attributes.get("class_names")
+        if names and len(names) != classes:
+            raise StoreError(
+                f"{member.path}: {len(names)} class_names for {classes} classes; give one name "
+                "per class."
+            )
     return classes
 
 

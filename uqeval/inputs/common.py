@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,26 @@ class PredictionStores:
     given: list[Any]
     stores: list[Store]
     names: tuple[str, ...] | None
+
+    @cached_property
+    def joined(self) -> Store:
+        """Return the first member with all that others have beside predictions. Raises
+        `StoreError` if two members contradict each other.
+        """
+        if len(self.stores) == 1:
+            return self.stores[0]
+        from uqeval.inputs.members import joined_members
+
+        return joined_members(self.stores)
+
+    def holder(self, name: str) -> Store | None:
+        """Return the first member that has an array of this name."""
+        return next((store for store in self.stores if name in store.arrays), None)
+
+    def given_of(self, store: Store) -> Any:
+        """Return a member as the user gave it."""
+        return next(given for own, given in zip(self.stores, self.given, strict=True)
+                    if own is store)  # fmt: skip
 
     @property
     def where(self) -> str:

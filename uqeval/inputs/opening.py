@@ -128,8 +128,8 @@ def _open(
         options.refuse_invalid(predictions_opened.where)
         inputs = open_classes(predictions_opened, truth, options)
     inputs = dataclasses.replace(inputs, options=options.record(), map_cache=options.map_cache)
-    first, names = predictions_opened.stores[0], predictions_opened.names
-    return _with_regions(inputs, options, first, names, inputs.record["items"])
+    joined, names = predictions_opened.joined, predictions_opened.names
+    return _with_regions(inputs, options, joined, names, inputs.record["items"])
 
 
 def _with_regions(inputs: Inputs, options: InputOptions, *of_items: Any) -> Inputs:

@@ -17,7 +17,7 @@ from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Role
 from uqeval.stores.map_names import STORED_DEPTH
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import declared_void, void_id_of
+from uqeval.stores.void_id import ASSUMED_VOID, declared_void, void_id_of
 from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import WatchedText
 
@@ -33,7 +33,12 @@ def void_of_map(array: StoredArray, inputs: Inputs, options: InputOptions) -> in
     array (`uqeval reduce` writes it if labels have another), or of the labels. Raises `StoreError`.
     """
     void = declared_void(array.attributes, array.where)
-    return inputs.ignore_index if options.ignore_index is not None or void is None else void
+    if options.ignore_index is not None:
+        return inputs.ignore_index
+    if void is not None:
+        return void
+    # That 255 is void in labels does not say that it is in a map with larger ids.
+    return ASSUMED_VOID if inputs.ignore_index == ASSUMED_VOID else inputs.ignore_index
 
 
 @dataclasses.dataclass
@@ -64,9 +69,10 @@ class _Opener:
         if name not in arrays:
             return None
         assert self.store is not None
-        record = record_of(self.store, [name], self.store.path)
+        path = self.store.path_of(name)
+        record = record_of(self.store, [name], path)
         self.records.append(record | {"region": region})
-        where = f"{self.store.path}, {name}"
+        where = f"{path}, {name}"
         void = void_of_map(arrays[name][0].array, self.inputs, self.options)
         to_change = f"{_OTHER_VOID} of the array"
         if self.options.ignore_index is not None:
@@ -89,7 +95,10 @@ class _Opener:
             parts = tuple(parts[place] for place in places)
         self.records.append(record_of(store, [role], path) | {"region": region})
         return self._planes(
-            parts, option, void_id_of(None, [store]), f"{_OTHER_VOID} of a store of ids"
+            parts,
+            option,
+            void_id_of(None, [store]),
+            f"{_OTHER_VOID} of a store of ids (`uqeval convert` writes it with --ignore-index)",
         )
 
     def _planes(

@@ -51,8 +51,8 @@ def open_regression(
     own_stores = [store_of(store, item_range) for store in stores]
     stacks = {name: Stack(own_stores, name) for name in kinds}
     _check_shapes(stacks, where)
-    extra = _extra_maps(stores)
-    truth = _target(stores[0], target, opened.names, options)
+    extra = _extra_maps(opened.joined)
+    truth = _target(opened, target, options)
     _refuse_without_effect(options, kinds, truth, where)
     rows, names = slice(item_range.start, item_range.stop), opened.shown_names(count)
     source = RegressionSource(
@@ -62,7 +62,7 @@ def open_regression(
         valid=[Planes(parts[rows]) for parts in truth.valid],
         extra={name: Planes(parts[rows]) for name, parts in extra.items()},
         where=where,
-        content=stores[0].holds(), and_others=stores[0].and_others,
+        content=opened.joined.holds(), and_others=opened.joined.and_others,
         skip_nan=options.nan_samples == "skip",
         invalid=options.invalid_targets(),
     )  # fmt: skip
@@ -81,8 +81,8 @@ def open_regression(
     all_parts = [*predicted, *(parts for _, parts in beside)]
     refuse_missing([array for parts in all_parts for array in arrays_of(parts)], options.fill)
     truth_store = [truth.store] if truth.store and truth.store not in stores else []
-    of_first = [*kinds, *recorded(stores[0], sorted(extra), options)]
-    record = _record(opened, of_first, kinds, truth, target)
+    recorded_maps = recorded(opened.joined, sorted(extra), options)
+    record = _record(opened, recorded_maps, kinds, truth, target)
     return Inputs(
         converted, ("0",), 255,
         record | evaluated | {"samples": stacks[kinds[0]].samples},
@@ -90,7 +90,7 @@ def open_regression(
         + warn_of_masks([*stores, *truth_store], options, ["valid"], _EXCLUDED),
         partial=len(item_range) < count, watch=watch,
         invalid=options.invalid is not None or any(map(invalid_of, truth.target_arrays)),
-        groups=own_stores[0].groups,
+        groups=store_of(opened.joined, item_range).groups,
         all_names=names if "part" in evaluated else None,
     )  # fmt: skip
 
@@ -101,19 +101,23 @@ def _check_units(stores: Sequence[Store], truth: _Truth, options: InputOptions) 
     The attribute `units` of an array declares its unit, as in CF and xarray.
     """
     arrays = [
-        (f"{name} of {store.path}", parts[0].array)
+        (f"{name} of {store.path}", array)
         for store in stores for name, parts in store.arrays.items()
         if name in ("mean", "std", "samples")
+        for array in arrays_of(parts)
     ]  # fmt: skip
-    if truth.target is not None and not options.converts and truth.store is not None:
-        arrays.append((f"target of {truth.store.path}", truth.target[0].array))
-    units = {
-        name: text
-        for name, array in arrays
+    if not options.converts and truth.store is not None:
+        where = f"target of {truth.store.path}"
+        arrays += [(where, array) for array in truth.target_arrays]
+    places = {
+        text: name
+        for name, array in reversed(arrays)
         if isinstance(text := array.attributes.get("units"), str)
     }
-    if len(set(units.values())) > 1:
-        of_arrays = ", ".join(f"{name} is in {cut(text)}" for name, text in units.items())
+    if len(places) > 1:
+        of_arrays = ", ".join(
+            f"{name} is in {cut(text)}" for text, name in reversed(places.items())
+        )
         raise StoreError(
             f"mixed units: {of_arrays} (attribute units). Expected one unit. For disparities give "
             "--baseline-focal BF, for depths up to a factor --median-scaling; else store one unit, "
@@ -161,23 +165,26 @@ class _Truth:
 
 def _record(
     opened: PredictionStores,
-    of_first: Sequence[str],
+    maps: Sequence[str],
     kinds: Sequence[str],
     truth: _Truth,
     target: Given | None,
 ) -> dict[str, Any]:
-    """Return the record of the stores in a report; `of_first`: the arrays of the first store."""
-    stores = opened.stores
+    """Return the record of the stores in a report; `maps`: further arrays, each recorded with the
+    first store that has it.
+    """
     conversion = conversion_of(kinds)
     converted = {"converted": conversion} if conversion else {}
     target_record = None
     if truth.store:
         names = [name for name in ("target", "valid") if name in truth.store.arrays]
-        target_record = record_of(truth.store, names, opened.given[0] if target is None else target)
+        given_as = opened.given_of(truth.store) if target is None else target
+        target_record = record_of(truth.store, names, given_as)
     return {
         "predictions": [
-            record_of(store, of_first if store is stores[0] else kinds, given_as) | converted
-            for store, given_as in zip(stores, opened.given, strict=True)
+            record_of(store, [*kinds, *(n for n in maps if opened.holder(n) is store)], given_as)
+            | converted
+            for store, given_as in zip(opened.stores, opened.given, strict=True)
         ],
         "target": target_record,
     }
@@ -283,24 +290,23 @@ def conversion_of(kinds: Sequence[str]) -> dict[str, str]:
     return {"sigma": SPREADS[spread], **natural}
 
 
-def _extra_maps(stores: list[Store]) -> dict[str, Sequence[ItemArray]]:
+def _extra_maps(store: Store) -> dict[str, Sequence[ItemArray]]:
     """Return maps [N, H, W] of other names, which the user may choose as σ."""
     known_maps = {*_PARTS, "target", "valid", "labels"}
     return {
         name: parts
-        for name, parts in stores[0].arrays.items()
+        for name, parts in store.arrays.items()
         if name not in known_maps and set(parts[0].array.axes) - {"item"} == {"y", "x"}
     }
 
 
-def _target(
-    predictions: Store, target: Given | None, names: tuple[str, ...] | None, options: InputOptions
-) -> _Truth:
+def _target(opened: PredictionStores, target: Given | None, options: InputOptions) -> _Truth:
     """Return the target and the masks of valid pixels, in the order of the predictions."""
+    predictions, names = opened.joined, opened.names
     masks = [predictions.arrays["valid"]] if "valid" in predictions.arrays else []
     if target is None:
         parts = predictions.arrays.get("target")
-        return _Truth(predictions if parts else None, parts, masks)
+        return _Truth(opened.holder("target"), parts, masks)
     target = open_once(target)
     store = open_truth(target, "target", "target", predictions, names, options)
     if "target" not in store.arrays:

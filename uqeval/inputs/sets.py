@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import place_of
 from uqeval.errors import DataError, UsageError, cut, listed
+from uqeval.inputs.class_names import refuse_other_numbers
 from uqeval.inputs.classes import kind_of, open_classes, stored_maps
 from uqeval.inputs.common import (
     PredictionStores,
@@ -88,6 +90,12 @@ def _open_several(
     if set_of_first != 0:
         of_in = open_classes(opened[0], truth, dataclasses.replace(options, **_WHOLE), range(1))
     _refuse_other_classes(of_in, [own for _, own in parts])
+    if options.class_names is None:
+        declared = [
+            (store.path, tuple(store.attributes.get("class_names") or ()))
+            for own in opened for store in own.stores
+        ]  # fmt: skip
+        refuse_other_numbers(*declared)
     sources: list[Any] = [inputs.source for _, inputs in parts]
     source = Sets(
         sources, [k for k, _ in parts], names[chosen.start : chosen.stop], len(opened),
@@ -103,6 +111,10 @@ def _open_several(
         len(chosen) < sum(counts),
         tuple(k for k, own in parts for _ in range(own.source.items)), names,
     )  # fmt: skip
+    if any(own.joined.groups is not None for own in opened):
+        # An item of a set without cases is a case of its own.
+        groups = [own.groups or own.source.names for _, own in parts]
+        inputs = dataclasses.replace(inputs, groups=tuple(chain.from_iterable(groups)))
     return inputs, (None, names, sum(counts))
 
 
@@ -136,7 +148,7 @@ def _open_masked(
         inner_classes=source.classes if source.labels is not None and mask.out is None else 0,
         record=inputs.record | record, warnings=[*inputs.warnings, *warnings],
     )  # fmt: skip
-    return masked, (opened.stores[0], opened.names, _count(opened))
+    return masked, (opened.joined, opened.names, _count(opened))
 
 
 def _mask(

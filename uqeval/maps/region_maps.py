@@ -22,6 +22,7 @@ from uqeval.maps.names import (
     now_of,
     void_id,
 )
+from uqeval.stores.void_id import may_be_class
 
 if TYPE_CHECKING:
     from uqeval.stores.planes import Planes
@@ -170,7 +171,8 @@ class WithRegions:
     def expanded(self, regions: Sequence[str]) -> tuple[str, ...]:
         """Return the regions with `map:NAME` as one region for each id in the map.
 
-        Raises `UsageError` for ids that are in no map, and for too many.
+        Raises `UsageError` for ids that are in no map, for too many, and for the default void id
+        in a map with larger ids: it may be a region.
         """
         results: list[str] = []
         for text in regions:
@@ -196,6 +198,14 @@ class WithRegions:
                 raise UsageError(
                     f"--region {cut(text)}: the map has {len(ids)} ids; expected 1 to "
                     f"{MOST_REGIONS}. Name those to evaluate, such as map:{cut(name)}:1."
+                )
+            if number is None and planes.void in stored and may_be_class(planes.void, stored[-1]):
+                raise UsageError(
+                    f"--region {cut(text)}: the map {cut(name)} has the id {int(planes.void)}, "
+                    f"which is void unless another is given, and ids up to {stored[-1]}. If "
+                    f"{int(planes.void)} is a region, {planes.to_change_void}. If it is void, give "
+                    f"{int(planes.void)} in the same way. Or name the regions, such as "
+                    f"map:{cut(name)}:{stored[0]}."
                 )
             results += [f"map:{name}:{i}" for i in (ids if number is None else (number,))]
         return tuple(results)

@@ -44,9 +44,9 @@ class Running(Generic[Key]):
             self._advance(key, {tally: results[tally] for tally in self.requests.pop(key)})
         self.requests = {key: self.requests[key] for key in self._passes if key in self.requests}
 
-    def close(self) -> None:
-        """Close all generators that still wait."""
-        for key in list(self.requests):
+    def close(self, keys: Iterable[Key] | None = None) -> None:
+        """Close the generators `keys` (None: all) that still wait, so that they hold no results."""
+        for key in self.requests if keys is None else keys:
             self._passes[key].close()
 
     def _advance(self, key: Key, results: dict[Tally, TallyResult] | None) -> None:

@@ -92,6 +92,9 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         record: dict[str, Any] = {"risk": settings.risk, "confidence": settings.confidence}
         if settings.aggregation is not None:
             record["uncertainty"] = settings.uncertainty
+        if "threshold" in self.fitted:
+            reason = Rule.parse(settings.threshold).undefined
+            set_value(record, "uncertainty_threshold", self.fitted["threshold"], reason)
         record["risk_limit"] = self.fitted["risk_limit"]
         return record
 

@@ -188,7 +188,8 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     video, other_video = (index["facts"]["video"] or {} for index in (a, b))
     for name in ("models", "against", "named"):
         yield name, video.get(name), other_video.get(name)
-    yield "ignore index", a["inputs"].get("ignore_index"), b["inputs"].get("ignore_index")
+    void, other_void = (index["inputs"].get("ignore_index") for index in (a, b))
+    yield "the void id (--ignore-index)", void, other_void
     first_options, second_options = (
         value_options(index["inputs"])
         | {"sum_tolerance": index["inputs"]["options"].get("sum_tolerance")}

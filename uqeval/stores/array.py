@@ -271,6 +271,12 @@ class Store:
     unlisted: bool = False
     #: The group (case, volume) of each item, if the store has groups.
     groups: tuple[str, ...] | None = None
+    #: Of an ensemble: the path of the member that has an array which the first member lacks.
+    other_paths: Mapping[str, str] = field(default_factory=dict)
+
+    def path_of(self, name: str) -> str:
+        """Return the path of the store that has an array."""
+        return self.other_paths.get(name, self.path)
 
     def holds(self) -> str:
         """Return the names of all arrays in the store, for a message."""

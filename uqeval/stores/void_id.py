@@ -62,6 +62,11 @@ def void_id_of(given: int | None, *groups: Sequence[Store]) -> int:
     return ASSUMED_VOID
 
 
+def may_be_class(void: int, classes: int) -> bool:
+    """Return whether an id may be void or a class: it is assumed, and there are more classes."""
+    return isinstance(void, AssumedVoid) and classes > void
+
+
 def stamp_of_void(void: int, classes: int) -> int | str:
     """Return what a stamp of results has of a void id: the id, and where it may be a class, whether
     somebody gave it. Results of earlier versions do not tell, so their stamps differ there.
@@ -75,7 +80,7 @@ def refuse_ambiguous(ids: Array, classes: int, void: int, where: str, noun: str)
     """Raise `DataError` for ids that may be void or a class: the void id is assumed, and there are
     more classes.
     """
-    if not isinstance(void, AssumedVoid) or classes <= void:
+    if not may_be_class(void, classes):
         return
     if count := int(np.count_nonzero(ids == void)):
         raise DataError(

@@ -33,7 +33,7 @@ from uqeval.maps.names import (
 from uqeval.maps.sources import Source, with_samples
 from uqeval.maps.with_stored import WithStored, stored_beside_samples
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
-from uqeval.stores.void_id import AssumedVoid
+from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, may_be_class
 from uqeval.stores.zarr import writer as zw
 from uqeval.threads import in_order
 
@@ -228,8 +228,8 @@ def _wanted_maps(
 
 
 def _attributes_of_copy(inputs: Inputs, source: Source, name: str) -> dict[str, Any]:
-    """Return the attributes of a copied map. One of ids has its void id, unless this is that of the
-    new store. Raises `StoreError` for an invalid one.
+    """Return the attributes of a copied map. One of ids has its void id, unless readers take the
+    same from the new store. Raises `StoreError` for an invalid one.
     """
     from uqeval.stores.writing.new_store import copied_attributes
 
@@ -239,8 +239,10 @@ def _attributes_of_copy(inputs: Inputs, source: Source, name: str) -> dict[str, 
         return attributes
     void = void_of_map(array, inputs, inputs.recipe.options if inputs.recipe else InputOptions())
     attributes.pop("ignore_index", None)
-    own = {} if void == _void_of_store(inputs, source) else {"ignore_index": int(void)}
-    return attributes | own
+    # Of a map, the default void id stays assumed, and one that somebody gave stays given.
+    follows = isinstance(void, AssumedVoid) or void != ASSUMED_VOID
+    is_of_store = follows and void == _void_of_store(inputs, source)
+    return attributes | ({} if is_of_store else {"ignore_index": int(void)})
 
 
 def _void_of_store(inputs: Inputs, source: Source) -> int:
@@ -258,9 +260,8 @@ def _attributes(inputs: Inputs, source: Source) -> dict[str, Any]:
     """Return the attributes of the new store."""
     void = _void_of_store(inputs, source)
     # Without labels, 255 may be a class of later ones, which the store must not decide.
-    is_ambiguous = isinstance(void, AssumedVoid) and source.classes > void
     return zw.group_attributes("maps", samples=source.samples, classes=source.classes) | {
         "class_names": list(inputs.class_names),
-        **({} if is_ambiguous else {"ignore_index": int(void)}),
+        **({} if may_be_class(void, source.classes) else {"ignore_index": int(void)}),
         "reduced_from": inputs.fingerprint or None,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from scenes import softmax
 
 import uqeval
 from uqeval import Report, StoreError, UsageError
+from uqeval.engine.scheduler import Scheduler
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import tally_key
 from uqeval.stores.states.fitted import _digest
 from uqeval.stores.states.saved import SavedStates
+from uqeval.usecases.rounds.shard import ShardRound
 from uqeval.usecases.sweep.plan import draw
 
 N, T, C, H, W = 4, 2, 3, 12, 16
@@ -145,6 +148,35 @@ def test_rounds_have_the_bits_of_a_single_run(case: str, tmp_path: Path) -> None
     assert in_rounds(shards, metrics, given) == passes
     whole = uqeval.evaluate(metrics=metrics, workers=1, **given)
     assert told(uqeval.merge(shards)) == told(whole)
+
+
+def test_only_counts_of_one_turn_are_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many regions as there are, counted one after the other where memory is small."""
+    given = classes(tmp_path) | {"region": ["class:0", "class:1", "class:2"], "memory": "1MB"}
+    states: list[weakref.ref[np.ndarray]] = []
+    alive: list[int] = []
+
+    def watched(count: Any, *arguments: Any) -> Any:
+        alive.append(sum(state() is not None for state in states))
+        result = count(*arguments)
+        counted = result.values() if isinstance(result, dict) else [result]
+        states.extend(weakref.ref(array) for own in counted if own for array in own.total.values())
+        return result
+
+    for name, of in (("_count", Scheduler), ("_shared", ShardRound)):
+        counting = getattr(of, name)
+        monkeypatch.setattr(of, name, lambda *given, own=counting: watched(own, *given))
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    assert in_rounds(shards, "failure", given) == 3
+    of_shards = max(alive)
+    assert len(alive) > 3 * 2 * 4
+    states.clear()
+    alive.clear()
+    uqeval.evaluate(metrics="failure", workers=1, **given)
+    assert of_shards <= max(alive)
 
 
 def test_rounds_of_a_single_shard(tmp_path: Path) -> None:
@@ -301,7 +333,7 @@ def write_fitted(path: Path, record: dict[str, Any]) -> None:
         ({"of": 4}, "is of 3 shards, part names one of 4"),
         ({"k": 2, "states": "1"}, "the states of other items than shard 2"),
         ({"states": "none"}, "does not exist. Give the same states"),
-        ({"ignore_index": 0}, "ignore index: 255 and 0"),
+        ({"ignore_index": 0}, r"the void id \(ignore_index\): 255 and 0"),
         ({"fitted": "none.json"}, "No such file"),
     ],
 )

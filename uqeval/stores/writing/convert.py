@@ -25,7 +25,7 @@ from uqeval.stores.files.item_folder import kinds_in_folder
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.store import has_chunks, open_store
-from uqeval.stores.void_id import ASSUMED_VOID, void_id_of
+from uqeval.stores.void_id import ASSUMED_VOID, refuse_ambiguous, void_id_of
 from uqeval.stores.watch import Watch
 from uqeval.stores.writing.new_store import (
     NewStore,
@@ -97,7 +97,7 @@ def convert(
     if class_names is not None:
         pieces.attributes["class_names"] = list(class_names)
     with replacing(target) as new:
-        _write(pieces, new, int(void), compression, recoding, progress)
+        _write(pieces, new, void, compression, recoding, progress)
     return pieces.warnings
 
 
@@ -179,8 +179,11 @@ def _write(
     dense = all(len({form.shape for form in kind}) == 1 for kind in forms.values())
     _check_complete(pieces, forms, dense)
     NewStore(root, pieces.items, pieces.names, dense).create(_attributes(pieces, set(forms)))
-    classes = {form.size("class") for k in ("probs", "logits") for form in forms.get(k, ())}
-    checks = _Checks(max(*classes, 2) if classes else None, void, recoding)
+    kinds_of_classes = ("probs", "logits", "mean_probs")
+    classes = {form.size("class") for k in kinds_of_classes for form in forms.get(k, ())}
+    checks = _Checks(
+        max(*classes, 2) if classes else None, void, recoding, _declared_classes(pieces.attributes)
+    )
     names = pieces.names or [str(i) for i in range(pieces.items)]
     watches = {
         kind: Watch(names, [[piece()] for piece in parts]) for kind, parts in pieces.kinds.items()
@@ -219,6 +222,13 @@ def _attributes(pieces: Pieces, kinds: set[str]) -> dict[str, Any]:
     default = "labels" if kinds == {"labels"} else "predictions"
     own = {"format": default} | dict(pieces.attributes.get("uqeval") or {})
     return given | {"uqeval": own | {"version": zw.VERSION, "complete": False}}
+
+
+def _declared_classes(attributes: Mapping[str, Any]) -> int:
+    """Return how many classes the attributes of a store declare; 0 if they do not tell."""
+    declared = (attributes.get("uqeval") or {}).get("classes")
+    names = attributes.get("class_names") or ()
+    return max(len(names), declared if isinstance(declared, int) else 0)
 
 
 def _copy(
@@ -278,11 +288,14 @@ def _read(item_array: ItemArray, form: _Form, batch: int, y: int, rows: int) -> 
 
 @dataclass(frozen=True)
 class _Checks:
-    """Checks of values. `classes` is None if there are no probabilities to give their number."""
+    """Checks of values. `classes` is None if there are no probabilities to give their number;
+    `declared_classes` is the number that attributes declare.
+    """
 
     classes: int | None
     ignore_index: int
     recoding: Recoding | None = None
+    declared_classes: int = 0
 
     def recodes(self, kind: str, dtype: np.dtype[Any]) -> bool:
         """Return whether an array of a kind and dtype is stored as uint16."""
@@ -304,6 +317,8 @@ class _Checks:
         """Return `values` of an item from `row` on, as they will be stored. Raises `DataError`."""
         if kind == "labels" and self.classes is not None:
             return checked_labels(values, self.classes, self.ignore_index, where, row)
+        if kind == "labels":
+            refuse_ambiguous(values, self.declared_classes, self.ignore_index, where, kind)
         if kind not in ("probs", "logits", "mean_probs"):
             return values
         stack = values if values.ndim == 4 else values[None]

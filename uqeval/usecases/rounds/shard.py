@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +130,6 @@ class ShardRound:
     earlier: SavedStates | None = None
     #: Keys of results that need the counts of all shards to continue.
     unfinished: list[str] = field(default_factory=list)
-    _known: dict[Tally, TallyResult] = field(default_factory=dict)
 
     @classmethod
     def of_inputs(
@@ -206,17 +207,41 @@ class ShardRound:
         assert states is not None and self.earlier is not None
         _carry(self.earlier, self.fitted.totals.keys(), states)
         with content_of(self.fitted.path):
-            running = replayed(passes(False), self._shared)
-        if not running.requests:
+            requests = self._requests(passes(False))
+        if not requests:
             raise StoreError(
                 f"{self.fitted.path}: says that {', '.join(self.fitted.unfinished)} need another "
                 "pass, but its totals already complete them. Make it again with `uqeval merge "
                 "--fit`."
             )
-        self.unfinished = list(running.requests)
-        scheduler.run_next(running)
-        running.close()
+        self.unfinished = list(requests)
+        scheduler.run_next(requests, lambda keys, counted: None)  # the states have them
         return {}
+
+    def _requests(self, passes: Mapping[str, Passes]) -> dict[str, tuple[Tally, ...]]:
+        """Return the tallies that each generator requests after the passes of all shards.
+
+        Totals are in memory for one generator after the other, with those that it shares with the
+        one before, such as those of the whole image.
+        """
+        requests: dict[str, tuple[Tally, ...]] = {}
+        before: dict[Tally, TallyResult] = {}
+        for key, generator in passes.items():
+            totals: dict[Tally, TallyResult] = {}
+            running = replayed({key: generator}, partial(self._noted, totals, before))
+            requests |= running.requests
+            running.close()
+            before = totals
+        return requests
+
+    def _noted(
+        self, totals: dict[Tally, TallyResult], before: Mapping[Tally, TallyResult], tally: Tally
+    ) -> TallyResult | None:
+        """Return a total, and add it to `totals`; read it only if none of the two has it."""
+        total = totals.get(tally) or before.get(tally) or self._shared(tally)
+        if total is not None:
+            totals[tally] = total
+        return total
 
     def _count_first(
         self, scheduler: Scheduler, passes: Mapping[str, Passes], states: StatesWriter | None
@@ -232,16 +257,18 @@ class ShardRound:
                 f"--part counts the first pass of {_of_whole_images(several)} and saves it for "
                 "`uqeval merge --fit`; give -o FILE."
             )
-        results = scheduler.run_next(running)
-        for key, counted in results.items():
+
+        def receive(keys: Sequence[str], counted: Mapping[Tally, TallyResult]) -> None:
             results_of_shard = {
                 tally: _OwnResult(result.total, result.items) for tally, result in counted.items()
             }
-            try:
-                running.send(results_of_shard, [key])
-            except DataError:  # this shard has too few valid pixels; others may have more
-                continue
-        running.close()
+            for key in keys:
+                # A DataError: this shard has too few valid pixels; others may have more.
+                with suppress(DataError):
+                    running.send(results_of_shard, [key])
+            running.close(keys)
+
+        scheduler.run_next(running.requests, receive)
         self.unfinished = [key for key in passes if key not in running.results]
         return running.results
 
@@ -251,16 +278,14 @@ class ShardRound:
         packed = self.fitted.totals.get(digest_of(tally_key(tally.parameters())))
         if packed is None:
             return None
-        if tally not in self._known:
-            try:
-                total = tally.load(packed.state(tally.most_bytes))
-            except ValueError as error:
-                raise StoreError(
-                    f"{self.fitted.path}: the total of {tally.id} is damaged: {cut(error)}. Make "
-                    "it again with `uqeval merge --fit`."
-                ) from None
-            self._known[tally] = _SharedResult(total, (), packed)
-        return self._known[tally]
+        try:
+            total = tally.load(packed.state(tally.most_bytes))
+        except ValueError as error:
+            raise StoreError(
+                f"{self.fitted.path}: the total of {tally.id} is damaged: {cut(error)}. Make "
+                "it again with `uqeval merge --fit`."
+            ) from None
+        return _SharedResult(total, (), packed)
 
     def complete_sections(
         self, sections: Mapping[str, Section], keys: Collection[str]

@@ -210,7 +210,8 @@ def fingerprints(
     for name in ("labels", "target"):
         before, current = report.inputs.get(name), record.get(name) or {}
         if before and name not in role_names:
-            path = next(role.path for role in roles if role.name == "predictions")
+            first = next(role.path for role in roles if role.name == "predictions")
+            path = str(current.get("path", first))  # any member of an ensemble may have them
             yield Role(name, path, fingerprint_of(before)), fingerprint_of(current)
     for name in ("flow", "regions"):
         saved = zip(report.inputs.get(name) or [], record.get(name) or [], strict=False)
