@@ -18,7 +18,7 @@ from uqeval.records.class_names import called, class_names
 from uqeval.records.folder import foreign_states
 from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, Mover, NoInterval, Units
-from uqeval.statistics.differences import defined_in_both, difference
+from uqeval.statistics.differences import defined_in_both, difference, of_difference
 from uqeval.statistics.draws import DRAWS, Resampling
 from uqeval.statistics.intervals import check_level, interval, is_approximate
 from uqeval.statistics.kinds import metric_at
@@ -102,7 +102,9 @@ class FromStates:
         check_level(level)
         loaded_report, scoring = self._open(report)
         items = items_of(report, loaded_report, scoring, address)
-        samples = self._samples_of_both(report, baseline, items)
+        samples = of_difference(
+            self._samples_of_both(report, baseline, items), address.within, relative
+        )
         score_change = difference(samples, address.within, level, relative)
         if isinstance(score_change, NoBounds):
             raise NoInterval(f"the change has no interval: {score_change.reason}")
@@ -138,9 +140,10 @@ class FromStates:
                 [scoring, baseline_scoring],
                 [items, [place[scoring.names[i]] for i in items]],
             )
-        names = tuple(scoring.names[i] for i in items)
-        samples = self._samples_of(report, tuple(items)) if baseline is None else None
-        if samples is None or samples.resampling.unit_of != names:  # of groups, or of a change
+        if baseline is None:
+            samples = self._samples_of(report, tuple(items)).by_item
+        else:
+            names = tuple(scoring.names[i] for i in items)
             samples = Samples(runs, positions, Resampling(names), self._named)
         return harmful_units(samples, address.within, count, sign)
 
@@ -269,9 +272,10 @@ def shared_units(
 ) -> Resampling:
     """Return the units in which items of several runs are resampled together.
 
-    They are the groups that a run has; of videos the batches of the run with the longest
-    autocorrelation; else single items. Items are drawn within the sets that a run has. Raises
-    `UsageError` where runs have different groups or sets.
+    They are the groups that a run has; of videos the batches of the headline in the run with the
+    longest autocorrelation, in place of which each score has its own; else single items. Items are
+    drawn within the sets that a run has. Raises `UsageError` where runs have different groups or
+    sets.
     """
     own_units = []
     for _, scoring, resampling in runs:

@@ -84,9 +84,10 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
     """Return the record of the interval of a score with a value.
 
     `level`, `low`, `high`, `method`, `standard_error`, `units` {`name`, `drawn`, `defined`},
-    `approximate`, and of a video `lag1` and `effective`. Without an interval, `low` and `high` are
-    None, with a `reason`.
+    `approximate`, and of a video `lag1` and `effective` of this score. Without an interval, `low`
+    and `high` are None, with a `reason`.
     """
+    samples = samples.of_score(text)
     case = _Case.of(samples, text, level)
     rough = is_approximate(samples, text)
     bounds = case.bounds(method)
@@ -118,6 +119,7 @@ def debiased(samples: Samples, text: str) -> float | None:
 
     None where a draw is undefined, or there are fewer than `methods.LEAST_DRAWN` units.
     """
+    samples = samples.of_score(text)
     if samples.resampling.units < methods.LEAST_DRAWN or samples.resampling.problem:
         return None
     draws = samples.scores("drawn", text)[0]

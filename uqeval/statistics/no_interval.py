@@ -158,19 +158,20 @@ def trials(samples: Samples, text: str, metric: Metric, run: int = 0) -> float:
     return sum(samples.value(address.beside(field).within, run) for field in metric.counted)
 
 
-def few_units(resampling: Resampling) -> list[str]:
+def few_units(resampling: Resampling, headline: str = "") -> list[str]:
     """Return warnings about intervals from few units, one sentence each.
 
     Below 30 units intervals may be too narrow. Below 10 independent pairs of a video they are
-    unreliable.
+    unreliable: those of the `headline`, whose units these are.
     """
+    of = f" of {headline}" if headline else ""
     if resampling.problem:
-        return [f"no intervals: {resampling.problem}."]
+        return [f"no intervals{of}: {resampling.problem}."]
     if resampling.units < 2:
         return [f"no intervals: there is one {resampling.unit}; 2 are needed."]
     effective = resampling.effective
     if effective is not None and effective < FEW:
-        problem = f"intervals come from about {effective:.0f} independent pairs"
+        problem = f"intervals{of} come from about {effective:.0f} independent pairs"
         if resampling.lag1 is not None and resampling.lag1 > 0:  # else there are only so many pairs
             problem += (
                 ": neighbouring pairs of the video are correlated (lag-1 autocorrelation "
@@ -186,6 +187,29 @@ def few_units(resampling: Resampling) -> list[str]:
             "too narrow (docs/intervals.md has the rates). Evaluate more."
         ]
     return []
+
+
+def few_pairs(
+    intervals: Mapping[str, Mapping[str, Any]], resampling: Resampling, headline: str
+) -> list[str]:
+    """Return a warning that names scores of a video with an interval from few independent pairs.
+
+    Those below 10, unless the `headline` has as few, of which `few_units` warns. `resampling`: its
+    units; `intervals`: all records, by address. Rows of classes show the number of their pairs.
+    """
+    few = [
+        f"{text} (about {record['effective']:.0f})"
+        for text, record in intervals.items()
+        if "per_class" not in text and record["low"] is not None
+        and record.get("effective", math.inf) < FEW_EFFECTIVE
+    ]  # fmt: skip
+    if not few or resampling.problem or (resampling.effective or 0.0) < FEW_EFFECTIVE:
+        return []
+    return [
+        f"intervals of some scores come from fewer than {FEW_EFFECTIVE} independent pairs, since "
+        f"these drift more slowly than {headline}: {listed(few, 3)}. Evaluate longer or more "
+        "sequences."
+    ]
 
 
 def few_defined(intervals: Mapping[str, Mapping[str, Any]]) -> list[str]:
