@@ -33,9 +33,9 @@ def bounds(
         if score.kind == "logit":
             return methods.jackknife_t(scores, LEVEL, logit=True)
         alone = of_units[:, 0] / of_units[:, 1]
-        events = int(((alone > 0) if value <= 0.5 else (alone < 1)).sum())
+        few = methods.few_events(value, alone)
         variance = scores.spread().variance
-        return methods.korn_graubard(value, variance, units, events, float(total[1]), LEVEL)
+        return methods.korn_graubard(value, variance, units, few, float(total[1]), LEVEL)
     if units < methods.LEAST_DRAWN:
         return NoBounds("too few units")
     drawn = drawn_scores(score, of_units, seed) if drawn is None else drawn

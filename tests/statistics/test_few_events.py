@@ -207,3 +207,26 @@ def test_few_units_with_a_score_are_named() -> None:
     mask[:30, :2, :2] = 1
     report = uqeval.evaluate(outside(40, 1), mask, ["ood"], ood_mask=1, ci=0.9)
     assert not [own for own in report.warnings if "intervals" in own]
+
+
+@pytest.mark.parametrize(("alpha", "needed"), [(95, 59), (80, 14), (100, None)])
+def test_scores_at_a_percentile_of_the_errors_need_as_many_items(
+    tmp_path: Path, alpha: float, needed: int | None
+) -> None:
+    """0.95^59 and 0.8^14 are below 5 %; draws have no error above the largest one."""
+    rng = np.random.default_rng(0)
+    for items in (58, 59) if needed is None else (needed - 1, needed):
+        shape = (items, 4, 4)
+        std, target = rng.random(shape) + 0.1, rng.normal(size=shape)
+        report = uqeval.evaluate(
+            {"mean": 0 * target, "std": std, "target": target}, ci=0.9, draws=100, workers=1,
+            metrics={"nmerci": {"alpha": [alpha, 50]}}, region=["box:0:0.5,0:1"],
+        )  # fmt: skip
+        for key in ("nmerci", "nmerci@box:0:0.5,0:1"):
+            for name in ("lambda", "merci", "max_alpha"):
+                record = report.intervals[Address.of_key(key, (name,)).within]
+                assert (record["low"] is not None) == (items == needed), (items, name)
+                expected = "the score is the largest value" if alpha == 100 else f"needs {needed}"
+                assert items == needed or expected in record["reason"]
+            for name in ("nmerci", "mae_trimmed"):
+                assert report.intervals[Address.of_key(key, (name,)).within]["low"] is not None

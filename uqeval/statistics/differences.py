@@ -80,7 +80,7 @@ def difference(
     least = resampling.least(samples.defined(text, both))
     if reason := too_few_in_a_set(resampling, metric, least):
         return NoBounds(reason)
-    if reason := too_few_for_quantile(resampling.unit, metric, least, level):
+    if reason := too_few_for_quantile(samples, text, metric, least, level):
         return NoBounds(reason)
     if reason := too_few_events(samples, text, metric, least, both):
         return NoBounds(reason)

@@ -94,18 +94,23 @@ def too_few_in_a_set(resampling: Resampling, metric: Metric, least: int) -> str 
     )
 
 
-def too_few_for_quantile(unit: str, metric: Metric, units: int, level: float) -> str | None:
+def too_few_for_quantile(
+    samples: Samples, text: str, metric: Metric, units: int, level: float
+) -> str | None:
     """Return why a score at a quantile has no interval; None for one of enough units, and for other
     scores.
 
     `units`: how many have the score. Also for a quantile of pixels: those of one unit are alike, so
     that all of them may lie on one side of the true quantile.
     """
-    if metric.quantile is None:
+    quantile = metric.quantile
+    if quantile is None:
         return None
-    needed = units_for_quantile(metric.quantile, level)
+    if callable(quantile):
+        quantile = quantile(samples.runs[0].index["settings"][Address.parse(text).key])
+    needed, unit = units_for_quantile(quantile, level), samples.resampling.unit
     if math.isinf(needed):
-        which, other = ("largest", "larger") if metric.quantile == 1 else ("smallest", "smaller")
+        which, other = ("largest", "larger") if quantile == 1 else ("smallest", "smaller")
         return (
             f"the score is the {which} value of these items; resampling them cannot show a "
             f"{other} value of other items"
@@ -113,7 +118,7 @@ def too_few_for_quantile(unit: str, metric: Metric, units: int, level: float) ->
     if units >= needed:
         return None
     return (
-        f"{having(metric, unit, units)}; an interval of a {100 * metric.quantile:g} % quantile "
+        f"{having(metric, unit, units)}; an interval of a {100 * quantile:g} % quantile "
         f"needs {needed}"
     )
 
