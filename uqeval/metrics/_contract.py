@@ -76,7 +76,7 @@ class Events:
     `share` returns the share of the events of all units that the value rests on. It has the value,
     the last part of its address, and the `fields` beside it. `name`: "accepted wrong pixels".
     `units_with`: the field that counts the events of a unit; by default, the units with the score
-    have events.
+    have events. `hits`: the score whose value of the same level is the share of non-events.
     """
 
     share: Callable[..., float]
@@ -84,6 +84,7 @@ class Events:
     least: int
     fields: tuple[str, ...] = ()
     units_with: str = ""
+    hits: str = ""
 
 
 @dataclass(frozen=True)

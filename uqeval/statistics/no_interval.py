@@ -134,17 +134,21 @@ def too_few_events(
     if events is None:
         return None
     address = Address.parse(text)
+    last = address.fields[-1]
     beside = [address.beside(field).within for field in events.fields]
     of_units = events.units_with and address.beside(events.units_with).within
     count = math.inf
     for run in runs:
         share = events.share(
             samples.value(text, run),
-            address.fields[-1],
+            last,
             *(samples.value(field, run) for field in beside),
         )
         if of_units:
             units = int((samples.scores("alone", of_units)[run] > 0).sum())
+        if events.hits:
+            of_level = replace(address, fields=(*address.fields[:-2], events.hits, last)).within
+            units = int((samples.scores("alone", of_level)[run] < 1).sum())
         count = min(count, units * share)
     if count >= events.least:
         return None
