@@ -33,9 +33,9 @@ def bounds(
         if score.kind == "logit":
             return methods.jackknife_t(scores, LEVEL, logit=True)
         alone = of_units[:, 0] / of_units[:, 1]
-        events = int(((alone > 0) if value <= 0.5 else (alone < 1)).sum())
+        few = methods.few_events(value, alone)
         variance = scores.spread().variance
-        return methods.korn_graubard(value, variance, units, events, float(total[1]), LEVEL)
+        return methods.korn_graubard(value, variance, units, few, float(total[1]), LEVEL)
     if units < methods.LEAST_DRAWN:
         return NoBounds("too few units")
     drawn = drawn_scores(score, of_units, seed) if drawn is None else drawn
@@ -72,11 +72,16 @@ def drawn_scores(score: Score, of_units: Array, seed: int) -> Array:
     return score.of(weights @ of_units)
 
 
-def video_bounds(series: Sequence[Array]) -> Bounds | NoBounds:
-    """The interval of the mean of the scores of pairs of sequences, by batch means."""
+def video_bounds(
+    series: Sequence[Array], other: Sequence[Array] | None = None
+) -> Bounds | NoBounds:
+    """The interval of the mean of the scores of pairs of sequences, by batch means.
+
+    `other`: the scores that decide the batches (None: the scores themselves).
+    """
     values = np.concatenate(list(series))
     names = [f"{i:03d}" for i, own in enumerate(series) for _ in own]
-    tau, _ = units.autocorrelation(series)
+    tau, _ = units.autocorrelation(series if other is None else other)
     groups = np.array(units.batches(names, units.batch_count(len(values), tau)))
     batches = [values[groups == own] for own in np.unique(groups)]
     if min(map(len, batches)) <= tau:
@@ -94,3 +99,18 @@ def alike(rng: np.random.Generator, length: int) -> Array:
         state = 0.93 * state + np.sqrt(1 - 0.93**2) * rng.normal()
         found[i] = state
     return np.sqrt(0.74) * found + np.sqrt(0.26) * rng.normal(size=length)
+
+
+def drifting(rng: np.random.Generator, length: int) -> tuple[Array, Array]:
+    """The consistency and the mIoU of pairs whose wrong columns drift, AR(1) with 0.97.
+
+    Two classes have 8 of 16 columns each, and a few of the second are called the first. The
+    consistency sees the changes of their number only, so it is nearly white.
+    """
+    state, wrong = rng.normal(), np.empty(length + 1)
+    for i in range(length + 1):
+        state = 0.97 * state + np.sqrt(1 - 0.97**2) * rng.normal()
+        wrong[i] = round(16 * (0.2 + 0.12 * np.tanh(state)))
+    miou = (8 / (8 + wrong) + (8 - wrong) / 8) / 2 + 0.01 * rng.normal(size=length + 1)
+    consistency = 0.95 - np.abs(np.diff(wrong)) / 16 + 0.01 * rng.normal(size=length)
+    return consistency, miou[1:]

@@ -6,7 +6,8 @@ Synthetic per-item counts of a population whose scores are known, drawn again an
 intervals are those of `uqeval.statistics.methods`, at level 0.95, beside percentiles of draws.
 Clustered items share half of the variance of their drive. A gate passes falsely when the whole
 interval is on the good side of a limit that equals the truth: 2.5 % would by the level. Videos are
-sequences of pairs whose scores are 0.74 AR(0.93) + noise, as on real CamVid. Verdicts
+sequences of pairs whose scores are 0.74 AR(0.93) + noise, as on real CamVid, or the mIoU of errors
+that drift. Verdicts
 (`verdicts.py`): how many more units decide, equal models that "differ", and which items harm most.
 """
 
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.estimates import alike, bounds, drawn_scores, video_bounds
+from benchmarks.estimates import alike, bounds, drawn_scores, drifting, video_bounds
 from benchmarks.populations import SCORES, Array, Score
 from benchmarks.verdicts import print_verdicts
 from uqeval.statistics.methods import NoBounds
@@ -88,6 +89,25 @@ def simulate_video(pairs: int, sequences: int, replications: int) -> tuple[float
     return (held / max(n - none, 1), none / n, passed / n, plain / n, plainly_passed / n)
 
 
+def simulate_drift(pairs: int, replications: int) -> tuple[float, ...]:
+    """The same shares of the mIoU over time of errors that drift; then with the batches of mTC."""
+    rng = np.random.default_rng(pairs)
+    truth = float(drifting(rng, 1_000_000)[1].mean())
+    held, none, passed = np.zeros((3, 2))
+    for _ in range(replications):
+        consistency, miou = drifting(rng, pairs)
+        for k, found in enumerate((video_bounds([miou]), video_bounds([miou], [consistency]))):
+            if isinstance(found, NoBounds):
+                none[k] += 1
+            else:
+                held[k] += found.low <= truth <= found.high
+                passed[k] += found.low >= truth
+    share = held / np.maximum(replications - none, 1)
+    rates = (share[0], none[0] / replications, passed[0] / replications, share[1],
+             passed[1] / replications)  # fmt: skip
+    return tuple(map(float, rates))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replications", type=int, default=400)
@@ -111,6 +131,7 @@ def print_intervals(replications: int, names: Sequence[str]) -> None:
     }
     sizes = {100: 1, 400: 1, 400.5: 4}
     films = [simulate_video(int(n), sequences, replications) for n, sequences in sizes.items()]
+    drifts = [simulate_drift(n, replications) for n in (100, 400, 1600)]
     errors = [100 * np.sqrt(share * (1 - share) / replications) for share in (0.95, 0.5)]
     print(f"{replications} replications, Monte Carlo error {errors[0]:.1f} at 5 and 95 %, at most "
           f"{errors[1]:.1f}; now (plain percentiles); –: no interval")  # fmt: skip
@@ -125,6 +146,9 @@ def print_intervals(replications: int, names: Sequence[str]) -> None:
         print("\n| mean over pairs of a video | 100 pairs | 400 | 400 of 4 sequences |")
         print("|---|---|---|---|")
         print(f"| batch means | {' | '.join(_cell(rates, now, before) for rates in films)} |")
+        print("\n| mIoU of errors that drift (with the batches of mTC) | 100 pairs | 400 | 1600 |")
+        print("|---|---|---|---|")
+        print(f"| batch means | {' | '.join(_cell(rates, now, before) for rates in drifts)} |")
 
 
 def _cell(rates: tuple[float, ...], now: int, before: int) -> str:

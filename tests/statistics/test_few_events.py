@@ -207,3 +207,44 @@ def test_few_units_with_a_score_are_named() -> None:
     mask[:30, :2, :2] = 1
     report = uqeval.evaluate(outside(40, 1), mask, ["ood"], ood_mask=1, ci=0.9)
     assert not [own for own in report.warnings if "intervals" in own]
+
+
+@pytest.mark.parametrize(("alpha", "needed"), [(95, 59), (80, 14), (100, None)])
+def test_scores_at_a_percentile_of_the_errors_need_as_many_items(
+    tmp_path: Path, alpha: float, needed: int | None
+) -> None:
+    """0.95^59 and 0.8^14 are below 5 %; draws have no error above the largest one."""
+    rng = np.random.default_rng(0)
+    for items in (58, 59) if needed is None else (needed - 1, needed):
+        shape = (items, 4, 4)
+        std, target = rng.random(shape) + 0.1, rng.normal(size=shape)
+        report = uqeval.evaluate(
+            {"mean": 0 * target, "std": std, "target": target}, ci=0.9, draws=100, workers=1,
+            metrics={"nmerci": {"alpha": [alpha, 50]}}, region=["box:0:0.5,0:1"],
+        )  # fmt: skip
+        for key in ("nmerci", "nmerci@box:0:0.5,0:1"):
+            for name in ("lambda", "merci", "max_alpha"):
+                record = report.intervals[Address.of_key(key, (name,)).within]
+                assert (record["low"] is not None) == (items == needed), (items, name)
+                expected = "the score is the largest value" if alpha == 100 else f"needs {needed}"
+                assert items == needed or expected in record["reason"]
+            for name in ("nmerci", "mae_trimmed"):
+                assert report.intervals[Address.of_key(key, (name,)).within]["low"] is not None
+
+
+def test_an_interval_score_needs_items_with_targets_outside(tmp_path: Path) -> None:
+    """Of 30 rows of a table: 4 or 5 have a target outside the interval of 95 %, 10 that of 50 %."""
+    for outside in (4, 5):
+        target = np.full((30, 1, 1), 0.1) + np.arange(30)[:, None, None] / 1000
+        target[:10], target[:outside] = 1.0, 3.0
+        report = uqeval.evaluate(
+            {"mean": 0 * target, "std": 0 * target + 1, "target": target}, metrics="regression",
+            ci=0.9, draws=100, workers=1, states=tmp_path / f"{outside}.states.zip",
+        )  # fmt: skip
+        report.save(tmp_path / f"{outside}.json")
+        record = report.intervals["regression.interval_score.95"]
+        assert (record["low"] is not None) == (outside == 5)
+        assert report.intervals["regression.interval_score.50"]["low"] is not None
+    paths = tmp_path / "5.json", tmp_path / "4.json"
+    with pytest.raises(NoInterval, match="targets outside the intervals of about 4 items; below 5"):
+        FromStates().change(*paths, Address.parse("regression.interval_score.95"), 0.9, False)

@@ -49,9 +49,10 @@ def test_shares_and_other_scores(units: int, level: float) -> None:
         return float(events[items].sum() / trials[items].sum())
 
     variance = float(methods.jackknife_variance(without))
-    with_event = int((events < trials).sum())
-    found = methods.korn_graubard(p, variance, units, with_event, float(trials.sum()), level)
-    few = with_event < 5
+    rare = 1 - events / trials
+    few = (rare > 0).sum() < 5 or rare.sum() ** 2 / (rare**2).sum() < min(5, units / 2)
+    assert methods.few_events(p, events / trials) == few
+    found = methods.korn_graubard(p, variance, units, bool(few), float(trials.sum()), level)
     expected = naive.korn_graubard(range(units), score, int(trials.sum()), level, few)
     assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
     for logit in (True, False):
@@ -71,13 +72,23 @@ def test_the_bound_never_gets_better_with_another_event() -> None:
         each = np.repeat([0.0, 1.0], [events, 100 - events])
         without = (each.sum() - each) / 99
         variance = float(methods.jackknife_variance(without))
-        lows.append(methods.korn_graubard(p, variance, 100, events, 100, 0.95).low)
+        lows.append(methods.korn_graubard(p, variance, 100, events < 5, 100, 0.95).low)
     assert lows[:4] == pytest.approx([0.964, 0.945, 0.929, 0.914], abs=6e-4)
     assert all(a > b for a, b in itertools.pairwise(lows))
 
 
+def test_units_with_few_of_the_events_do_not_count() -> None:
+    """Two bad images of 20 are two units with events, if the others have few."""
+    for rest, few in ((0.0, True), (0.01, True), (0.2, False)):
+        of_units = np.repeat([0.5, rest, np.nan], [2, 18, 1])
+        assert methods.few_events(0.1, of_units) == methods.few_events(0.9, 1 - of_units) == few
+    # Half of the units have nearly all events: those of five units may well differ so much.
+    assert not methods.few_events(0.3, np.array([0.5, 0.4, 0.6, 0.1, 0.1]))
+    assert methods.few_events(0.3, np.array([0.5, 0.01, 0.01, 0.01, 0.01]))
+
+
 def test_no_event_counts_units() -> None:
-    found = methods.korn_graubard(1.0, 0.0, 4, 0, 1e6, 0.95)
+    found = methods.korn_graubard(1.0, 0.0, 4, False, 1e6, 0.95)
     assert (found.low, found.high) == pytest.approx(naive.clopper_pearson(4, 4, 0.95))
     own = methods.jackknife_t(left_out(0.0, np.zeros(4)), 0.95, logit=True)
     assert isinstance(own, Bounds) and own.high == pytest.approx(found_of(0, 4)[1])

@@ -266,6 +266,7 @@ class _OneStore:
             return {}
         from uqeval.statistics.no_interval import few_units
         from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
+        from uqeval.statistics.units import HEADLINE
 
         reports = [
             [OpenedReport.of(named.path, named.report) for named in self.reports[m]] for m in models
@@ -276,7 +277,7 @@ class _OneStore:
             paired = paired_comparison(reports, names, texts, self.choice.draws, self.choice.seed)
             draws[conditions] = paired, models
             if self.choice.level is not None:
-                for text in few_units(paired.resampling):
+                for text in few_units(paired.resampling, HEADLINE):
                     self._warn(text.removesuffix("."))
         return draws
 

@@ -76,7 +76,7 @@ class Events:
     `share` returns the share of the events of all units that the value rests on. It has the value,
     the last part of its address, and the `fields` beside it. `name`: "accepted wrong pixels".
     `units_with`: the field that counts the events of a unit; by default, the units with the score
-    have events.
+    have events. `hits`: the score whose value of the same level is the share of non-events.
     """
 
     share: Callable[..., float]
@@ -84,6 +84,7 @@ class Events:
     least: int
     fields: tuple[str, ...] = ()
     units_with: str = ""
+    hits: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,10 @@ class Metric:
     counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
     #: At which quantile of the items' values it is: 0.9; 0 and 1 are the smallest and the largest,
     #: which have no interval. A score of pixels is cut at this quantile of the pixels of a kind,
-    #: such as the wrong ones. None: at no quantile.
-    quantile: float | None = dataclasses.field(default=None, kw_only=True)
+    #: such as the wrong ones. None: at no quantile. A function returns it from the settings.
+    quantile: float | Callable[[Record], float] | None = dataclasses.field(
+        default=None, kw_only=True
+    )
     #: The wrong pixels or other rare events that a value rests on. A score of few has no interval.
     events: Events | None = dataclasses.field(default=None, kw_only=True)
     #: Returns why the difference of models has neither interval nor p-value: the score depends on a

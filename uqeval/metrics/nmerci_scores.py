@@ -65,6 +65,11 @@ def error_percentile(parts: Parts) -> float | None:
     return parts.most
 
 
+def _quantile(settings: Mapping[str, Any]) -> float:
+    """Return the quantile at which λ^α and max^α are cut."""
+    return float(settings["alpha"]) / 100
+
+
 METRICS = (
     Metric("nmerci", "nmerci", "fraction", "lower", (None, None), f"{_PAPER}, eq. 2", _SMALL,
            nmerci,
@@ -76,12 +81,12 @@ METRICS = (
     Metric("nmerci", "merci", "target", "lower", (0.0, None), f"{_PAPER}, eq. 1", _INFINITE, merci,
            label="MeRCI",
            meaning="Mean uncertainty, scaled so that it covers α of the errors.",
-           advice=RANKING, interval="draws"),
+           advice=RANKING, interval="draws", quantile=_quantile),
     Metric("nmerci", "lambda", "fraction", None, (0.0, None), f"{_PAPER}, §III-C", _INFINITE,
            factor,
            label="λ",
            meaning="Factor by which the uncertainty has to be scaled to cover α of the errors.",
-           interval="draws", has_scale=True),
+           interval="draws", has_scale=True, quantile=_quantile),
     Metric("nmerci", "mae", "target", "lower", (0.0, None), f"{_PAPER}, §III-B", NO_PIXEL,
            mean_error,
            label="MAE",
@@ -99,7 +104,7 @@ METRICS = (
            label="max error",
            meaning="The α-th percentile of the errors.",
            advice="Look at the worst items first.",
-           interval="draws"),
+           interval="draws", quantile=_quantile),
 )  # fmt: skip
 
 

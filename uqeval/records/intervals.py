@@ -47,12 +47,15 @@ def class_of(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> str:
 
 
 def in_words(settings: Mapping[str, Any] | None) -> str:
-    """Return in words from how many units the intervals of a report are computed."""
+    """Return in words from how many units the intervals of a report are computed; of a video, whose
+    scores have units of their own, those of its headline."""
     if not settings:
         return ""
     unit, units = settings.get("unit", "item"), settings.get("units")
     effective = settings.get("effective")
     drawn = "all items" if units is None else units_text(unit, units, None, effective)
+    if effective is not None:
+        drawn += " (of mTC; other scores have other numbers)"
     by = f" by {settings['group_by']}" if settings.get("group_by") else ""
     fixed = f" Not resampled: {settings['held_fixed']}." if settings.get("held_fixed") else ""
     few = " Below 30 they may be too narrow." if _few(units, effective) else ""

@@ -58,6 +58,7 @@ def difference(
     Two runs on the same predictions have the difference 0.
     """
     metric = metric_at(text)
+    samples = of_difference(samples, text, relative, runs)
     resampling = samples.resampling
     if resampling.problem:
         return NoBounds(resampling.problem)
@@ -79,7 +80,7 @@ def difference(
     least = resampling.least(samples.defined(text, both))
     if reason := too_few_in_a_set(resampling, metric, least):
         return NoBounds(reason)
-    if reason := too_few_for_quantile(resampling.unit, metric, least, level):
+    if reason := too_few_for_quantile(samples, text, metric, least, level):
         return NoBounds(reason)
     if reason := too_few_events(samples, text, metric, least, both):
         return NoBounds(reason)
@@ -107,6 +108,17 @@ def difference(
     if metric.interval in ("share", "logit") and isinstance(bounds, Bounds):
         return pair.for_few_changes(bounds)
     return bounds
+
+
+def of_difference(
+    samples: Samples, text: str, relative: bool = False, runs: TwoModels = ((0,), (1,))
+) -> Samples:
+    """Return the samples in the units of the difference of a score (`Samples.of_score`)."""
+
+    def series_of(scores: Floats) -> list[Floats]:
+        return [_changes(*_means(scores, runs), relative)]
+
+    return samples.of_score(text, series_of)
 
 
 def defined_in_both(samples: Samples, text: str, runs: TwoModels = ((0,), (1,))) -> int:

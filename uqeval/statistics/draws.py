@@ -8,8 +8,8 @@ drawn in the order of their names, so that the order of items does not matter.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,14 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seed))
 
 
+@lru_cache(maxsize=64)  # the scores of a video have few different batches
+def _codes(unit_of: tuple[str, ...]) -> Ints:
+    """Return the index of each item's unit, in the order of the units' names."""
+    codes = np.unique(np.array(unit_of), return_inverse=True)[1].reshape(-1)
+    codes.setflags(write=False)
+    return codes
+
+
 @dataclass(frozen=True)
 class Resampling:
     """Units of resampling: `unit_of` names the unit of each item.
@@ -38,8 +46,9 @@ class Resampling:
     `unit` is "item", "group", "batch" or "sequence". `draws` and `seed` are of the bootstrap. In a
     video `lag1` is the autocorrelation of neighbouring pairs and `effective` the number of
     independent pairs that carry as much information; `problem`: the reason why there is no
-    interval. `strata` names the set of each item where units are drawn within sets, such as
-    in-distribution and out-of-distribution items; no unit is in two.
+    interval. `sequences`: the sequence of each pair, where each score has units of its own
+    (`Samples.of_score`). `strata` names the set of each item where units are drawn within sets,
+    such as in-distribution and out-of-distribution items; no unit is in two.
 
     Raises `UsageError` for draws or a seed that `CutOptions` does not allow.
     """
@@ -52,6 +61,7 @@ class Resampling:
     effective: float | None = None
     problem: str | None = None
     strata: tuple[str, ...] | None = None
+    sequences: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         check_value(CutOptions, "draws", self.draws)
@@ -65,7 +75,7 @@ class Resampling:
     @cached_property
     def codes(self) -> Ints:
         """Return the index of each item's unit, in the order of the units' names."""
-        return np.unique(np.array(self.unit_of), return_inverse=True)[1].reshape(-1)
+        return _codes(self.unit_of)
 
     @cached_property
     def units(self) -> int:
@@ -74,11 +84,12 @@ class Resampling:
 
     def only(self, items: Sequence[int]) -> Resampling:
         """Return the units of some of the items."""
-        units = tuple(self.unit_of[i] for i in items)
-        strata = None if self.strata is None else tuple(self.strata[i] for i in items)
-        return Resampling(
-            units, self.draws, self.seed, self.unit, self.lag1, self.effective, self.problem, strata
+        units, strata, sequences = (
+            None if own is None else tuple(own[i] for i in items)
+            for own in (self.unit_of, self.strata, self.sequences)
         )
+        assert units is not None
+        return replace(self, unit_of=units, strata=strata, sequences=sequences)
 
     @cached_property
     def stratum_of(self) -> Ints:

@@ -12,7 +12,7 @@ from uqeval.errors import StoreError
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, Mover, NoInterval, Units
-from uqeval.statistics.differences import defined_in_both, difference
+from uqeval.statistics.differences import defined_in_both, difference, of_difference
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import check_level, interval, is_approximate
 from uqeval.statistics.kinds import metric_at
@@ -94,7 +94,9 @@ class FromStates:
         check_level(level)
         loaded_report, scoring = self._open(report)
         items = items_of(report, loaded_report, scoring, address)
-        samples = self._samples_of_both(report, baseline, items)
+        samples = of_difference(
+            self._samples_of_both(report, baseline, items), address.within, relative
+        )
         score_change = difference(samples, address.within, level, relative)
         if isinstance(score_change, NoBounds):
             raise NoInterval(f"the change has no interval: {score_change.reason}")
@@ -130,9 +132,10 @@ class FromStates:
                 [scoring, baseline_scoring],
                 [items, [place[scoring.names[i]] for i in items]],
             )
-        names = tuple(scoring.names[i] for i in items)
-        samples = self._samples_of(report, tuple(items)) if baseline is None else None
-        if samples is None or samples.resampling.unit_of != names:  # of groups, or of a change
+        if baseline is None:
+            samples = self._samples_of(report, tuple(items)).by_item
+        else:
+            names = tuple(scoring.names[i] for i in items)
             samples = Samples(runs, positions, Resampling(names), self._named)
         return harmful_units(samples, address.within, count, sign)
 
@@ -227,8 +230,6 @@ def interval_of(record: Mapping[str, Any]) -> Interval:
 def units_of(resampling: Resampling, defined: int) -> Units:
     """Return the units of an interval; `defined`: the number in which its score is defined."""
     return Units(resampling.unit, resampling.units, defined, resampling.lag1, resampling.effective)
-
-
 def items_of(
     report: Path, loaded_report: Report, scoring: Scoring, address: Address
 ) -> tuple[int, ...]:

@@ -84,9 +84,10 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
     """Return the record of the interval of a score with a value.
 
     `level`, `low`, `high`, `method`, `standard_error`, `units` {`name`, `drawn`, `defined`},
-    `approximate`, and of a video `lag1` and `effective`. Without an interval, `low` and `high` are
-    None, with a `reason`.
+    `approximate`, and of a video `lag1` and `effective` of this score. Without an interval, `low`
+    and `high` are None, with a `reason`.
     """
+    samples = samples.of_score(text)
     case = _Case.of(samples, text, level)
     rough = is_approximate(samples, text)
     bounds = case.bounds(method)
@@ -118,6 +119,7 @@ def debiased(samples: Samples, text: str) -> float | None:
 
     None where a draw is undefined, or there are fewer than `methods.LEAST_DRAWN` units.
     """
+    samples = samples.of_score(text)
     if samples.resampling.units < methods.LEAST_DRAWN or samples.resampling.problem:
         return None
     draws = samples.scores("drawn", text)[0]
@@ -161,9 +163,10 @@ class _Case:
             return NoBounds(f"{having(self.metric, resampling.unit, count)}; 2 are needed")
         if reason := too_few_in_a_set(resampling, self.metric, self.least):
             return NoBounds(reason)
-        if reason := too_few_for_quantile(resampling.unit, self.metric, self.least, self.level):
+        of_score = self.samples, self.text, self.metric, self.least
+        if reason := too_few_for_quantile(*of_score, self.level):
             return NoBounds(reason)
-        if reason := too_few_events(self.samples, self.text, self.metric, self.least):
+        if reason := too_few_events(*of_score):
             return NoBounds(reason)
         kind = self.metric.interval
         if method == "percentile":
@@ -182,13 +185,12 @@ class _Case:
 
     def _share(self) -> Bounds | NoBounds:
         alone_scores = self.samples.scores("alone", self.text)[0]
-        rare = alone_scores > 0 if self.value <= 0.5 else alone_scores < 1
-        with_event = int((np.isfinite(alone_scores) & rare).sum())
+        few = methods.few_events(self.value, alone_scores)
         variance = self._left_out().spread().variance
         if not np.isfinite(variance):
             return NoBounds(methods.LEFT_OUT)
         return methods.korn_graubard(
-            self.value, variance, self.defined, with_event, self._defined_units(), self.level
+            self.value, variance, self.defined, few, self._defined_units(), self.level
         )
 
     def _jackknife(self, *, logit: bool) -> Bounds | NoBounds:

@@ -132,15 +132,30 @@ def clopper_pearson(share: float, count: float, level: float) -> tuple[float, fl
     return low if low > np.finfo(np.float64).tiny else 0.0, high
 
 
+def few_events(share: float, of_units: Floats) -> bool:
+    """Return whether few units have the events of a share; the non-events if these are fewer.
+    `of_units`: the share of each unit, NaN where it is undefined.
+
+    Fewer than `FEW_EVENTS` have any; or most are those of so few, and of less than half of the
+    units. For shares e of events in a unit, that is the effective number (Σe)²/Σe² of units.
+    """
+    own = of_units[np.isfinite(of_units)]
+    events = own if share <= 0.5 else 1 - own
+    squares = float((events * events).sum())
+    if (events > 0).sum() < FEW_EVENTS or not squares:
+        return True
+    return float(events.sum()) ** 2 / squares < min(FEW_EVENTS, events.size / 2)
+
+
 def korn_graubard(
-    share: float, variance: float, units: int, with_event: int, trials: float, level: float
+    share: float, variance: float, units: int, few: bool, trials: float, level: float
 ) -> Bounds:
     """Return the interval of a share (of patches, pixels or items) over units that differ.
 
     Clopper–Pearson at the effective sample size n_df = min(n, n*·(t_{n−1}/t_{units−1})²) with
     n* = p(1−p)/variance and n = `trials`, at least 1 (Korn & Graubard 1998). `units`: those in
-    which the share is defined; `with_event`: those that show the rarer of event and non-event.
-    Below `FEW_EVENTS` of these, and for a share of 0 or 1, n_df is at most the number of units.
+    which the share is defined. If `few` of them have the events (`few_events`), and for a share of
+    0 or 1, n_df is at most the number of units.
     """
     effective = float(units)
     if 0 < share < 1:
@@ -149,7 +164,7 @@ def korn_graubard(
             upper = (1 + level) / 2
             ratio = student(upper, max(trials - 1, 1)) / student(upper, units - 1)
             effective = min(trials, share * (1 - share) / variance * ratio * ratio)
-        if with_event < FEW_EVENTS:
+        if few:
             effective = min(effective, units)
     effective = max(effective, 1.0)
     error = math.sqrt(variance)

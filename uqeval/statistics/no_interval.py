@@ -94,18 +94,23 @@ def too_few_in_a_set(resampling: Resampling, metric: Metric, least: int) -> str 
     )
 
 
-def too_few_for_quantile(unit: str, metric: Metric, units: int, level: float) -> str | None:
+def too_few_for_quantile(
+    samples: Samples, text: str, metric: Metric, units: int, level: float
+) -> str | None:
     """Return why a score at a quantile has no interval; None for one of enough units, and for other
     scores.
 
     `units`: how many have the score. Also for a quantile of pixels: those of one unit are alike, so
     that all of them may lie on one side of the true quantile.
     """
-    if metric.quantile is None:
+    quantile = metric.quantile
+    if quantile is None:
         return None
-    needed = units_for_quantile(metric.quantile, level)
+    if callable(quantile):
+        quantile = quantile(samples.runs[0].index["settings"][Address.parse(text).key])
+    needed, unit = units_for_quantile(quantile, level), samples.resampling.unit
     if math.isinf(needed):
-        which, other = ("largest", "larger") if metric.quantile == 1 else ("smallest", "smaller")
+        which, other = ("largest", "larger") if quantile == 1 else ("smallest", "smaller")
         return (
             f"the score is the {which} value of these items; resampling them cannot show a "
             f"{other} value of other items"
@@ -113,7 +118,7 @@ def too_few_for_quantile(unit: str, metric: Metric, units: int, level: float) ->
     if units >= needed:
         return None
     return (
-        f"{having(metric, unit, units)}; an interval of a {100 * metric.quantile:g} % quantile "
+        f"{having(metric, unit, units)}; an interval of a {100 * quantile:g} % quantile "
         f"needs {needed}"
     )
 
@@ -129,17 +134,21 @@ def too_few_events(
     if events is None:
         return None
     address = Address.parse(text)
+    last = address.fields[-1]
     beside = [address.beside(field).within for field in events.fields]
     of_units = events.units_with and address.beside(events.units_with).within
     count = math.inf
     for run in runs:
         share = events.share(
             samples.value(text, run),
-            address.fields[-1],
+            last,
             *(samples.value(field, run) for field in beside),
         )
         if of_units:
             units = int((samples.scores("alone", of_units)[run] > 0).sum())
+        if events.hits:
+            of_level = replace(address, fields=(*address.fields[:-2], events.hits, last)).within
+            units = int((samples.scores("alone", of_level)[run] < 1).sum())
         count = min(count, units * share)
     if count >= events.least:
         return None
@@ -158,19 +167,20 @@ def trials(samples: Samples, text: str, metric: Metric, run: int = 0) -> float:
     return sum(samples.value(address.beside(field).within, run) for field in metric.counted)
 
 
-def few_units(resampling: Resampling) -> list[str]:
+def few_units(resampling: Resampling, headline: str = "") -> list[str]:
     """Return warnings about intervals from few units, one sentence each.
 
     Below 30 units intervals may be too narrow. Below 10 independent pairs of a video they are
-    unreliable.
+    unreliable: those of the `headline`, whose units these are.
     """
+    of = f" of {headline}" if headline else ""
     if resampling.problem:
-        return [f"no intervals: {resampling.problem}."]
+        return [f"no intervals{of}: {resampling.problem}."]
     if resampling.units < 2:
         return [f"no intervals: there is one {resampling.unit}; 2 are needed."]
     effective = resampling.effective
     if effective is not None and effective < FEW:
-        problem = f"intervals come from about {effective:.0f} independent pairs"
+        problem = f"intervals{of} come from about {effective:.0f} independent pairs"
         if resampling.lag1 is not None and resampling.lag1 > 0:  # else there are only so many pairs
             problem += (
                 ": neighbouring pairs of the video are correlated (lag-1 autocorrelation "
@@ -186,6 +196,29 @@ def few_units(resampling: Resampling) -> list[str]:
             "too narrow (docs/intervals.md has the rates). Evaluate more."
         ]
     return []
+
+
+def few_pairs(
+    intervals: Mapping[str, Mapping[str, Any]], resampling: Resampling, headline: str
+) -> list[str]:
+    """Return a warning that names scores of a video with an interval from few independent pairs.
+
+    Those below 10, unless the `headline` has as few, of which `few_units` warns. `resampling`: its
+    units; `intervals`: all records, by address. Rows of classes show the number of their pairs.
+    """
+    few = [
+        f"{text} (about {record['effective']:.0f})"
+        for text, record in intervals.items()
+        if "per_class" not in text and record["low"] is not None
+        and record.get("effective", math.inf) < FEW_EFFECTIVE
+    ]  # fmt: skip
+    if not few or resampling.problem or (resampling.effective or 0.0) < FEW_EFFECTIVE:
+        return []
+    return [
+        f"intervals of some scores come from fewer than {FEW_EFFECTIVE} independent pairs, since "
+        f"these drift more slowly than {headline}: {listed(few, 3)}. Evaluate longer or more "
+        "sequences."
+    ]
 
 
 def few_defined(intervals: Mapping[str, Mapping[str, Any]]) -> list[str]:

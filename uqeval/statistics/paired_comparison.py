@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, Units
-from uqeval.statistics.differences import defined_in_both, difference
+from uqeval.statistics.differences import defined_in_both, difference, of_difference
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import units_of
 from uqeval.statistics.intervals import is_approximate
@@ -96,33 +96,37 @@ class PairedComparison:
         trainings = [len(self.models[m]) for m in (model, baseline)]
         if min(trainings) > 1:
             return self._welch(model, baseline, address, level)
-        resampling = self.resampling
         runs = (self._rows(model), self._rows(baseline))
-        change = difference(self._samples, address, level, runs=runs)
-        rough = any(is_approximate(self._samples, address, run) for run in (*runs[0], *runs[1]))
+        samples = of_difference(self._samples, address, runs=runs)
+        change = difference(samples, address, level, runs=runs)
+        rough = any(is_approximate(samples, address, run) for run in (*runs[0], *runs[1]))
         interval: Interval | NoBounds
         if isinstance(change, NoBounds):
             interval = change
         else:
-            units = units_of(resampling, defined_in_both(self._samples, address, runs))
+            units = units_of(samples.resampling, defined_in_both(samples, address, runs))
             interval = Interval(level, change.low, change.high, rough, change.method, units,
                                 change.standard_error)  # fmt: skip
         test = None if max(trainings) > 1 else self._tested(model, baseline).get(address)
         both = [*runs[0], *runs[1]]
-        if test is None or (
-            isinstance(change, NoBounds) and fitted_apart(self._samples, address, both)
-        ):
+        if test is None or (isinstance(change, NoBounds) and fitted_apart(samples, address, both)):
             return Change(interval)
-        swapped = self._samples.contributing(address, both)
+        swapped = samples.contributing(address, both)
         return Change(interval, test.p, least_p(int(swapped.sum())))
 
     def _tested(self, model: int, baseline: int) -> dict[str, SwapTest]:
         if (model, baseline) not in self._tests:
             pair = [self.models[m][0] for m in (model, baseline)]
             positions = [report.positions(self.names) for report in pair]
-            self._tests[model, baseline] = swap_tests(
-                pair[0].scoring, pair[1].scoring, positions, self.resampling, self.addresses
-            )
+            runs = (self._rows(model), self._rows(baseline))
+            in_units: dict[Resampling, list[str]] = {}
+            for address in self.addresses:
+                own = of_difference(self._samples, address, runs=runs).resampling
+                # The test needs the units only, not how far pairs are alike.
+                in_units.setdefault(replace(own, lag1=None, effective=None), []).append(address)
+            tests = self._tests[model, baseline] = {}
+            for units, addresses in in_units.items():
+                tests |= swap_tests(pair[0].scoring, pair[1].scoring, positions, units, addresses)
         return self._tests[model, baseline]
 
     def _welch(self, model: int, baseline: int, address: str, level: float) -> Change:
@@ -155,11 +159,12 @@ class PairedComparison:
     ) -> list[tuple[float, float]]:
         """Return for each model the shares of draws in which none is better, and in which it has
         its rank in `positions`; nothing if too many draws are undefined."""
-        if self.resampling.units < 2 or self.resampling.problem:
+        samples = self._samples.of_score(address)
+        if samples.resampling.units < 2 or samples.resampling.problem:
             return []
-        if fitted_apart(self._samples, address, range(len(self._samples.runs))):
+        if fitted_apart(samples, address, range(len(samples.runs))):
             return []
-        draws = self._samples.scores("drawn", address)
+        draws = samples.scores("drawn", address)
         means = np.stack([draws[list(self._rows(m))].mean(axis=0) for m in range(len(self.models))])
         scores = means * (1.0 if direction == "higher" else -1.0)
         scores = scores[:, np.isfinite(scores).all(axis=0)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +18,9 @@ from uqeval.records.addresses import Address, number_at
 from uqeval.statistics.blocks import in_threads
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import DRAWN, kind_of, metric_at
+from uqeval.statistics.methods import are_equal
 from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.units import resampling_of_video
 from uqeval.statistics.weighting import ItemSets, Subset
 
 if TYPE_CHECKING:
@@ -53,6 +56,8 @@ class Samples:
         default_factory=dict
     )
     _joining: Lock = field(default_factory=Lock)
+    #: The samples of the same items in other units.
+    _in_units: dict[tuple[str, ...], Samples] = field(default_factory=dict)
 
     @classmethod
     def of_run(
@@ -62,6 +67,43 @@ class Samples:
         positions = tuple(range(scoring.items)) if items is None else tuple(items)
         resampling_of_items = resampling if items is None else resampling.only(positions)
         return cls([scoring], [positions], resampling_of_items)
+
+    def of_score(
+        self, address: str, series_of: Callable[[Floats], Sequence[Floats]] = list
+    ) -> Samples:
+        """Return the samples in the units of the score at an address.
+
+        The batches of a video are long compared with the autocorrelation time of what each pair
+        adds to the score: the scores without each pair, which `series_of` makes series of (by
+        default one for each run) from an array [run, pair]. The pairs of one score may be alike
+        over longer than those of another. The longest time of the series decides. Other units are
+        those of all scores.
+        """
+        sequences = self.resampling.sequences
+        if sequences is None:
+            return self
+        by_item = self.by_item
+        without = by_item.scores("without", address)[:, by_item.resampling.codes]
+        with np.errstate(all="ignore"):
+            series = [_additions(own) for own in series_of(without)]
+        own = resampling_of_video(series, sequences, self.resampling.draws, self.resampling.seed)
+        return self._in(own)
+
+    @cached_property
+    def by_item(self) -> Samples:
+        """Return the samples of the same items, each of which is a unit."""
+        names = tuple(self.runs[0].names[i] for i in self.places[0])
+        return self._in(Resampling(names, self.resampling.draws, self.resampling.seed))
+
+    def _in(self, resampling: Resampling) -> Samples:
+        """Return the samples in other units. Those in the same units share their scores."""
+        self._in_units.setdefault(self.resampling.unit_of, self)
+        if resampling.unit_of not in self._in_units:
+            self._in_units[resampling.unit_of] = Samples(
+                self.runs, self.places, resampling, self.named, self.results,
+                _in_units=self._in_units,
+            )  # fmt: skip
+        return replace(self._in_units[resampling.unit_of], resampling=resampling)
 
     def scores(self, sets: Sets, address: str) -> Floats:
         """Return the score at an address of each of the sets, [run, set]."""
@@ -222,6 +264,16 @@ class Samples:
                 unit_of[list(positions)] = self.resampling.codes
                 self._units[key] = scoring.stacked(tally).by_unit(unit_of, self.resampling.units)
             return self._units[key]
+
+
+def _additions(without: Floats) -> Floats:
+    """Return what each item adds to a score, from the scores without it: of a mean over items, the
+    value of the item minus the mean."""
+    defined = without[np.isfinite(without)]
+    if not defined.size or are_equal(defined):  # but for rounding
+        return np.zeros_like(without)
+    additions: Floats = (len(without) - 1) * (defined.mean() - without)
+    return additions
 
 
 def _needs(kind: IntervalKind | None, sets: Sets) -> bool:

@@ -22,11 +22,11 @@ from uqeval.statistics.intervals import debiased, intervals
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.lost_scores import put_lost
 from uqeval.statistics.methods import LEAST_DRAWN
-from uqeval.statistics.no_interval import few_defined, few_units
+from uqeval.statistics.no_interval import few_defined, few_pairs, few_units
 from uqeval.statistics.options import CASE, CutOptions
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
-from uqeval.statistics.units import cases_of, resampling_for
+from uqeval.statistics.units import HEADLINE, cases_of, resampling_for
 from uqeval.stores.item_table import ItemTable, read_table
 
 if TYPE_CHECKING:
@@ -84,7 +84,11 @@ def with_slices_and_intervals(report: Report, states: MergedStates, options: Cut
         changes["results"] = with_debiased(report.results, samples)
         warnings = with_intervals(warnings, report.results, changes["intervals"])
         settings["intervals"] = _settings(options, resampling, groups, group_name)
-        warnings += few_units(resampling) + few_defined(changes["intervals"])
+        warnings += [
+            *few_units(resampling, HEADLINE),
+            *few_pairs(changes["intervals"], resampling, HEADLINE),
+            *few_defined(changes["intervals"]),
+        ]
         timing["intervals_seconds"] = time.perf_counter() - began
     if table is not None:
         began = time.perf_counter()

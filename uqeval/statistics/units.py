@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from uqeval.errors import UsageError, listed, number_of, quoted
 from uqeval.statistics.draws import DRAWS, Resampling
 from uqeval.statistics.scoring import Scoring
 
+#: The score of a video whose units a report names; each of its scores has units of its own.
+HEADLINE = "mTC"
 #: With at least this number of sequences, each sequence is a unit.
 SEQUENCES = 10
 #: The smallest and largest number of batches, and the length of one in autocorrelation times.
@@ -69,6 +72,7 @@ def sequences_of(scoring: Scoring) -> tuple[str, ...] | None:
 def _of_video(
     scoring: Scoring, sequences: Sequence[str], positions: Sequence[int], draws: int, seed: int
 ) -> Resampling:
+    """Return the units of the headline, mTC; those of other scores: `Samples.of_score`."""
     series = []
     for key in scoring.evaluations:
         values = [scoring.records[i].get(key, {}).get("tc") for i in positions]
@@ -86,6 +90,7 @@ def resampling_of_video(
     `sequences`: the sequence of each pair. `series`: for each model one value per pair, NaN where
     undefined. The series with the longest autocorrelation time decides.
     """
+    sequences = tuple(sequences)
     names = np.array(sequences)
     autocorrelations = []
     for values in series:
@@ -98,10 +103,10 @@ def resampling_of_video(
     )  # fmt: skip
     effective = len(sequences) / tau
     if len(set(sequences)) >= SEQUENCES:
-        return Resampling(tuple(sequences), draws, seed, "sequence", lag1, effective)
-    codes = batches(sequences, batch_count(len(sequences), tau))
+        return Resampling(sequences, draws, seed, "sequence", lag1, effective, sequences=sequences)
+    codes = _batches(sequences, batch_count(len(sequences), tau))
     problem = _too_short(sequences, codes, tau)
-    return Resampling(codes, draws, seed, "batch", lag1, effective, problem)
+    return Resampling(codes, draws, seed, "batch", lag1, effective, problem, sequences=sequences)
 
 
 def _too_short(sequences: Sequence[str], codes: Sequence[str], tau: float) -> str | None:
@@ -200,3 +205,7 @@ def batches(sequences: Sequence[str], count: int) -> tuple[str, ...]:
         batch_names.append(f"{number:04d}/{batch:04d}")
         position[sequence] += 1
     return tuple(batch_names)
+
+
+#: The scores of a video have few different numbers of batches.
+_batches = lru_cache(maxsize=64)(batches)

@@ -49,9 +49,10 @@ def shared_units(
 ) -> Resampling:
     """Return the units in which items of several runs are resampled together.
 
-    They are the groups that a run has; of videos the batches of the run with the longest
-    autocorrelation; else single items. Items are drawn within the sets that a run has. Raises
-    `UsageError` where runs have different groups or sets.
+    They are the groups that a run has; of videos the batches of the headline in the run with the
+    longest autocorrelation, in place of which each score has its own; else single items. Items are
+    drawn within the sets that a run has. Raises `UsageError` where runs have different groups or
+    sets.
     """
     own_units = []
     for _, scoring, resampling in runs:

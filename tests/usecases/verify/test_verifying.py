@@ -468,6 +468,27 @@ def test_regions_of_maps_and_depths_are_recomputed(folder: Path) -> None:
     assert changed_map.differences
 
 
+def test_independent_pairs_of_each_score_of_a_video_are_recomputed(folder: Path) -> None:
+    ids = np.random.default_rng(0).integers(0, 3, (41, 8, 8)).astype(np.uint8)
+    colours = np.cumsum(np.repeat(ids[..., None], 3, axis=-1), axis=0, dtype=np.uint8)
+    np.savez("long.npz", frames=colours, predictions=ids, flow=np.zeros((40, 8, 8, 2), "f4"))
+    uqeval.evaluate(
+        metrics=METRICS["video"], workers=1, video="long.npz", ci=0.9, draws=100
+    ).save("v.json")  # fmt: skip
+    assert not verify("v.json", everything=True).differences
+    record = json.loads(Path("v.json").read_text())
+    record["intervals"]["temporal.mtc"]["effective"] *= 2
+    record["intervals"]["temporal.mse_warp"]["lag1"] += 0.1
+    record["intervals"]["temporal.mtc_pooled"]["units"]["drawn"] += 4
+    Path("v.json").write_text(json.dumps(record))
+    found = {(own.where, own.field) for own in verify("v.json", everything=True).differences}
+    assert found == {
+        ("interval of temporal.mtc", "temporal.effective"),
+        ("interval of temporal.mse_warp", "temporal.lag1"),
+        ("interval of temporal.mtc_pooled", "temporal.units.drawn"),
+    }
+
+
 def test_regions_of_a_video_are_recomputed(folder: Path) -> None:
     """Labels are void in places: these pixels are neither boundary nor interior."""
     arrays = dict(np.load("video.npz"))

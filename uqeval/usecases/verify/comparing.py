@@ -81,7 +81,8 @@ class Comparison:
     `fields`: the compared fields by key, and `fields_of_set` those of the set; `intervals`: the
     addresses of compared intervals and debiased values, and `defined` those whose number of units
     was; `slices` and `rows`: the keys of which slices, or rows of classes, were compared;
-    `slice_intervals`: the slice and the address of compared intervals.
+    `slice_intervals`: the slice and the address of compared intervals; `series`: the same of those
+    of a video whose independent pairs were recomputed.
     """
 
     def __init__(self, report: Report) -> None:
@@ -99,6 +100,7 @@ class Comparison:
         self.defined: set[str] = set()
         self.slices: set[str] = set()
         self.slice_intervals: set[tuple[str, str]] = set()
+        self.series: set[tuple[str, str]] = set()
         self.rows: set[str] = set()
 
     @property

@@ -20,6 +20,7 @@ from uqeval.usecases.verify.comparing import (
 )  # fmt: skip
 from uqeval.usecases.verify.null_intervals import method_of_null
 from uqeval.usecases.verify.resampled import Counted, CountedScores, Resampled
+from uqeval.usecases.verify.series import units_of_pairs
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
@@ -220,12 +221,20 @@ def _compare_slice_intervals(
 def compare_levels(comparison: Comparison) -> None:
     """Compare level, and name and number of the units, of every interval, also of slices.
 
-    Those of a video are compared with the settings.
+    Those of a video differ by score.
     """
-    settings = comparison.report.settings.get("intervals") or {}
-    for where, intervals, expected in _expected(comparison, settings) if settings else ():
+    report = comparison.report
+    settings = report.settings.get("intervals") or {}
+    is_video = settings.get("unit") not in _COUNTED
+    for where, items, intervals, expected in _expected(comparison, settings) if settings else ():
         for address, record in intervals.items():
-            _compare_fields(comparison, f"interval of {address}{where}", address, record, expected)
+            own = expected
+            if is_video:
+                of_pairs, is_recomputed = units_of_pairs(report, items, address, record)
+                own = expected | of_pairs
+                if is_recomputed:
+                    comparison.series.add((where, address))
+            _compare_fields(comparison, f"interval of {address}{where}", address, record, own)
 
 
 def _compare_defined(
@@ -239,10 +248,12 @@ def _compare_defined(
 
 def _expected(
     comparison: Comparison, settings: Mapping[str, Any]
-) -> Iterator[tuple[str, Mapping[str, Any], dict[str, Any]]]:
-    """Yield the intervals of the set and of each slice, and the fields that they should have."""
+) -> Iterator[tuple[str, list[int], Mapping[str, Any], dict[str, Any]]]:
+    """Yield the items and the intervals of the set and of each slice, and the fields that these
+    should have."""
     report, level = comparison.report, {"level": settings.get("level")}
     is_counted, unit_of = settings.get("unit") in _COUNTED, dict[str, str]()
+    every, place = list(range(len(report.items))), {n: i for i, n in enumerate(report.item_names)}
     if is_counted:
         groups = settings.get("groups")
         names = report.item_names
@@ -251,18 +262,17 @@ def _expected(
             groups = [f"{own}/{group}" for own, group in zip(sets, groups, strict=True)]
         unit_of = dict(zip(names, groups or names, strict=True))
         units: dict[str, Any] = {"units.name": "group" if groups else "item"}
-        yield "", report.intervals, level | units | {"units.drawn": len(set(unit_of.values()))}
+        drawn = {"units.drawn": len(set(unit_of.values()))}
+        yield "", every, report.intervals, level | units | drawn
     else:
-        units = {"units.name": settings.get("unit")}
-        of_series = {name: settings.get(name) for name in ("lag1", "effective")}
-        drawn = {"units.drawn": settings.get("units")}
-        yield "", report.intervals, level | units | drawn | of_series
+        yield "", every, report.intervals, level | {"units.name": settings.get("unit")}
     for name, record in report.slices.items():
         drawn = {}
         if is_counted:
             found = {unit_of[item] for item in record.get("names", ()) if item in unit_of}
             drawn = units | {"units.drawn": len(found)}
-        yield f" of slice {name}", record.get("intervals") or {}, level | drawn
+        items = [place[item] for item in record.get("names", ()) if item in place]
+        yield f" of slice {name}", items, record.get("intervals") or {}, level | drawn
 
 
 def _compare_fields(
@@ -274,4 +284,5 @@ def _compare_fields(
     key, tally = Address.parse(address).key, comparison.tallies["units"]
     # A field that is missing in the report is one that differs.
     reported = {name: reported.get(name) for name in expected}
-    compare(where, key, reported, expected, {}, tally)
+    slack = {"lag1": _SAME, "effective": _SAME * (expected.get("effective") or 0.0)}
+    compare(where, key, reported, expected, slack, tally)

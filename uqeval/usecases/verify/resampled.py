@@ -16,7 +16,8 @@ from uqeval.usecases.verify.ranks import RANGES
 _FLIPS = 1000
 #: The smallest number of units for intervals from draws.
 LEAST = 6
-#: With fewer units with an event, at most as many trials count as there are units.
+#: With fewer units with an event, or where these have most of the events, at most as many trials
+#: count as there are units.
 _FEW = 5
 #: So many numbers of draws are in memory.
 _BLOCK = 1 << 20
@@ -265,8 +266,11 @@ def _korn_graubard(
         if variance > 0:
             t = [float(stdtrit(max(n - 1, 1), (1 + level) / 2)) for n in (trials, units)]
             effective = min(trials, value * (1 - value) / variance * (t[0] / t[1]) ** 2)
-        rare = unit_scores > 0 if value <= 0.5 else unit_scores < 1
-        if (rare & np.isfinite(unit_scores)).sum() < _FEW:
+        own = unit_scores[np.isfinite(unit_scores)]
+        rare = own if value <= 0.5 else 1 - own
+        # Two units with half of the events each count as two, however many others have one.
+        alike = rare.sum() ** 2 / max((rare**2).sum(), 1e-300)
+        if (rare > 0).sum() < _FEW or alike < min(_FEW, len(own) / 2):
             effective = min(effective, units)
     return _clopper_pearson(value, max(effective, 1.0), level)
 

@@ -331,8 +331,10 @@ def _records_left_out(recomputation: Recomputation, report: Report) -> list[str]
             "not recomputed."
         )
     if "lag1" in report.settings.get("intervals", {}):
+        omitted = [name for name in report.intervals if ("", name) not in recomputation.series]
         messages.append(
-            "The units of intervals, lag1 and effective are taken from the settings of the report."
+            f"lag1 and effective of {number_of(len(omitted), 'interval')} of "
+            f"{len(report.intervals)}, and those of the settings, are taken from the report."
         )
     return messages
 

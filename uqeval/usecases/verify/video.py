@@ -18,7 +18,7 @@ _LONGEST = 1e9
 _PRESETS = {"ultrafast": 0, "fast": 1, "medium": 2}
 
 #: Means over pairs that a temporal consistency reports, by the field of the pairs.
-_MEANS = {
+MEANS = {
     "mtc": "tc", "mtc_no_warp": "tc_no_warp", "mtc_frequency_weighted": "frequency_weighted",
     "pixel_agreement": "pixel_agreement", "coverage": "coverage", "out_of_frame": "out_of_frame",
     "mse_warp": "mse_warp", "mse_identity": "mse_identity",
@@ -227,7 +227,7 @@ def occluded(flow: Array, backward: Array, x: Array, y: Array) -> Array:
 def means(pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the means over pairs of the fields that all pairs have."""
     means: dict[str, Any] = {"pairs": len(pairs)}
-    for field, field_of_pair in _MEANS.items():
+    for field, field_of_pair in MEANS.items():
         defined = [pair[field_of_pair] for pair in pairs if pair[field_of_pair] is not None]
         means[field] = float(np.mean(defined)) if defined else None
     return means
