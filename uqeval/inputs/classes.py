@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.class_names import names_of_classes
+from uqeval.inputs.class_names import check_number, names_of_classes
 from uqeval.inputs.common import (
     PredictionStores,
     hint_of_truth,
@@ -57,7 +57,7 @@ def open_classes(
 
     stores, where = opened.stores, opened.where
     kind = kind_of(stores)
-    label_store, all_labels = _labels(stores[0], labels, opened.names, options)
+    label_store, all_labels = labels_of(stores[0], labels, opened.names, options)
     count = len(stores[0].arrays[kind or "predictions"])
     item_range, evaluated = chosen_items(options, count)
     item_range = item_range if chosen is None else chosen
@@ -78,7 +78,10 @@ def open_classes(
         stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
         content=stores[0].holds(), and_others=stores[0].and_others,
     )  # fmt: skip
-    _check_label_sizes(source, volume=restricted[0].groups is not None)
+    if source.labels is not None:
+        sizes = [source.size(item) for item in range(source.items)]
+        is_volume = restricted[0].groups is not None
+        check_label_sizes(source.labels.planes, source.names, classes, sizes, volume=is_volume)
     _refuse_one_hot_pixels(source)
     watched_parts = [
         (name, parts if name == kind else PartsIfRead(parts, partial(source.reads, name)))
@@ -197,14 +200,17 @@ def stored_maps(store: Store) -> dict[str, Planes]:
     return found
 
 
-def _check_label_sizes(source: Source, *, volume: bool) -> None:
-    """Raise an error if the labels of an item have another size than its predictions."""
-    if source.labels is None:
-        return
-    planes = source.labels.planes
-    for item, name in enumerate(source.names):
-        message = f"{planes.where_of(item)}, item {cut(name)}"
-        check_size(planes.size(item), source.classes, message, source.size(item), volume=volume)
+def check_label_sizes(
+    labels: Planes, names: Sequence[str], classes: int, sizes: Sequence[tuple[int, int]],
+    *, volume: bool,
+) -> None:  # fmt: skip
+    """Raise an error if the labels of an item have another size than its predictions, in `sizes`.
+
+    `volume`: items are slices of cases.
+    """
+    for item, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        where = f"{labels.where_of(item)}, item {cut(name)}"
+        check_size(labels.size(item), classes, where, size, volume=volume)
 
 
 def _refuse_one_hot_pixels(source: Source) -> None:
@@ -252,7 +258,7 @@ def kind_of(stores: Sequence[Store]) -> str | None:
     return kind
 
 
-def _labels(
+def labels_of(
     predictions: Store, labels: Given | None, names: tuple[str, ...] | None, options: InputOptions
 ) -> tuple[Store | None, Sequence[ItemArray] | None]:
     """Return the label store, and its planes in the order of the predictions' items."""
@@ -321,15 +327,7 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
         )
     if options.classes is not None and options.classes != classes:
         raise UsageError(f"--classes {options.classes}, but {where} has {classes} classes.")
-    if options.class_names is not None and len(options.class_names) != classes:
-        raise UsageError(
-            f"--class-names: {len(options.class_names)} names, but {where} has {classes} classes; "
-            "give one name per class."
-        )
-    if names and len(names) != classes:
-        raise StoreError(
-            f"{where}: {len(names)} class_names for {classes} classes; give one name per class."
-        )
+    check_number(options.class_names, names, classes, where)
     return classes
 
 

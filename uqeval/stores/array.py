@@ -272,6 +272,11 @@ class Store:
     #: The group (case, volume) of each item, if the store has groups.
     groups: tuple[str, ...] | None = None
 
+    @property
+    def items(self) -> int:
+        """Return the number of items; flow is between them."""
+        return max(map(len, self.arrays.values()))
+
     def holds(self) -> str:
         """Return the names of all arrays in the store, for a message."""
         return (", ".join(sorted(self.held or self.arrays)) or "nothing") + self.and_others

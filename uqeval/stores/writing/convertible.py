@@ -1,14 +1,13 @@
-"""Sources of a conversion: for each kind of array, one piece per item."""
+"""Open what can be converted: stores, and arrays without names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
+from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, with_pixel
 from uqeval.stores.contents import Opening, Role
 from uqeval.stores.files.foreign import how_to_convert
 from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
@@ -26,26 +25,8 @@ CONVERTIBLE = (
     "store (folder, .zip or URL)"
 )
 
-#: Opens a piece at each call, so that at most one file is open or unpacked.
-Piece = Callable[[], ItemArray]
 
-
-@dataclass
-class Pieces:
-    """The pieces of each kind, in the order of the items; names and attributes of the store."""
-
-    kinds: dict[str, list[Piece]]
-    names: tuple[str, ...] | None
-    attributes: dict[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def items(self) -> int:
-        """Return the number of items; flow is between them."""
-        return max(len(pieces) for pieces in self.kinds.values())
-
-
-def find_pieces(
+def open_convertible(
     source: str,
     kind: str | None,
     names: Sequence[str] | None,
@@ -53,9 +34,9 @@ def find_pieces(
     key: str | None,
     fill_missing: bool = False,
     has_labels: bool = False,
-) -> Pieces:
-    """Return the pieces at `source`; `convert` describes the parameters. `has_labels`: it has
-    labels for the items.
+) -> Store:
+    """Open the store or the array at `source`; `usecases.convert` describes the parameters.
+    `has_labels`: it has labels for the items.
 
     Raises `StoreError` for an unreadable source, `UsageError` if an option is needed.
     """
@@ -67,7 +48,7 @@ def find_pieces(
             return _item_folder(source, kind, names, axes, key)
         elif png_files(source):
             if kind == "predictions":
-                return _of_store(open_predicted_ids(source, names, Declared(axes=axes)))
+                return open_predicted_ids(source, names, Declared(axes=axes))
             return _label_images(source, names)
     if path.is_file() and path.suffix not in (".npy", ".npz", ".zip"):
         raise StoreError(
@@ -85,15 +66,9 @@ def find_pieces(
         if array is not None:
             if kind is axes is None and has_labels and _are_scores(array):
                 kind = "probs"
-            return _bare(array, kind, names, axes)
+            return _bare(source, array, kind, names, axes)
         _needs_key(kind, axes)
-    store = open_store(contents, role="predictions", names=names, fill_missing=fill_missing)
-    return _of_store(store)
-
-
-def _of_store(store: Store) -> Pieces:
-    kinds = {kind: pieces_of(parts) for kind, parts in store.arrays.items()}
-    return Pieces(kinds, store.names, dict(store.attributes), store.warnings)
+    return open_store(contents, role="predictions", names=names, fill_missing=fill_missing)
 
 
 def item_axes(kind: str, axes: Sequence[str]) -> tuple[str, ...]:
@@ -101,15 +76,6 @@ def item_axes(kind: str, axes: Sequence[str]) -> tuple[str, ...]:
     present = set(axes) - {"item"}
     forms = [form[1:] for form in KINDS.get(kind, (("item", "y", "x"),))]
     return next(form for form in forms if set(form) == present)
-
-
-def pieces_of(parts: Iterable[ItemArray]) -> list[Piece]:
-    """Return the pieces of items that are open already."""
-
-    def piece(part: ItemArray) -> Piece:
-        return lambda: part
-
-    return [piece(part) for part in parts]
 
 
 def _needs_key(kind: str | None, axes: str | None) -> None:
@@ -162,35 +128,35 @@ def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[S
 
 
 def _bare(
-    array: StoredArray, kind: str | None, names: Sequence[str] | None, axes: str | None
-) -> Pieces:
+    source: str,
+    array: StoredArray,
+    kind: str | None,
+    names: Sequence[str] | None,
+    axes: str | None,
+) -> Store:
     array, kind = _resolved(array, kind, axes)
+    parts: Sequence[ItemArray] = [ItemArray(array, None)]
     if "item" in array.axes:
-        count = array.shape[array.axes.index("item")]
-        parts = [ItemArray(array, index) for index in range(count)]
-    else:
-        parts = [ItemArray(array, None)]
+        parts = ItemsOf(array, range(array.shape[array.axes.index("item")]))
     if not parts:
         raise StoreError(f"{array.where}: has no items; expected at least one. Write it again.")
     if names is not None:
         names = checked_names(list(names), "names", len(parts))
-    return Pieces({kind: pieces_of(parts)}, None if names is None else tuple(names))
+    return Store(source, {kind: parts}, names)
 
 
 def _item_folder(
     source: str, kind: str | None, names: Sequence[str] | None, axes: str | None, key: str | None
-) -> Pieces:
+) -> Store:
     role: Role = "labels" if kind == "labels" else "predictions"
-    store = open_item_folder(source, Opening(role, names, declared=Declared(kind, axes, key)))
-    return _of_store(store)
+    return open_item_folder(source, Opening(role, names, declared=Declared(kind, axes, key)))
 
 
-def _label_images(source: str, names: Sequence[str] | None) -> Pieces:
+def _label_images(source: str, names: Sequence[str] | None) -> Store:
     if names is None:
         files = png_files(source)
         stems = [Path(file).stem for file in files]
         # The name has the folders if several folders have the same file.
         has_duplicates = len(set(stems)) < len(stems)
         names = [file.removesuffix(".png") for file in files] if has_duplicates else stems
-    store = open_store(source, role="labels", names=names)
-    return Pieces({"labels": pieces_of(store.arrays["labels"])}, store.names, {}, store.warnings)
+    return open_store(source, role="labels", names=names)
