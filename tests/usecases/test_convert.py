@@ -162,3 +162,31 @@ def test_labels_of_a_video_are_those_of_its_frames(tmp_path: Path) -> None:
     np.save(tmp_path / "l.npy", LABELS)
     convert(tmp_path / "v.npz", tmp_path / "out", labels=tmp_path / "l.npy")
     np.testing.assert_array_equal(stored(tmp_path / "out", "labels"), LABELS)
+
+
+def test_an_array_keeps_the_names_of_its_store(tmp_path: Path) -> None:
+    """Given with --key, it is joined as the store is."""
+    predictions = save_predictions(tmp_path / "p", class_names=CLASS_NAMES, ignore_index=7)
+    order = [2, 0, 1]
+    names = {"names": [NAMES[i] for i in order]}
+    truth = save(tmp_path / "l", {"labels": LABELS[order]}, names | {"ignore_index": 255})
+    convert(predictions, tmp_path / "out", key="probs", labels=truth)
+    store = open_store(tmp_path / "out", role="predictions")
+    assert store.names == tuple(NAMES) and store.attributes["class_names"] == CLASS_NAMES
+    np.testing.assert_array_equal(stored(tmp_path / "out", "labels"), LABELS)
+    other = save(tmp_path / "o", {"labels": LABELS}, CALLED | {"class_names": CLASS_NAMES[::-1]})
+    with pytest.raises(StoreError, match="the classes have other numbers"):
+        convert(predictions, tmp_path / "other", key="probs", labels=other)
+    scaled = np.full((3, 5, 24, 32), 51, np.uint8)
+    np.savez(tmp_path / "s.npz", probs=scaled, scale=1 / 255, names=np.array(names["names"]))
+    convert(tmp_path / "s.npz", tmp_path / "of npz", key="probs", labels=truth)
+    np.testing.assert_array_equal(stored(tmp_path / "of npz", "labels"), LABELS[order])
+    assert zarr.open_group(tmp_path / "of npz")["probs"].attrs["scale"] == 1 / 255
+
+
+def test_an_unfinished_store_is_refused_by_the_name_of_an_array_too(tmp_path: Path) -> None:
+    unfinished = {"uqeval": {"format": "predictions", "version": 1, "complete": False}}
+    predictions = save_predictions(tmp_path / "p", **unfinished)
+    for key in (None, "probs"):
+        with pytest.raises(StoreError, match=r"unfinished|complete"):
+            convert(predictions, tmp_path / "out", key=key)

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
-from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, with_pixel
-from uqeval.stores.contents import Opening, Role
+from uqeval.stores.array import Store, StoredArray
+from uqeval.stores.contents import Opening, Role, assemble, own_names
 from uqeval.stores.files.foreign import how_to_convert
 from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.files.label_folder import open_predicted_ids, png_files
 from uqeval.stores.files.numpy_store import NpyStore, NpzStore
-from uqeval.stores.kinds import ALIASES, KINDS, Declared, resolve
-from uqeval.stores.names import checked_names
+from uqeval.stores.kinds import ALIASES, KINDS, Declared, with_scale
 from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.zarr.source import is_url, is_zarr
 from uqeval.stores.zarr.store import ZarrStore
@@ -56,17 +55,23 @@ def open_convertible(
         )
     contents = contents_of(source)
     if isinstance(contents, NpyStore | NpzStore | ZarrStore):
-        array = contents.unnamed
+        array, described = contents.unnamed, Store(source, {})
         if isinstance(contents, ZarrStore):
             array = contents.array(key, fill_missing=fill_missing)
+            described = described if array is None else contents.described(key)
         if isinstance(contents, NpzStore) and (key is not None or len(contents.members) == 1):
             name, array = _member(source, contents.members, key)
+            described = Store(source, {}, own_names(contents.members, {}, source))
             if kind is None and ALIASES.get(name, name) == "logits":
                 kind = "logits"
         if array is not None:
             if kind is axes is None and has_labels and _are_scores(array):
                 kind = "probs"
-            return _bare(source, array, kind, names, axes)
+            kind = _kind(array, kind, axes)
+            return assemble(
+                source, {kind: array}, names, described.names, described.attributes,
+                described.warnings,
+            )  # fmt: skip
         _needs_key(kind, axes)
     return open_store(contents, role="predictions", names=names, fill_missing=fill_missing)
 
@@ -99,7 +104,7 @@ def _member(source: str, members: dict[str, Any], key: str | None) -> tuple[str,
         raise StoreError(
             f"{cut(source)}: holds {listed(sorted(members))}; {problem}. Give --key NAME."
         )
-    return key, members[key]
+    return key, with_scale(members).get(key, members[key])
 
 
 def _are_scores(array: StoredArray) -> bool:
@@ -109,8 +114,8 @@ def _are_scores(array: StoredArray) -> bool:
     return len(array.shape) == 2 and array.dtype.kind == "f" and not array.dimension_names
 
 
-def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[StoredArray, str]:
-    """Return the array with its axes set, and its kind; if `kind` is None, from rank and dtype."""
+def _kind(array: StoredArray, kind: str | None, axes: str | None) -> str:
+    """Return the kind of an array after naming its axes; if `kind` is None, from its rank."""
     Declared(kind, axes).name_axes(array)
     if kind is None:
         axis_names = array.dimension_names
@@ -122,27 +127,7 @@ def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[S
                 "of several kinds. Give --kind: probs, logits, labels or predictions. `mean` and "
                 "`std` need no conversion: numpy.savez('preds.npz', mean=mean, std=std) is a store."
             )
-    array = with_pixel(array, kind)
-    resolve(array, kind)
-    return array, kind
-
-
-def _bare(
-    source: str,
-    array: StoredArray,
-    kind: str | None,
-    names: Sequence[str] | None,
-    axes: str | None,
-) -> Store:
-    array, kind = _resolved(array, kind, axes)
-    parts: Sequence[ItemArray] = [ItemArray(array, None)]
-    if "item" in array.axes:
-        parts = ItemsOf(array, range(array.shape[array.axes.index("item")]))
-    if not parts:
-        raise StoreError(f"{array.where}: has no items; expected at least one. Write it again.")
-    if names is not None:
-        names = checked_names(list(names), "names", len(parts))
-    return Store(source, {kind: parts}, names)
+    return kind
 
 
 def _item_folder(
