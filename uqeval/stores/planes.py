@@ -11,8 +11,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError
-from uqeval.stores.array import ItemArray, StoredArray, arrays_of, digest_of
-from uqeval.stores.batches import follow
+from uqeval.stores.array import ItemArray, StoredArray, arrays_of, digest_of, follow
 
 #: The number of decoded chunks in memory, if a chunk has planes of several items.
 _KEPT = 2

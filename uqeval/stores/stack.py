@@ -21,8 +21,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, number_of, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
-from uqeval.stores.batches import batch_ends
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, follow
 from uqeval.stores.bfloat16 import tolerance_of
 
 TILE_AXES = ("sample", "class", "y", "x")
@@ -162,6 +161,25 @@ def _boxes(parts: Sequence[Part]) -> tuple[Box, ...]:
         for y in range(0, height, steps[0])
         for x in range(0, width, steps[1])
     )
+
+
+def batch_ends(members: Sequence[Sequence[ItemArray]]) -> list[int]:
+    """Return the first item of each batch, and the number of items. The items of a batch share
+    chunks, and follow each other in each member.
+    """
+    count = len(members[0])
+    may_end, must_end = np.ones(count + 1, bool), np.zeros(max(count - 1, 0), bool)
+    for items in members:
+        in_chunk = {
+            id(array): max(array.chunks[array.axes.index("item")], 1) if "item" in array.axes else 1
+            for array in arrays_of(items)
+        }
+        chunks = [(item.index or 0) // in_chunk[id(item.array)] for item in items]
+        is_next = follow(items)
+        may_end[1:-1] &= ~(is_next & (np.diff(chunks) == 0))
+        must_end |= ~is_next
+    may_end[1:-1] |= must_end
+    return np.flatnonzero(may_end).tolist()
 
 
 class Stack:

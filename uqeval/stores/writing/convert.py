@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
-from uqeval.stores.batches import batch_ends
 from uqeval.stores.bfloat16 import SOURCE, FromBfloat16, is_coarse
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.kinds import FLOWS
+from uqeval.stores.stack import batch_ends
 from uqeval.stores.watch import Watch
 from uqeval.stores.writing.convertible import item_axes
 from uqeval.stores.writing.new_store import (
