@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from small_stores import CLASS_NAMES, NAMES, labels, save, save_predictions
+from small_stores import CLASS_NAMES, NAMES, labels, probs, save, save_predictions
 from written import stored
 
 import uqeval
 from uqeval.errors import StoreError, UqevalError, UsageError
+from uqeval.inputs import InputOptions
+from uqeval.inputs.opening import open_inputs
 from uqeval.stores.store import open_store
 from uqeval.usecases.convert import convert
+from uqeval.usecases.reduce import reduce
 
 LABELS, CALLED = labels(), {"names": NAMES}
 
@@ -190,3 +193,17 @@ def test_an_unfinished_store_is_refused_by_the_name_of_an_array_too(tmp_path: Pa
     for key in (None, "probs"):
         with pytest.raises(StoreError, match=r"unfinished|complete"):
             convert(predictions, tmp_path / "out", key=key)
+
+
+def test_maps_of_the_labels_that_are_replaced_are_left_out(tmp_path: Path) -> None:
+    """They hold the probabilities and errors of the labels of before."""
+    source = save(tmp_path / "p", {"probs": probs(), "labels": LABELS}, CALLED)
+    reduce(open_inputs(source, None, InputOptions()), tmp_path / "maps")
+    other = save(tmp_path / "l", {"labels": (LABELS + 1) % 5}, CALLED)
+    (said,) = convert(tmp_path / "maps", tmp_path / "out", labels=other)
+    assert "left out brier, label_probability, label_rank of" in said
+    results = [
+        uqeval.evaluate(*given, metrics="calibration").results["calibration"]
+        for given in ((tmp_path / "out",), (source, other))
+    ]
+    assert results[0]["brier"] == pytest.approx(results[1]["brier"], rel=1e-6)

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from uqeval.errors import UsageError, cut
+from uqeval.errors import UsageError, cut, listed
 from uqeval.inputs import InputOptions
 from uqeval.inputs.class_names import check_number, names_of_classes
 from uqeval.inputs.classes import annotators_of, check_label_sizes, labels_of
+from uqeval.inputs.common import as_store
+from uqeval.maps.names import OF_MEAN_AND_LABEL
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.files.item_folder import kinds_in_folder
 from uqeval.stores.files.label_folder import png_files
@@ -63,21 +65,25 @@ def convert(
     predictions = open_convertible(
         os.fspath(source), kind, names, axes, key, fill_missing, has_labels=labels is not None
     )
-    arrays, stores = dict(predictions.arrays), [predictions]
+    stores, warnings = [predictions], list(predictions.warnings)
+    arrays = dict(predictions.arrays)
     if labels is not None:
         options = InputOptions(names=names, missing_chunks="fill" if fill_missing else "error")
-        store, parts = labels_of(predictions, labels, predictions.names, options)
+        given = as_store(labels, "labels")
+        store, parts = labels_of(predictions, given, predictions.names, options)
         assert store is not None and parts is not None
         _check_labels(predictions, parts)
-        stores, arrays["labels"] = [predictions, store], parts
+        stores, warnings = [predictions, store], [*warnings, *store.warnings]
+        warnings += _leave_out_of_labels(arrays, predictions.path)
+        arrays["labels"] = parts
     void = void_id_of(ignore_index, stores[1:], stores[:1])
-    known_names, warnings = _class_names(class_names, stores)
+    known_names, of_names = _class_names(class_names, stores)
     attributes = predictions.attributes | known_names
     if void is not ASSUMED_VOID:
         attributes["ignore_index"] = void
     joined = replace(predictions, arrays=arrays, attributes=attributes)
     write_converted(joined, target, int(void), compression, recoding, progress)
-    return (*(text for store in stores for text in store.warnings), *warnings)
+    return (*warnings, *of_names)
 
 
 def _class_names(
@@ -97,6 +103,16 @@ def _class_names(
     check_number(given, stored, classes, predictions.path)
     names, warnings = names_of_classes(given, stores, classes)
     return {"class_names": list(names)}, warnings
+
+
+def _leave_out_of_labels(arrays: dict[str, Sequence[ItemArray]], where: str) -> list[str]:
+    """Remove the maps that were computed with other labels; return a warning if there are any."""
+    stale = sorted(arrays.keys() & OF_MEAN_AND_LABEL)
+    for name in stale:
+        del arrays[name]
+    if not stale:
+        return []
+    return [f"left out {listed(stale)} of {where}: they were computed with its own labels."]
 
 
 def _check_labels(predictions: Store, labels: Sequence[ItemArray]) -> None:

@@ -203,7 +203,7 @@ class _Numbers:
         own = copied_attributes(array)
         if self.unscales:
             own.pop("scale", None)
-        return own | self.marks
+        return {**own, **self.marks}
 
     def stored(self, values: Array, attributes: dict[str, Any], where: str, row: int) -> Array:
         """Return checked values of an item from `row` on in the form in which they are stored.
