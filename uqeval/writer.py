@@ -309,7 +309,7 @@ class PredictionWriter:
         chunks = (samples, classes, *zw.pixel_chunks(pixel_bytes, height, width))
         shape = (self.samples, classes, height, width)
         axes = ("sample", "class", "y", "x")
-        source = bfloat16.SOURCE if self.kind == "probs" and bfloat16.is_coarse(stack) else None
+        source = bfloat16.SOURCE if self._coarse else None
         return self._store.array(index, self.kind, shape, self.dtype, chunks, axes, source)[0]
 
     def _write_stack(self, index: int, stack: Array, first: int) -> None:

@@ -38,7 +38,7 @@ from uqeval.records.folder import foreign_states
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import tally_key
 from uqeval.stores.states.writer import StatesWriter
-from uqeval.stores.writing.convert import convert
+from uqeval.usecases.convert import convert
 from uqeval.usecases.reduce import reduce as write_maps
 
 _HOLDER = """

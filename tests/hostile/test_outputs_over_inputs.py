@@ -13,7 +13,7 @@ from small_stores import save_complete, save_label_folder, save_predictions
 
 from uqeval import UsageError, evaluate, merge
 from uqeval.disk.outputs import refuse_overlap
-from uqeval.stores.writing.convert import convert
+from uqeval.usecases.convert import convert
 
 
 @pytest.fixture(scope="module")

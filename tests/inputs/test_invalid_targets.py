@@ -12,7 +12,7 @@ from scenes import zarr_group
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
-from uqeval.stores.writing.convert import convert
+from uqeval.usecases.convert import convert
 
 
 def sparse(share: float = 0.85) -> dict[str, np.ndarray]:

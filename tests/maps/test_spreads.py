@@ -15,7 +15,7 @@ from scenes import zarr_group
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.stores.kinds import SPREADS
-from uqeval.stores.writing.convert import convert
+from uqeval.usecases.convert import convert
 from uqeval.usecases.inspect import inspect
 
 OF_STD: dict[str, Any] = {

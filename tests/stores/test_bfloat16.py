@@ -16,7 +16,7 @@ from uqeval.errors import DataError, StoreError
 from uqeval.stores.bfloat16 import TOLERANCE, is_coarse
 from uqeval.stores.incoming import as_array
 from uqeval.stores.store import open_store
-from uqeval.stores.writing.convert import convert
+from uqeval.usecases.convert import convert
 
 NAMES = ("a", "b")
 LABELS = np.zeros((2, 16, 16), np.uint8)

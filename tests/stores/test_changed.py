@@ -26,7 +26,7 @@ from uqeval.stores.planes import Planes
 from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch, file_state, one_look, read_whole
 from uqeval.stores.watched_parts import WatchedText
-from uqeval.stores.writing.convert import convert
+from uqeval.usecases.convert import convert
 from uqeval.usecases.gallery.opening import open_gallery
 from uqeval.usecases.inspect import inspect
 from uqeval.usecases.reduce import reduce as write_maps

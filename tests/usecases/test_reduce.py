@@ -14,7 +14,7 @@ import uqeval
 from uqeval.errors import StoreError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.maps.sources import Source
-from uqeval.stores.writing.convert import convert
+from uqeval.usecases.convert import convert
 from uqeval.usecases.reduce import reduce
 
 N, T, C, H, W = 5, 3, 3, 6, 7

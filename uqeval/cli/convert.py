@@ -66,7 +66,7 @@ def convert(
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.stores.names import read_names_file
     from uqeval.stores.writing.convert import Recoding
-    from uqeval.stores.writing.convert import convert as write_store
+    from uqeval.usecases.convert import convert as write_store
 
     progress_bar = progress_for(shared.quiet)
     finished_items = 0

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from uqeval.errors import StoreError, cut, listed, quoted
+from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 
 if TYPE_CHECKING:
     from uqeval.stores.array import Store
@@ -32,6 +32,23 @@ def names_of_classes(
         return names, _shared(names, "--class-names")
     where, names = complete[0]
     return names, _shared(names, where) + _other(names, where, complete[1:])
+
+
+def check_number(
+    given: Sequence[str] | None, stored: Sequence[str] | None, classes: int, where: str
+) -> None:
+    """Raise `UsageError` if the user does not give one name per class, `StoreError` if the store at
+    `where` does not have one.
+    """
+    if given is not None and len(given) != classes:
+        raise UsageError(
+            f"--class-names: {len(given)} names, but {where} has {classes} classes; give one name "
+            "per class."
+        )
+    if stored and len(stored) != classes:
+        raise StoreError(
+            f"{where}: {len(stored)} class_names for {classes} classes; give one name per class."
+        )
 
 
 def refuse_other_numbers(*declared: tuple[str, Sequence[str]]) -> None:

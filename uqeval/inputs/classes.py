@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.class_names import names_of_classes
+from uqeval.inputs.class_names import check_number, names_of_classes
 from uqeval.inputs.common import (
     PredictionStores,
     hint_of_truth,
@@ -79,7 +79,10 @@ def open_classes(
         stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
         content=joined.holds(), and_others=joined.and_others,
     )  # fmt: skip
-    _check_label_sizes(source, volume=joined.groups is not None)
+    if source.labels is not None:
+        sizes = [source.size(item) for item in range(source.items)]
+        is_volume = joined.groups is not None
+        check_label_sizes(source.labels.planes, source.names, classes, sizes, volume=is_volume)
     _refuse_one_hot_pixels(source)
     watched_parts: list[tuple[str, Sequence[Watched]]]
     watched_parts = [(kind, store.arrays[kind]) for store in restricted if kind]
@@ -200,14 +203,17 @@ def stored_maps(store: Store) -> dict[str, Planes]:
     return found
 
 
-def _check_label_sizes(source: Source, *, volume: bool) -> None:
-    """Raise an error if the labels of an item have another size than its predictions."""
-    if source.labels is None:
-        return
-    planes = source.labels.planes
-    for item, name in enumerate(source.names):
-        message = f"{planes.where_of(item)}, item {cut(name)}"
-        check_size(planes.size(item), source.classes, message, source.size(item), volume=volume)
+def check_label_sizes(
+    labels: Planes, names: Sequence[str], classes: int, sizes: Sequence[tuple[int, int]],
+    *, volume: bool,
+) -> None:  # fmt: skip
+    """Raise an error if the labels of an item have another size than its predictions, in `sizes`.
+
+    `volume`: items are slices of cases.
+    """
+    for item, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        where = f"{labels.where_of(item)}, item {cut(name)}"
+        check_size(labels.size(item), classes, where, size, volume=volume)
 
 
 def _refuse_one_hot_pixels(source: Source) -> None:
@@ -258,23 +264,20 @@ def kind_of(stores: Sequence[Store]) -> str | None:
 def _labels(
     opened: PredictionStores, labels: Given | None, options: InputOptions
 ) -> tuple[Store | None, Sequence[ItemArray] | None]:
-    """Return the label store, and its planes in the order of the predictions' items."""
-    predictions, names = opened.joined, opened.names
-    labels = None if labels is None else open_once(labels)
-    folder = labels is not None and is_folder_of_files(labels)
-    if options.label_map is not None and not folder:
-        raise UsageError(
-            f"--label-map {cut(options.label_map)} is for a folder of label PNGs; the labels here "
-            f"are an array of {predictions.path if labels is None else labels}. Leave it out."
-        )
-    if options.annotator_folders and not folder:
-        raise UsageError(
-            f"--annotator-folders is for a folder of label PNGs; the labels here are an array of "
-            f"{predictions.path if labels is None else labels}. Leave it out."
-        )
-    if labels is None:
-        parts = predictions.arrays.get("labels")
-        return opened.holder("labels"), parts
+    """Return the store that has the labels, and their planes in the order of the items."""
+    if labels is not None:
+        return labels_of(opened.joined, labels, opened.names, options)
+    _refuse_options_of_folders(options, opened.joined.path)
+    return opened.holder("labels"), opened.joined.arrays.get("labels")
+
+
+def labels_of(
+    predictions: Store, labels: Given, names: tuple[str, ...] | None, options: InputOptions
+) -> tuple[Store, Sequence[ItemArray]]:
+    """Return a store of labels, and its planes in the order of the predictions' items."""
+    labels = open_once(labels)
+    if not is_folder_of_files(labels):
+        _refuse_options_of_folders(options, labels)
     store = open_truth(
         labels, "labels", "label", predictions, names, options,
         label_map=options.label_map, annotator_folders=options.annotator_folders,
@@ -283,6 +286,19 @@ def _labels(
     if parts is None:
         raise StoreError(f"{store.path} holds {store.holds()}, but no `labels`.")
     return store, in_order_of(store, parts, predictions, names, "label")
+
+
+def _refuse_options_of_folders(options: InputOptions, where: object) -> None:
+    """Raise `UsageError` for options of folders of label PNGs, if the labels are an array."""
+    for option, given in (
+        (f"--label-map {cut(options.label_map)}", options.label_map is not None),
+        ("--annotator-folders", options.annotator_folders),
+    ):
+        if given:
+            raise UsageError(
+                f"{option} is for a folder of label PNGs; the labels here are an array of {where}. "
+                "Leave it out."
+            )
 
 
 def _classes(
@@ -328,18 +344,9 @@ def _classes(
         )
     if options.classes is not None and options.classes != classes:
         raise UsageError(f"--classes {options.classes}, but {where} has {classes} classes.")
-    if options.class_names is not None and len(options.class_names) != classes:
-        raise UsageError(
-            f"--class-names: {len(options.class_names)} names, but {where} has {classes} classes; "
-            "give one name per class."
-        )
+    check_number(options.class_names, None, classes, where)
     for member in stores:
-        names = member.attributes.get("class_names")
-        if names and len(names) != classes:
-            raise StoreError(
-                f"{member.path}: {len(names)} class_names for {classes} classes; give one name "
-                "per class."
-            )
+        check_number(None, member.attributes.get("class_names"), classes, member.path)
     return classes
 
 

@@ -206,7 +206,7 @@ def in_order_of(
 
     Matches by name if both have names, else by position. Raises `StoreError`.
     """
-    count = len(next(iter(predictions.arrays.values())))
+    count = predictions.items
     if store.names is not None and names is not None and store.names != names:
         place = {name: i for i, name in enumerate(store.names)}
         lost = [name for name in names if name not in place]
@@ -239,7 +239,7 @@ def open_truth(
     """
     is_folder = is_folder_of_files(truth)
     if is_folder and names is None and predictions is not None:
-        count = len(next(iter(predictions.arrays.values())))
+        count = predictions.items
         raise StoreError(
             f"{truth}: {noun} files are matched with items by name, but {predictions.path} gives "
             f"its {count} items no names. Give --names FILE (a JSON list or one name per line), or "

@@ -217,7 +217,7 @@ def _members(predictions: Given | Sequence[Given]) -> list[Any]:
 
 
 def _count(opened: PredictionStores) -> int:
-    return len(next(iter(opened.stores[0].arrays.values())))
+    return opened.stores[0].items
 
 
 def _set_names(opened: Sequence[PredictionStores]) -> list[str]:

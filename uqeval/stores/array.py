@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from uqeval.arrays import Array
 from uqeval.disk.files import readable
@@ -239,6 +240,14 @@ def arrays_of(parts: Iterable[ItemArray]) -> list[StoredArray]:
     return list({id(part.array): part.array for part in parts}.values())
 
 
+def follow(items: Sequence[ItemArray]) -> NDArray[np.bool_]:
+    """Return of each item but the first whether it is at the next position of the same array as
+    the item before it. The order of items may be another than that of the array.
+    """
+    positions = [item.index or 0 for item in items]
+    return (np.diff([id(item.array) for item in items]) == 0) & (np.diff(positions) == 1)
+
+
 def digest_of(arrays: Iterable[StoredArray]) -> str | None:
     """Return SHA-256 of the arrays' own fingerprints; None if one has none."""
     digest = hashlib.sha256()
@@ -277,6 +286,11 @@ class Store:
     def path_of(self, name: str) -> str:
         """Return the path of the store that has an array."""
         return self.other_paths.get(name, self.path)
+
+    @property
+    def items(self) -> int:
+        """Return the number of items; flow is between them."""
+        return max(map(len, self.arrays.values()))
 
     def holds(self) -> str:
         """Return the names of all arrays in the store, for a message."""

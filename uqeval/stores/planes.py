@@ -11,7 +11,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError
-from uqeval.stores.array import ItemArray, StoredArray, arrays_of, digest_of
+from uqeval.stores.array import ItemArray, StoredArray, arrays_of, digest_of, follow
 
 #: The number of decoded chunks in memory, if a chunk has planes of several items.
 _KEPT = 2
@@ -101,9 +101,7 @@ class Planes:
         are read in one call."""
         parts = self.parts[items.start : items.stop]
         array, start = parts[0].array, parts[0].index
-        if start is None or any(
-            part.array is not array or part.index != start + k for k, part in enumerate(parts)
-        ):
+        if start is None or not follow(parts).all():
             return np.stack([self.read(item) for item in items])
         along, stop = array.axes.index("item"), start + len(parts)
         step = max(array.chunks[along], 1)

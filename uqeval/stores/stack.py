@@ -21,7 +21,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, number_of, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, follow
 from uqeval.stores.bfloat16 import tolerance_of
 
 TILE_AXES = ("sample", "class", "y", "x")
@@ -80,12 +80,12 @@ class Member(Sequence[Part]):
     """The parts of all items of one member of an ensemble."""
 
     def __init__(self, items: Sequence[ItemArray]) -> None:
-        self._items = items
+        self.items = items
         self.arrays = arrays_of(items)
         self._only = self.arrays[0] if len(self.arrays) == 1 else None
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.items)
 
     @overload
     def __getitem__(self, item: int) -> Part: ...
@@ -93,16 +93,16 @@ class Member(Sequence[Part]):
     def __getitem__(self, item: slice) -> Member: ...
     def __getitem__(self, item: int | slice) -> Part | Member:
         if isinstance(item, slice):
-            return Member(self._items[item])
-        source = self._items[item]
+            return Member(self.items[item])
+        source = self.items[item]
         return Part(source, source.array.axes)
 
     def __iter__(self) -> Iterator[Part]:
-        return (Part(source, source.array.axes) for source in self._items)
+        return (Part(source, source.array.axes) for source in self.items)
 
     def array_of(self, item: int) -> StoredArray:
         """Return the array with an item."""
-        return self._items[item].array if self._only is None else self._only
+        return self.items[item].array if self._only is None else self._only
 
     def sizes(self, axis: str) -> set[int]:
         """Return the lengths of an axis, 1 for a sample axis that is not stored, each once."""
@@ -161,6 +161,25 @@ def _boxes(parts: Sequence[Part]) -> tuple[Box, ...]:
         for y in range(0, height, steps[0])
         for x in range(0, width, steps[1])
     )
+
+
+def batch_ends(members: Sequence[Sequence[ItemArray]]) -> list[int]:
+    """Return the first item of each batch, and the number of items. The items of a batch share
+    chunks, and follow each other in each member.
+    """
+    count = len(members[0])
+    may_end, must_end = np.ones(count + 1, bool), np.zeros(max(count - 1, 0), bool)
+    for items in members:
+        in_chunk = {
+            id(array): max(array.chunks[array.axes.index("item")], 1) if "item" in array.axes else 1
+            for array in arrays_of(items)
+        }
+        chunks = [(item.index or 0) // in_chunk[id(item.array)] for item in items]
+        is_next = follow(items)
+        may_end[1:-1] &= ~(is_next & (np.diff(chunks) == 0))
+        must_end |= ~is_next
+    may_end[1:-1] |= must_end
+    return np.flatnonzero(may_end).tolist()
 
 
 class Stack:
@@ -280,22 +299,8 @@ class Stack:
 
     @cached_property
     def _batch_ends(self) -> list[int]:
-        """Return the first item of each batch, and the number of items.
-
-        The items of a batch follow each other in each member, which may have another order.
-        """
-        may_end, must_end = np.ones(self.items + 1, bool), np.zeros(max(self.items - 1, 0), bool)
-        for member in self.members:
-            part_of = {id(part.source.array): part for part in member}
-            of_array = {array: max(part.band("item"), 1) for array, part in part_of.items()}
-            arrays = [id(part.source.array) for part in member]
-            places = np.array([part.source.index or 0 for part in member])
-            chunks = places // np.array([of_array[array] for array in arrays])
-            is_next = (np.diff(arrays) == 0) & (np.diff(places) == 1)
-            may_end[1:-1] &= ~(is_next & (np.diff(chunks) == 0))
-            must_end |= ~is_next
-        may_end[1:-1] |= must_end
-        return np.flatnonzero(may_end).tolist()
+        """Return the first item of each batch, and the number of items."""
+        return batch_ends([member.items for member in self.members])
 
     def tiling(self, item: int) -> Tiling:
         """Return the tiling of an item; items of the same layout share it."""

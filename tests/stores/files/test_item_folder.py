@@ -17,7 +17,7 @@ import uqeval
 from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.store import open_store
-from uqeval.stores.writing.convert import convert
+from uqeval.usecases.convert import convert
 
 RNG = np.random.default_rng(5)
 T, C = 3, 4

@@ -19,9 +19,10 @@ import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
 from uqeval.stores.store import open_store
 from uqeval.stores.writing import convert as module
-from uqeval.stores.writing.convert import Recoding, convert
+from uqeval.stores.writing.convert import Recoding
 from uqeval.stores.writing.new_store import items_in_chunk
 from uqeval.stores.zarr import writer as zw
+from uqeval.usecases.convert import convert
 
 RNG = np.random.default_rng(0)
 
@@ -332,6 +333,74 @@ def test_only_floating_point_probabilities_become_integers(tmp_path: Path) -> No
         assert found[source][0].loss() == (
             "no floating-point probabilities: all values are unchanged"
         )
+
+
+def in_steps(values: np.ndarray, steps: int) -> np.ndarray:
+    """Probabilities [class, y, x] as multiples of 1/steps that sum to 1."""
+    whole = np.floor(values.astype(np.float64) * steps).astype(int)
+    whole[0] += steps - whole.sum(axis=0)
+    return whole.astype(np.uint8 if steps < 256 else np.uint16)
+
+
+@pytest.mark.parametrize(
+    "forms", [(255, None), (None, 255), (255, 100), (255, 65535), (65535, None)]
+)
+@pytest.mark.parametrize("recommended", [False, True])
+def test_integers_of_several_scales_become_probabilities(
+    tmp_path: Path, forms: tuple[int | None, int | None], recommended: bool
+) -> None:
+    (tmp_path / "in").mkdir()
+    expected = []
+    for name, steps, values in zip("ab", forms, probs(2, 3, 9, 8, dtype="f4"), strict=True):
+        if steps:
+            arrays = {"probs": in_steps(values, steps), "scale": 1 / steps}
+            expected.append(arrays["probs"] / steps)
+        else:
+            arrays = {"probs": values}
+            expected.append(values)
+        np.savez(tmp_path / "in" / f"{name}.npz", **arrays)
+    recoding = Recoding() if recommended else None
+    convert(tmp_path / "in", tmp_path / "out", recoding=recoding)
+    array = zarr.open_group(tmp_path / "out")["probs"]
+    assert array.dtype == (np.uint16 if recommended else np.float32)
+    assert dict(array.attrs) == ({"scale": 1 / 65535} if recommended else {})
+    found = array[:] * array.attrs.get("scale", 1)
+    np.testing.assert_allclose(found, expected, atol=2e-5 if recommended else 1e-7)
+    uqeval.evaluate(tmp_path / "out", np.zeros((2, 9, 8), "u1"), metrics="segmentation")
+
+
+def test_integers_of_one_scale_stay_integers(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name, dtype in (("a", "u1"), ("b", "u2")):
+        values = in_steps(probs(3, 9, 8, dtype="f4"), 255).astype(dtype)
+        np.savez(tmp_path / "in" / f"{name}.npz", probs=values, scale=1 / 255)
+    convert(tmp_path / "in", tmp_path / "out")
+    array = zarr.open_group(tmp_path / "out")["probs"]
+    assert array.dtype == np.uint16 and array.attrs["scale"] == 1 / 255
+
+
+def test_sums_that_the_new_dtype_does_not_allow(tmp_path: Path) -> None:
+    """Evaluations would refuse the new store."""
+    (tmp_path / "in").mkdir()
+    np.savez(tmp_path / "in" / "a.npz", probs=np.full((3, 9, 8), 85 / 256, "f2"))
+    np.savez(tmp_path / "in" / "b.npz", probs=probs(3, 9, 8, dtype="f4"))
+    with pytest.raises(DataError, match=r"item 'a'.* do not sum to 1"):
+        convert(tmp_path / "in", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("marked", [0, 1])
+def test_items_with_other_attributes_are_refused(tmp_path: Path, marked: int) -> None:
+    """One array cannot have the void ids of both."""
+    root = zarr.create_group(str(tmp_path / "s"))
+    for i, name in enumerate("ab"):
+        group = root.create_group(f"items/{name}", attributes={"name": name})
+        group.create_array("probs", data=probs(3, 9, 8))
+        own = {"ignore_index": 7} if i == marked else {}
+        group.create_array("zone", data=np.ones((9, 8), "u1"), attributes=own)
+    with pytest.raises(DataError, match=r"zone of item 'b': have the attributes .*before has"):
+        convert(tmp_path / "s", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_many_small_items_share_chunks(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from written import NAMES, STACK
 
 import uqeval
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.stores.writing.convert import convert
+from uqeval.usecases.convert import convert
 from uqeval.usecases.reduce import reduce
 
 LABELS = np.random.default_rng(1).integers(0, 3, (3, 6, 10)).astype("u1")

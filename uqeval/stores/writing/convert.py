@@ -1,5 +1,4 @@
-"""Convert files of other tools to stores: tile by tile, checked, in the format of
-`PredictionWriter`.
+"""Write an opened store as a new one: tile by tile, checked, in the format of `PredictionWriter`.
 
 Probabilities as uint16 with a scale take half the bytes of float16, with smaller errors of scores.
 `benchmarks/formats.py` measures this; docs/stores.md shows the table.
@@ -8,9 +7,9 @@ Probabilities as uint16 with a scale take half the bytes of float16, with smalle
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,121 +17,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Array
-from uqeval.errors import DataError, StoreError, UsageError, cut, quoted
-from uqeval.stores.array import ItemArray, Store
-from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
-from uqeval.stores.files.item_folder import kinds_in_folder
-from uqeval.stores.files.label_folder import png_files
+from uqeval.errors import DataError, StoreError, quoted
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
+from uqeval.stores.bfloat16 import SOURCE, FromBfloat16, is_coarse
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
-from uqeval.stores.store import has_chunks, open_store
-from uqeval.stores.void_id import ASSUMED_VOID, refuse_ambiguous, void_id_of
+from uqeval.stores.kinds import FLOWS
+from uqeval.stores.stack import batch_ends
+from uqeval.stores.void_id import refuse_ambiguous
 from uqeval.stores.watch import Watch
+from uqeval.stores.writing.convertible import item_axes
 from uqeval.stores.writing.new_store import (
     NewStore,
-    checked_target,
     copied_attributes,
     items_in_chunk,
     replacing,
 )
-from uqeval.stores.writing.pieces import Piece, Pieces, find_pieces, item_axes, pieces_of
 from uqeval.stores.zarr import writer as zw
-from uqeval.stores.zarr.source import is_zarr
 
 #: Bytes of a tile between reading and writing; a tile is at least one chunk of both.
 _TILE_BYTES = 256 * 2**20
 
 Progress = Callable[[int, int], None]
-
-
-def convert(
-    source: str | os.PathLike[str],
-    destination: str | os.PathLike[str],
-    *,
-    kind: str | None = None,
-    labels: str | os.PathLike[str] | None = None,
-    names: Sequence[str] | None = None,
-    axes: str | None = None,
-    key: str | None = None,
-    class_names: Sequence[str] | None = None,
-    ignore_index: int | None = None,
-    compression: zw.Compression = "lz4",
-    fill_missing: bool = False,
-    overwrite: bool = False,
-    recoding: Recoding | None = None,
-    progress: Progress | None = None,
-) -> tuple[str, ...]:
-    """Write the content of `source` as a Zarr store at `destination`; return warnings.
-
-    `source`: an `.npy` or `.npz` file, a folder of such files (one per item, [T, C, H, W] or [C, H,
-    W], named by their stems), a folder of label PNGs, or a Zarr store, which gets new chunks.
-    `axes`: order of the axes of an array without names, in letters of NTCHW; `kind`: its content
-    (`probs` if it has classes, or if it has two axes and there are labels); `key`: the array to
-    take from an `.npz` file or Zarr group. `labels`: a store or folder with labels for the items.
-    `ignore_index`: the void id of labels, by default that of their store, else of `source`.
-    With `fill_missing`, missing chunks of a Zarr store are written as the fill value.
-
-    `recoding`: store probabilities as uint16; afterwards it has the loss. `progress` is called with
-    the number of finished items and of all items, over all kinds. Nothing is guessed from values,
-    and nothing is repaired: probabilities must pass the checks of an evaluation. Raises
-    `UsageError` if an option is needed, `StoreError` and `DataError` for sources that are
-    unreadable or not as declared, and `OutputError`; then nothing is left at `destination`.
-    """
-    target = checked_target(destination, [source, labels], overwrite)
-    _refuse_without_effect(os.fspath(source), kind, axes, key, fill_missing, labels)
-    pieces = find_pieces(
-        os.fspath(source), kind, names, axes, key, fill_missing, has_labels=labels is not None
-    )
-    own_labels = [Store(os.fspath(source), {}, attributes=pieces.attributes)]
-    given_labels = []
-    if labels is not None:
-        store = open_store(
-            os.fspath(labels), role="labels", names=pieces.names, fill_missing=fill_missing
-        )
-        pieces.kinds["labels"] = pieces_of(store.arrays["labels"])
-        pieces.warnings += store.warnings
-        given_labels.append(store)
-    void = void_id_of(ignore_index, given_labels, own_labels)
-    if void is not ASSUMED_VOID:
-        pieces.attributes["ignore_index"] = void
-    if class_names is not None:
-        pieces.attributes["class_names"] = list(class_names)
-    with replacing(target) as new:
-        _write(pieces, new, void, compression, recoding, progress)
-    return pieces.warnings
-
-
-def _refuse_without_effect(
-    source: str,
-    kind: str | None,
-    axes: str | None,
-    key: str | None,
-    fill_missing: bool,
-    labels: str | os.PathLike[str] | None,
-) -> None:
-    """Raise `UsageError` for options without effect on this source."""
-    paths = [source, *([] if labels is None else [os.fspath(labels)])]
-    if fill_missing and not any(map(has_chunks, paths)):
-        raise UsageError(
-            f"--missing-chunks fill is for Zarr stores, and {cut(source)} is not one. Leave it out."
-        )
-    local = Path(source)
-    images = local.is_dir() and not is_zarr(source) and not kinds_in_folder(source)
-    if key is not None and (images or local.suffix == ".npy"):
-        raise UsageError(
-            f"--key {key} names an array of a .npz file or a Zarr group; {cut(source)} has no "
-            "names. Leave it out."
-        )
-    if images and png_files(source):
-        if kind not in (None, "labels", "predictions"):
-            raise UsageError(
-                f"--kind {kind}: {cut(source)} is a folder of PNGs of class ids; expected labels "
-                "or predictions."
-            )
-        if axes is not None and kind != "predictions":
-            raise UsageError(
-                f"--axes {axes}: {cut(source)} is a folder of label PNGs, one [H, W] per item. "
-                "Leave it out."
-            )
 
 
 @dataclass(frozen=True)
@@ -165,62 +70,67 @@ def _form(kind: str, item_array: ItemArray) -> _Form:
     return _Form(axes, tuple(array.shape[array.axes.index(a)] for a in axes), array.dtype)
 
 
-def _write(
-    pieces: Pieces,
-    root: Path,
+def write_converted(
+    source: Store,
+    target: Path,
     void: int,
     compression: zw.Compression,
     recoding: Recoding | None,
     progress: Progress | None,
 ) -> None:
-    forms = {
-        kind: [_form(kind, piece()) for piece in parts] for kind, parts in pieces.kinds.items()
-    }
+    """Write the arrays, names and attributes of `source` as a Zarr store at `target`.
+
+    `void`: the void id of its labels. `usecases.convert` describes the other parameters. Raises
+    `StoreError`, `DataError` and `OutputError`; then nothing is left at `target`.
+    """
+    forms = {kind: [_form(kind, part) for part in parts] for kind, parts in source.arrays.items()}
     dense = all(len({form.shape for form in kind}) == 1 for kind in forms.values())
-    _check_complete(pieces, forms, dense)
-    NewStore(root, pieces.items, pieces.names, dense).create(_attributes(pieces, set(forms)))
+    _check_complete(source, forms, dense)
     kinds_of_classes = ("probs", "logits", "mean_probs")
     classes = {form.size("class") for k in kinds_of_classes for form in forms.get(k, ())}
     checks = _Checks(
-        max(*classes, 2) if classes else None, void, recoding, _declared_classes(pieces.attributes)
+        max(*classes, 2) if classes else None, void, recoding, _declared_classes(source.attributes)
     )
-    names = pieces.names or [str(i) for i in range(pieces.items)]
+    names = source.names or [str(i) for i in range(source.items)]
     watches = {
-        kind: Watch(names, [[piece()] for piece in parts]) for kind, parts in pieces.kinds.items()
+        kind: Watch(names, [[part] for part in parts]) for kind, parts in source.arrays.items()
     }
     largest = max(form.bytes for kind in forms.values() for form in kind)
-    in_chunk = items_in_chunk(pieces.items, largest) if dense else 1
+    in_chunk = items_in_chunk(source.items, largest) if dense else 1
     total, copied = sum(map(len, forms.values())), 0
-    for kind, parts in pieces.kinds.items():
-        store = NewStore(root, len(parts), pieces.names, dense, compression, in_chunk)
-        for count in _copy(kind, parts, forms[kind], store, checks, watches[kind]):
-            copied += count
-            if progress is not None:
-                progress(copied, total)
-        store.flush()
-    for watch in watches.values():
-        watch.check_all()
+    with replacing(target) as root:
+        NewStore(root, source.items, source.names, dense).create(_attributes(source))
+        for kind, parts in source.arrays.items():
+            store = NewStore(root, len(parts), source.names, dense, compression, in_chunk)
+            for count in _copy(kind, parts, forms[kind], store, checks, watches[kind]):
+                copied += count
+                if progress is not None:
+                    progress(copied, total)
+            store.flush()
+        for watch in watches.values():
+            watch.check_all()
+        assert copied == total
 
 
-def _check_complete(pieces: Pieces, forms: Mapping[str, list[_Form]], dense: bool) -> None:
+def _check_complete(source: Store, forms: Mapping[str, list[_Form]], dense: bool) -> None:
     """Raise `StoreError` for items of several sizes without names, or without one of the arrays."""
-    if not dense and pieces.names is None:
+    if not dense and source.names is None:
         raise StoreError(
             "Items of different sizes are stored in one group per item, by name: give their names."
         )
     for kind, found in forms.items():
-        if len(found) != pieces.items and kind not in ("flow", "flow_forward"):
+        if len(found) != source.items and kind not in FLOWS:
             raise StoreError(
-                f"{len(found)} of {pieces.items} items have {quoted(kind)}. Store it "
+                f"{len(found)} of {source.items} items have {quoted(kind)}. Store it "
                 "for all of them or for none."
             )
 
 
-def _attributes(pieces: Pieces, kinds: set[str]) -> dict[str, Any]:
+def _attributes(source: Store) -> dict[str, Any]:
     """Return the attributes of the new store, which is not complete yet."""
-    given = {k: v for k, v in pieces.attributes.items() if k not in ("uqeval", "names")}
-    default = "labels" if kinds == {"labels"} else "predictions"
-    own = {"format": default} | dict(pieces.attributes.get("uqeval") or {})
+    given = {k: v for k, v in source.attributes.items() if k not in ("uqeval", "names")}
+    default = "labels" if source.arrays.keys() == {"labels"} else "predictions"
+    own = {"format": default} | dict(source.attributes.get("uqeval") or {})
     return given | {"uqeval": own | {"version": zw.VERSION, "complete": False}}
 
 
@@ -233,57 +143,92 @@ def _declared_classes(attributes: Mapping[str, Any]) -> int:
 
 def _copy(
     kind: str,
-    parts: list[Piece],
+    parts: Sequence[ItemArray],
     forms: list[_Form],
     store: NewStore,
     checks: _Checks,
     watch: Watch,
 ) -> Iterator[int]:
     """Copy all items of a kind; yield the number of items after each step."""
-    dtypes = {checks.dtype(kind, form) for form in forms}
-    dtype = np.result_type(*dtypes)
-    first = 0
-    while first < len(parts):
-        item_array, form = parts[first](), forms[first]
-        is_recoded = checks.recodes(kind, form.dtype)
-        if is_recoded:
-            form = replace(form, dtype=DTYPE)
-        array, rows = item_array.array, form.chunks[form.axes.index("y")]
-        row_bytes = math.prod(form.shape) // form.size("y") * array.dtype.itemsize
-        batch = 1
-        if item_array.index is not None:  # items in one chunk are read together
-            batch = array.chunks[array.axes.index("item")]
-            batch = max(1, min(batch, len(parts) - first, _TILE_BYTES // (rows * row_bytes)))
-        rows *= max(1, _TILE_BYTES // (batch * rows * row_bytes))
-        for index in range(first, first + batch):
-            attributes = ATTRIBUTES if is_recoded else copied_attributes(array)
-            store.array(index, kind, form.shape, dtype, form.chunks, form.axes, attributes)
-        for y in range(0, form.size("y"), rows):
-            with watch.reading(range(first, first + batch)):
-                block = _read(item_array, form, batch, y, rows)
-            for k, values in enumerate(block):
-                where = f"{array.where}, item {store.label(first + k)}"
-                values = checks.check(kind, values, array.attributes, where, y)
-                if is_recoded:
-                    assert checks.recoding is not None
-                    values = checks.recoding.recode(values, where)
-                start = tuple(y if axis == "y" else 0 for axis in form.axes)
-                store.write(first + k, kind, values.astype(dtype, copy=False), *start)
-        first += batch
-        yield batch
+    numbers = checks.numbers(kind, parts, forms)
+    for start, stop in pairwise(batch_ends([parts])):
+        array, form = parts[start].array, numbers.form(forms[start])
+        chunk_rows = form.chunks[form.axes.index("y")]
+        chunk_bytes = math.prod(form.shape) // form.size("y") * array.dtype.itemsize * chunk_rows
+        most = max(1, _TILE_BYTES // chunk_bytes)
+        for first in range(start, stop, most):
+            items = range(first, min(first + most, stop))
+            rows = chunk_rows * max(1, _TILE_BYTES // (len(items) * chunk_bytes))
+            attributes = numbers.attributes(array)
+            for item in items:
+                store.array(
+                    item, kind, form.shape, numbers.dtype, form.chunks, form.axes, attributes
+                )
+            for y in range(0, form.size("y"), rows):
+                with watch.reading(items):
+                    block = _read(parts[first], form, len(items), y, rows)
+                for item, values in zip(items, block, strict=True):
+                    where = f"{array.where}, item {store.label(item)}"
+                    checked = checks.check(kind, values, array.attributes, where, y)
+                    stored = numbers.stored(checked, array.attributes, where, y)
+                    place = tuple(y if axis == "y" else 0 for axis in form.axes)
+                    store.write(item, kind, stored, *place)
+            yield len(items)
 
 
-def _read(item_array: ItemArray, form: _Form, batch: int, y: int, rows: int) -> Array:
-    """Return rows from `y` on of `batch` items from `item_array` on: [item, *form.axes]."""
+def _read(item_array: ItemArray, form: _Form, count: int, y: int, rows: int) -> Array:
+    """Return rows from `y` on of `count` items from `item_array` on: [item, *form.axes]."""
     array = item_array.array
     where = {"y": slice(y, min(y + rows, form.size("y")))}
     order = form.axes
     if item_array.index is not None:
-        where["item"] = slice(item_array.index, item_array.index + batch)
+        where["item"] = slice(item_array.index, item_array.index + count)
         order = ("item", *order)
     region = tuple(where.get(a, slice(0, n)) for a, n in zip(array.axes, array.shape, strict=True))
     values = array.read(region).transpose([array.axes.index(axis) for axis in order])
     return values if item_array.index is not None else values[None]
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """How the numbers of all items of a kind are stored.
+
+    `unscales`: the items have several scales, or only some of them are scaled integers, so that
+    integers become probabilities. `recoding`: of probabilities, None if they are copied.
+    """
+
+    kind: str
+    dtype: np.dtype[Any]
+    unscales: bool
+    marks: Mapping[str, Any]
+    recoding: Recoding | None
+
+    def form(self, form: _Form) -> _Form:
+        """Return the form of an item in the new store; labels have the chunks of their source."""
+        return replace(form, dtype=self.dtype) if self.kind in _KINDS else form
+
+    def attributes(self, array: StoredArray) -> dict[str, Any]:
+        """Return the attributes of the new array for items of `array`."""
+        if self.recoding is not None:
+            return ATTRIBUTES
+        own = copied_attributes(array)
+        if self.unscales:
+            own.pop("scale", None)
+        return {**own, **self.marks}
+
+    def stored(self, values: Array, attributes: dict[str, Any], where: str, row: int) -> Array:
+        """Return checked values of an item from `row` on in the form in which they are stored.
+
+        Raises `DataError` for probabilities that have no longer the sums of this form.
+        """
+        if self.unscales and values.dtype.kind != "f":
+            values = values * attributes["scale"]
+        if self.recoding is not None:
+            return self.recoding.recode(values, where)
+        stored = values.astype(self.dtype, copy=False)
+        if self.kind in _KINDS and self.dtype.kind == "f" and values.dtype != self.dtype:
+            _check_floats(self.kind, stored, self.marks, where, row)
+        return stored
 
 
 @dataclass(frozen=True)
@@ -297,19 +242,21 @@ class _Checks:
     recoding: Recoding | None = None
     declared_classes: int = 0
 
-    def recodes(self, kind: str, dtype: np.dtype[Any]) -> bool:
-        """Return whether an array of a kind and dtype is stored as uint16."""
-        return self.recoding is not None and self.recoding.applies_to(kind, dtype)
-
-    def dtype(self, kind: str, form: _Form) -> np.dtype[Any]:
-        """Return the dtype in which an array is stored; for labels, the smallest one for their
-        ids.
-        """
-        if self.recodes(kind, form.dtype):
-            return DTYPE
+    def numbers(self, kind: str, parts: Sequence[ItemArray], forms: Sequence[_Form]) -> _Numbers:
+        """Return how the items of a kind are stored: labels in the smallest dtype for their ids."""
+        dtypes, arrays = {form.dtype for form in forms}, arrays_of(parts)
         if kind == "labels" and self.classes is not None:
-            return label_dtype(self.classes, self.ignore_index)
-        return form.dtype
+            dtypes = {label_dtype(self.classes, self.ignore_index)}
+        if kind not in _KINDS:
+            return _Numbers(kind, np.result_type(*dtypes), False, {}, None)
+        scales = {None if a.dtype.kind == "f" else repr(a.attributes.get("scale")) for a in arrays}
+        unscales = len(scales) > 1
+        if unscales:
+            dtypes = {np.dtype(np.float32), *(dtype for dtype in dtypes if dtype.kind == "f")}
+        dtype = np.result_type(*dtypes)
+        if self.recoding is not None and dtype.kind == "f":
+            return _Numbers(kind, DTYPE, unscales, {}, self.recoding)
+        return _Numbers(kind, dtype, unscales, SOURCE if any(map(is_coarse, arrays)) else {}, None)
 
     def check(
         self, kind: str, values: Array, attributes: dict[str, Any], where: str, row: int
@@ -321,16 +268,32 @@ class _Checks:
             refuse_ambiguous(values, self.declared_classes, self.ignore_index, where, kind)
         if kind not in ("probs", "logits", "mean_probs"):
             return values
-        stack = values if values.ndim == 4 else values[None]
-        for sample, probs in enumerate(stack):
-            at = f"{where}, sample {sample}" if values.ndim == 4 else where
-            if values.dtype.kind == "f":
-                form = "logits" if kind == "logits" else "probs"
-                marked = probs.view(FromBfloat16) if SOURCE.items() <= attributes.items() else probs
-                checked_floats(marked, values.dtype.name, form, at, row)
-            else:
+        if values.dtype.kind == "f":
+            _check_floats(kind, values, attributes, where, row)
+        else:
+            for at, probs in _samples(values, where):
                 _check_scaled(probs, attributes.get("scale"), at, row)
         return values
+
+
+def _samples(values: Array, where: str) -> Iterator[tuple[str, Array]]:
+    """Yield the name and the values [class, y, x] of each sample of an item."""
+    if values.ndim < 4:
+        yield where, values
+        return
+    for sample, probs in enumerate(values):
+        yield f"{where}, sample {sample}", probs
+
+
+def _check_floats(
+    kind: str, values: Array, attributes: Mapping[str, Any], where: str, row: int
+) -> None:
+    """Check floating-point probabilities or logits. Raises as `_Checks.check` does."""
+    form = "logits" if kind == "logits" else "probs"
+    is_marked = SOURCE.items() <= attributes.items()
+    for at, probs in _samples(values, where):
+        marked = probs.view(FromBfloat16) if is_marked else probs
+        checked_floats(marked, values.dtype.name, form, at, row)
 
 
 def _check_scaled(values: Array, scale: object, where: str, row: int) -> None:
@@ -368,10 +331,6 @@ class Recoding:
     largest: float = 0.0
     where: str = ""
     worst_sum: float = 0.0
-
-    def applies_to(self, kind: str, dtype: np.dtype[Any]) -> bool:
-        """Return whether arrays of a kind and dtype are recoded; others are copied."""
-        return kind in _KINDS and dtype.kind == "f"
 
     def recode(self, values: Array, where: str) -> NDArray[np.uint16]:
         """Return checked probabilities [..., class, y, x] as multiples of 1/65535.

@@ -76,7 +76,11 @@ def checked_target(
 
 def copied_attributes(array: StoredArray) -> dict[str, Any]:
     """Return the attributes that a copy of the array's numbers needs."""
-    return {name: value for name, value in array.attributes.items() if name in _MEANING}
+    return _meaning(array.attributes)
+
+
+def _meaning(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if name in _MEANING}
 
 
 def items_in_chunk(items: int, item_bytes: int) -> int:
@@ -166,10 +170,12 @@ class NewStore:
                 self._arrays.clear()
             self._arrays[folder] = zw.open_array(folder)
         array, first = self._arrays[folder], int(self.dense)
-        if attributes and not attributes.items() <= dict(array.attrs).items():
+        own, before = dict(attributes or {}), _meaning(array.attrs)
+        if own != before:
             raise DataError(
-                f"{kind} of item {self.label(index)}: have {dict(attributes)}, unlike the items "
-                "before. Write all items of a store in one dtype."
+                f"{kind} of item {self.label(index)}: have the attributes {own}; what was written "
+                f"before has {before}. Write all items of a store in one dtype, with equal "
+                "attributes."
             )
         if array.shape[first:] != shape:
             sizes = ", ".join(map(str, array.shape[first:]))

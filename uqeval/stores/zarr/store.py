@@ -277,6 +277,21 @@ class ZarrStore(Contents):
             raise StoreError(f"{cut(self.path)}: holds no array called {quoted(key)}.")
         return None
 
+    def described(self, key: str | None) -> Store:
+        """Return names of items and attributes for the array called `key`, or the one at the root,
+        as a store without arrays.
+
+        Raises `StoreError` as `store` does.
+        """
+        root = self._array if self._group is None else self._group
+        attributes = {} if root is None else dict(root.attributes)
+        check_attributes(attributes, self.path)
+        attributes.pop("uqeval", None)  # describes all arrays together
+        names = None
+        if self._group is not None and key in self._group.arrays:
+            names = own_names(self._group.arrays, attributes, self.path)
+        return Store(self.path, {}, names, attributes, tuple(self._warnings()))
+
     def _groups_with_arrays(self, group: ZarrGroup) -> list[str]:
         """Return the names of groups inside a group, at any depth, that have arrays."""
         start = f"{group.name}/" if group.name else ""

@@ -1,21 +1,19 @@
-"""Sources of a conversion: for each kind of array, one piece per item."""
+"""Open what can be converted: stores, and arrays without names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
-from uqeval.stores.contents import Opening, Role
+from uqeval.stores.array import Store, StoredArray
+from uqeval.stores.contents import Opening, Role, assemble, own_names
 from uqeval.stores.files.foreign import how_to_convert
 from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.files.label_folder import open_predicted_ids, png_files
 from uqeval.stores.files.numpy_store import NpyStore, NpzStore
-from uqeval.stores.kinds import ALIASES, KINDS, Declared, resolve
-from uqeval.stores.names import checked_names
+from uqeval.stores.kinds import ALIASES, KINDS, Declared, with_scale
 from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.zarr.source import is_url, is_zarr
 from uqeval.stores.zarr.store import ZarrStore
@@ -26,26 +24,8 @@ CONVERTIBLE = (
     "store (folder, .zip or URL)"
 )
 
-#: Opens a piece at each call, so that at most one file is open or unpacked.
-Piece = Callable[[], ItemArray]
 
-
-@dataclass
-class Pieces:
-    """The pieces of each kind, in the order of the items; names and attributes of the store."""
-
-    kinds: dict[str, list[Piece]]
-    names: tuple[str, ...] | None
-    attributes: dict[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def items(self) -> int:
-        """Return the number of items; flow is between them."""
-        return max(len(pieces) for pieces in self.kinds.values())
-
-
-def find_pieces(
+def open_convertible(
     source: str,
     kind: str | None,
     names: Sequence[str] | None,
@@ -53,9 +33,9 @@ def find_pieces(
     key: str | None,
     fill_missing: bool = False,
     has_labels: bool = False,
-) -> Pieces:
-    """Return the pieces at `source`; `convert` describes the parameters. `has_labels`: it has
-    labels for the items.
+) -> Store:
+    """Open the store or the array at `source`; `usecases.convert` describes the parameters.
+    `has_labels`: it has labels for the items.
 
     Raises `StoreError` for an unreadable source, `UsageError` if an option is needed.
     """
@@ -67,7 +47,7 @@ def find_pieces(
             return _item_folder(source, kind, names, axes, key)
         elif png_files(source):
             if kind == "predictions":
-                return _of_store(open_predicted_ids(source, names, Declared(axes=axes)))
+                return open_predicted_ids(source, names, Declared(axes=axes))
             return _label_images(source, names)
     if path.is_file() and path.suffix not in (".npy", ".npz", ".zip"):
         raise StoreError(
@@ -75,25 +55,25 @@ def find_pieces(
         )
     contents = contents_of(source)
     if isinstance(contents, NpyStore | NpzStore | ZarrStore):
-        array = contents.unnamed
+        array, described = contents.unnamed, Store(source, {})
         if isinstance(contents, ZarrStore):
             array = contents.array(key, fill_missing=fill_missing)
+            described = described if array is None else contents.described(key)
         if isinstance(contents, NpzStore) and (key is not None or len(contents.members) == 1):
             name, array = _member(source, contents.members, key)
+            described = Store(source, {}, own_names(contents.members, {}, source))
             if kind is None and ALIASES.get(name, name) == "logits":
                 kind = "logits"
         if array is not None:
             if kind is axes is None and has_labels and _are_scores(array):
                 kind = "probs"
-            return _bare(array, kind, names, axes)
+            kind = _kind(array, kind, axes)
+            return assemble(
+                source, {kind: array}, names, described.names, described.attributes,
+                described.warnings,
+            )  # fmt: skip
         _needs_key(kind, axes)
-    store = open_store(contents, role="predictions", names=names, fill_missing=fill_missing)
-    return _of_store(store)
-
-
-def _of_store(store: Store) -> Pieces:
-    kinds = {kind: pieces_of(parts) for kind, parts in store.arrays.items()}
-    return Pieces(kinds, store.names, dict(store.attributes), store.warnings)
+    return open_store(contents, role="predictions", names=names, fill_missing=fill_missing)
 
 
 def item_axes(kind: str, axes: Sequence[str]) -> tuple[str, ...]:
@@ -101,15 +81,6 @@ def item_axes(kind: str, axes: Sequence[str]) -> tuple[str, ...]:
     present = set(axes) - {"item"}
     forms = [form[1:] for form in KINDS.get(kind, (("item", "y", "x"),))]
     return next(form for form in forms if set(form) == present)
-
-
-def pieces_of(parts: Iterable[ItemArray]) -> list[Piece]:
-    """Return the pieces of items that are open already."""
-
-    def piece(part: ItemArray) -> Piece:
-        return lambda: part
-
-    return [piece(part) for part in parts]
 
 
 def _needs_key(kind: str | None, axes: str | None) -> None:
@@ -133,7 +104,7 @@ def _member(source: str, members: dict[str, Any], key: str | None) -> tuple[str,
         raise StoreError(
             f"{cut(source)}: holds {listed(sorted(members))}; {problem}. Give --key NAME."
         )
-    return key, members[key]
+    return key, with_scale(members).get(key, members[key])
 
 
 def _are_scores(array: StoredArray) -> bool:
@@ -143,8 +114,8 @@ def _are_scores(array: StoredArray) -> bool:
     return len(array.shape) == 2 and array.dtype.kind == "f" and not array.dimension_names
 
 
-def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[StoredArray, str]:
-    """Return the array with its axes set, and its kind; if `kind` is None, from rank and dtype."""
+def _kind(array: StoredArray, kind: str | None, axes: str | None) -> str:
+    """Return the kind of an array after naming its axes; if `kind` is None, from its rank."""
     Declared(kind, axes).name_axes(array)
     if kind is None:
         axis_names = array.dimension_names
@@ -156,41 +127,21 @@ def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[S
                 "of several kinds. Give --kind: probs, logits, labels or predictions. `mean` and "
                 "`std` need no conversion: numpy.savez('preds.npz', mean=mean, std=std) is a store."
             )
-    array = with_pixel(array, kind)
-    resolve(array, kind)
-    return array, kind
-
-
-def _bare(
-    array: StoredArray, kind: str | None, names: Sequence[str] | None, axes: str | None
-) -> Pieces:
-    array, kind = _resolved(array, kind, axes)
-    if "item" in array.axes:
-        count = array.shape[array.axes.index("item")]
-        parts = [ItemArray(array, index) for index in range(count)]
-    else:
-        parts = [ItemArray(array, None)]
-    if not parts:
-        raise StoreError(f"{array.where}: has no items; expected at least one. Write it again.")
-    if names is not None:
-        names = checked_names(list(names), "names", len(parts))
-    return Pieces({kind: pieces_of(parts)}, None if names is None else tuple(names))
+    return kind
 
 
 def _item_folder(
     source: str, kind: str | None, names: Sequence[str] | None, axes: str | None, key: str | None
-) -> Pieces:
+) -> Store:
     role: Role = "labels" if kind == "labels" else "predictions"
-    store = open_item_folder(source, Opening(role, names, declared=Declared(kind, axes, key)))
-    return _of_store(store)
+    return open_item_folder(source, Opening(role, names, declared=Declared(kind, axes, key)))
 
 
-def _label_images(source: str, names: Sequence[str] | None) -> Pieces:
+def _label_images(source: str, names: Sequence[str] | None) -> Store:
     if names is None:
         files = png_files(source)
         stems = [Path(file).stem for file in files]
         # The name has the folders if several folders have the same file.
         has_duplicates = len(set(stems)) < len(stems)
         names = [file.removesuffix(".png") for file in files] if has_duplicates else stems
-    store = open_store(source, role="labels", names=names)
-    return Pieces({"labels": pieces_of(store.arrays["labels"])}, store.names, {}, store.warnings)
+    return open_store(source, role="labels", names=names)
