@@ -286,9 +286,7 @@ def test_one_dtype_with_two_scales(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["probs", "logits"])
 @pytest.mark.parametrize("size", [1, 4])
-def test_items_of_one_dtype_with_scales_of_their_own(
-    tmp_path: Path, kind: str, size: int
-) -> None:
+def test_items_of_one_dtype_with_scales_of_their_own(tmp_path: Path, kind: str, size: int) -> None:
     """Small items are decoded together, but only those of one scale."""
     levels = (255, 255, 200, 100)
     p = softmax(0, len(levels), T, C, size, size, dtype="f8")

@@ -201,7 +201,8 @@ def store_of_named(
     arrays: dict[str, StoredArray] = {}
     for name, array in members.items():
         kind = known_once(name, array, arrays, path)
-        if array.dtype.kind != "U" and name != "names":
+        is_text = array.dtype.kind == "U" and kind not in REGRESSION  # `resolve` refuses these
+        if not is_text and name != "names":
             arrays[kind] = array
     arrays = opening.declared.of_named(with_scale(arrays), path)
     arrays, is_single = _one_item(arrays)

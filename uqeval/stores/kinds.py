@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from uqeval.errors import StoreError, UsageError, cut, nearest, quoted
 from uqeval.stores.array import StoredArray, canonical_axes
+from uqeval.stores.packing import refuse_packed
 
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
 _MEMBERS = (("item", "sample", "y", "x"), ("item", "y", "x"))
@@ -56,6 +57,9 @@ PREDICTIONS = frozenset({"probs", "logits", "predictions", "mean_probs", "mean",
 
 #: Numbers with a target.
 REGRESSION = frozenset({"mean", *SPREADS, "samples", "target", "valid"})
+
+#: Arrays whose integers are multiplied by their attribute `scale`.
+_SCALED = frozenset({"probs", "logits", "mean", *SPREADS, "samples"})
 
 #: Names that other tools give to arrays.
 ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
@@ -137,9 +141,12 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
     ids = kind in ("labels", "predictions", "sample_predictions")
     if array.dtype.kind not in ("biu" if ids else "biuf"):
         expected = "numbers. Convert it and write it again"
+        if kind == "valid":
+            expected = "bool. Save a comparison, such as valid == 'True'"
         if ids:
             expected = f"class ids as integers. Save {kind}.astype(np.uint8), with 255 where void"
         raise StoreError(f"{array.where}: holds {array.dtype}, expected {expected}.")
+    refuse_packed(array, kind in _SCALED)
     array.axes = axes_of(array, kind, is_single=is_single)
     array.check_claims()
     empty = [a for a, n in zip(array.axes, array.shape, strict=True) if n == 0 and a != "item"]

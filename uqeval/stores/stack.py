@@ -308,8 +308,9 @@ class Stack:
         arrays = self.joins_classes, *(id(member.array_of(item)) for member in self.members)
         if arrays not in self._tilings:
             parts = [member[item] for member in self.members]
-            layouts = self.joins_classes, *(
-                (part.layout, self.scale(part.source.array)) for part in parts
+            layouts = (
+                self.joins_classes,
+                *((part.layout, self.scale(part.source.array)) for part in parts),
             )
             if layouts not in self._tilings:
                 self._tilings[layouts] = Tiling.from_parts(parts, self.joins_classes)

@@ -122,7 +122,7 @@ def open_store(
         frozenset(maps),
     )  # fmt: skip
     if isinstance(path, np.ndarray):
-        return store_of_one(in_memory(path), opening)
+        return store_of_one(in_memory(as_array(path, "array in memory")), opening)
     if isinstance(path, Mapping):
         return _open_mapping(path, opening)
     return contents_of(path).store_once(opening)

@@ -26,7 +26,7 @@ from uqeval.stores.contents import (
     store_of_named,
     store_of_one,
 )
-from uqeval.stores.kinds import known_as
+from uqeval.stores.kinds import REGRESSION, known_as
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 #: More missing chunks than this count as damage.
@@ -161,10 +161,10 @@ class Hdf5Group:
             member = group[name]
             if not isinstance(member, h5py.Dataset):
                 continue
-            if h5py.check_string_dtype(member.dtype) is not None:
-                if name == "names":
-                    self.attributes["names"] = [str(v) for v in member.asstr()[:].tolist()]
-            elif member.dtype.kind in "biuf" and member.shape is not None:
+            is_number = member.dtype.kind in "biuf" or name in REGRESSION  # `resolve` refuses texts
+            if name == "names" and h5py.check_string_dtype(member.dtype) is not None:
+                self.attributes["names"] = [str(v) for v in member.asstr()[:].tolist()]
+            elif is_number and member.shape is not None:
                 self.arrays[str(name)] = Hdf5Array(path, member)
 
     def groups_with_arrays(self) -> list[str]:
