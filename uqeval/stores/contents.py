@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -332,9 +333,15 @@ def own_names(
             f"item."
         )
     array.check_claims()
-    if max(array.chunk_bytes, array.shape[0] * array.dtype.itemsize) > MOST_BYTES:
-        raise StoreError(
-            f"{array.where}: claims {array.shape[0]:,} names of {array.dtype} in chunks of "
-            f"{array.chunks[0]:,}, which is more than names need. Write them again."
-        )
+    refuse_large_names(array)
     return checked_names([str(v) for v in array.read((slice(None),)).tolist()], array.where)
+
+
+def refuse_large_names(array: StoredArray) -> None:
+    """Raise `StoreError` for an array of texts that claims more than names need."""
+    count = math.prod(array.shape)
+    if max(array.chunk_bytes, count * array.dtype.itemsize) > MOST_BYTES:
+        raise StoreError(
+            f"{array.where}: claims {count:,} names of {array.dtype} in chunks of "
+            f"{math.prod(array.chunks):,}, which is more than names need. Write them again."
+        )
