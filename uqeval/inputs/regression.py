@@ -24,8 +24,8 @@ from uqeval.inputs.common import (
 from uqeval.inputs.opened import Given, Inputs, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
+from uqeval.stores.fill_values import invalid_of
 from uqeval.stores.kinds import SPREADS
-from uqeval.stores.packing import invalid_of
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
 from uqeval.stores.watched_parts import PartsIfRead, Watched

@@ -31,8 +31,8 @@ from uqeval.maps.names import (
 )
 from uqeval.maps.reduction import read_only
 from uqeval.spelling import for_caller
+from uqeval.stores.fill_values import invalid_of
 from uqeval.stores.kinds import SPREADS
-from uqeval.stores.packing import invalid_of
 
 if TYPE_CHECKING:
     from uqeval.stores.planes import Planes

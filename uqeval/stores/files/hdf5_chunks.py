@@ -158,10 +158,17 @@ def _unshuffled(data: Any, values: Sequence[int], most: int) -> Any:
     size = values[0] if values else 1
     plain = np.frombuffer(data, np.uint8)
     whole = len(plain) // max(size, 1) * size  # the rest is not shuffled
-    if size < 2 or whole == size:
+    if size < 2 or whole <= size:
         return plain
-    shuffled = plain[:whole].reshape(size, -1).T.reshape(-1)
-    return shuffled if whole == len(plain) else np.concatenate([shuffled, plain[whole:]])
+    rows = plain[:whole].reshape(size, -1)
+    numbers = np.empty(rows.shape[::-1], np.uint8)
+    if size <= 8:  # a third of the time of a transposed copy
+        for k, row in enumerate(rows):
+            numbers[:, k] = row
+    else:
+        numbers[...] = rows.T
+    flat = numbers.reshape(-1)
+    return flat if whole == len(plain) else np.concatenate([flat, plain[whole:]])
 
 
 def _without_checksum(data: Any, values: Sequence[int], most: int) -> Any:

@@ -24,7 +24,7 @@ from uqeval.disk.publishing import hidden_path
 from uqeval.errors import DataError, OutputError, cut
 from uqeval.stores.array import StoredArray
 from uqeval.stores.bfloat16 import SOURCE
-from uqeval.stores.packing import INVALID
+from uqeval.stores.fill_values import INVALID
 from uqeval.stores.zarr import writer as zw
 
 #: Attributes of an array that say what its numbers mean.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.stores.packing import invalid_of
+from uqeval.stores.fill_values import invalid_of
 from uqeval.usecases.verify.arrays import members_of
 
 #: σ from what is stored in its place.
