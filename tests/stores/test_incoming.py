@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from command import refused
 from number_stores import numbers
 from written import ABOUT, NAMES, STACK
@@ -13,6 +14,7 @@ from written import ABOUT, NAMES, STACK
 import uqeval
 from uqeval.errors import DataError, UqevalError
 from uqeval.maps import reduce_array
+from uqeval.stores.incoming import checked_floats
 from uqeval.stores.store import open_store
 from uqeval.usecases.observe import TemporalObserver
 
@@ -40,6 +42,15 @@ def test_masked_values_are_refused(tmp_path: Path) -> None:
         lambda: reduce_array(masked(STACK[0])),
     ):
         refused(call, "values of the masked array are masked", ".filled(255)", error=UqevalError)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_float16_is_rounded_once(dtype: str) -> None:
+    """By way of float32, a number just above the middle of two becomes the middle itself."""
+    middle = 0.5 + 2.0**-12
+    p = np.array([middle + 2.0**-40, 0.5 - 2.0**-12 - 2.0**-40], dtype).reshape(2, 1, 1)
+    stored = checked_floats(p, "float16", "probs", "here")
+    np.testing.assert_array_equal(stored, p.astype(np.float16))
 
 
 def test_a_masked_array_without_masked_values(tmp_path: Path) -> None:

@@ -199,8 +199,8 @@ def _off(values: Array) -> float:
 
 
 def _rounded(values: Array, dtype: np.dtype[Any]) -> Array:
-    if values.dtype == dtype or dtype != np.float16:
-        return values.astype(dtype, copy=False)
+    if values.dtype in (dtype, np.float64) or dtype != np.float16:
+        return values.astype(dtype, copy=False)  # float64 by way of float32 would round twice
     return to_half(values.astype(np.float32, copy=False))
 
 
