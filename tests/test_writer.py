@@ -332,3 +332,16 @@ def test_an_option_without_effect_is_refused(tmp_path: Path) -> None:
 
     refused(act, "mean_probs=True", "keep='samples'", "keep='maps'", error=UsageError)
     assert not list(tmp_path.iterdir())
+
+
+def test_labels_of_another_size_than_the_predictions(tmp_path: Path) -> None:
+    """Without `size`, the first array of an item gives its size."""
+    about = ABOUT | {"size": None}
+    writer = PredictionWriter(tmp_path / "p.zarr", **about)
+    labels = np.zeros((6, 8), np.uint8)
+    writer.add(NAMES[0], STACK[0])
+    with pytest.raises(DataError, match=r"labels of item 'a': has the shape \[6, 8\], expected"):
+        writer.add_labels(NAMES[0], labels)
+    writer.add_labels(NAMES[1], labels)
+    with pytest.raises(DataError, match=r"item 'b': .*, 6, 10\], expected \[6, 8\]"):
+        writer.add(NAMES[1], STACK[1])

@@ -129,6 +129,7 @@ class PredictionWriter:
         self._index = {name: index for index, name in enumerate(self.names)}
         self._gathered = SampleBuffer(samples)
         self._coarse = False
+        self._sizes: dict[int, tuple[int, ...]] = {}
         self._draft = UnfinishedStore(
             self.path,
             self.names,
@@ -234,10 +235,13 @@ class PredictionWriter:
                 f"{description}: have the shape {list(ids.shape)}, expected [{size}], or of R "
                 f"annotators [R, {size}]."
             )
+        self._check_size(index, ids, description)
         ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, description)
-        return self._draft.labels(
+        is_new = self._draft.labels(
             index, description, partial(self._store.put, index, "labels", ids)
         )
+        self._sizes[index] = ids.shape[-2:]
+        return is_new
 
     @spells_options
     def done(self, name: str, sample: int | None = None) -> bool:
@@ -274,6 +278,7 @@ class PredictionWriter:
     def _add(self, index: int, values: Array, sample: int | None) -> bool:
         where = f"item {quoted(self.names[index])}"
         stack = as_stack(values, (self.samples, self.classes), self.size, sample, where)
+        self._check_size(index, stack, where)
         first, whole_item = sample or 0, len(stack) == self.samples
         self._note_coarse(stack, where)
         if index in self._draft.kept:
@@ -302,6 +307,15 @@ class PredictionWriter:
         ]
         return any(new_samples)
 
+    def _check_size(self, index: int, values: Array, where: str) -> None:
+        """Raise `DataError` for another size [y, x] than this writer has written of the item."""
+        size = values.shape[-2:]
+        if (earlier := self._sizes.get(index, size)) != size:
+            raise DataError(
+                f"{where}: has the shape {list(values.shape)}, expected {list(earlier)} for rows "
+                "and columns, as the item had before. Predictions and labels have one size."
+            )
+
     def _open_stack(self, index: int, stack: Array) -> int:
         """Open the array of an item's stack; return the number of samples per chunk."""
         samples, classes, height, width = stack.shape
@@ -314,6 +328,7 @@ class PredictionWriter:
 
     def _write_stack(self, index: int, stack: Array, first: int) -> None:
         self._store.write(index, self.kind, self._checked(index, stack, first), first)
+        self._sizes[index] = stack.shape[-2:]
 
     def _checked(self, index: int, stack: Array, first: int) -> Array:
         """Return a stack [sample, class, y, x] in its stored form; raise for invalid samples."""
@@ -361,6 +376,7 @@ class PredictionWriter:
             stack = foreground(stack)
         tolerance = bfloat16.TOLERANCE if self._coarse else None
         maps = reduce_array(stack, sorted(self._kinds()), tolerance)
+        self._sizes[index] = stack.shape[-2:]
         for kind, values in maps.items():
             source = bfloat16.SOURCE if kind == "mean_probs" and self._coarse else None
             self._store.put(index, kind, values, source)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scenes import zarr_group
 
 NAMES = ["aachen", "bonn", "celle"]
 SHAPE = (3, 12, 16)
@@ -43,3 +44,9 @@ def close(found: float | None, expected: float | None) -> bool:
 def evaluated(arrays: dict[str, np.ndarray]) -> Any:
     """The mask of the pixels that are evaluated."""
     return np.isfinite(arrays["target"]) & arrays["valid"]
+
+
+def with_target(path: Path, target: Any, **attributes: Any) -> Path:
+    """A Zarr group of `mean`, `std` and a target with attributes."""
+    arrays = {name: numbers()[name] for name in ("mean", "std")}
+    return zarr_group(path, arrays | {"target": (target, {"attributes": attributes})})

@@ -10,6 +10,7 @@ import pytest
 from small_videos import save_store, video
 
 import uqeval
+from uqeval.errors import UqevalError
 
 RNG = np.random.default_rng(0)
 MASK = np.ones((2, 6, 8), bool)
@@ -36,6 +37,39 @@ def test_masks_that_are_read() -> None:
     regions = uqeval.evaluate(numbers(mask=MASK), None, "regression", region=["map:mask:1"])
     assert not warned(regions)
     assert not warned(uqeval.evaluate(numbers(validation_error=MASK), None, "regression"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [("i8", (0, 1)), ("u1", (0, 255)), ("i2", (0, 255)), ("f2", (0, 1)), ("f4", (np.nan, 1))],
+)
+def test_values_of_a_mask(dtype: str, values: Any) -> None:
+    stored = numbers()
+    mask = RNG.random(MASK.shape) < 0.7
+    expected = uqeval.evaluate(stored | {"valid": mask}, None, "regression").results
+    given = np.where(mask, values[1], values[0]).astype(dtype)
+    assert uqeval.evaluate(stored | {"valid": given}, None, "regression").results == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ((0.1, 0.9), "first 0.9 at row 0, column 0"),
+        ((-1, 1), "first -1 at row 2, column 3"),
+        ((255, 1), "first 255 at row 2, column 3"),
+        ((0, 2), "first 2 at row 0, column 0"),
+        (("False", "True"), "expected bool"),
+    ],
+)
+def test_values_that_are_no_mask(tmp_path: Path, values: Any, says: str) -> None:
+    """Each was true before, so that all pixels were evaluated."""
+    mask = MASK.copy()
+    mask[1, 2, 3] = mask[0, 2, 3] = False
+    stored = numbers(valid=np.where(mask, values[1], values[0]))
+    np.savez(tmp_path / "r.npz", **stored)
+    for given in (stored, tmp_path / "r.npz"):
+        with pytest.raises(UqevalError, match=says):
+            uqeval.evaluate(given, None, "regression")
 
 
 def test_a_mask_of_classes() -> None:

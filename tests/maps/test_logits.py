@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import zarr
 
+from uqeval.errors import DataError
 from uqeval.inputs import InputOptions, open_inputs
 
 AXES = ("item", "sample", "class", "y", "x")
@@ -61,3 +62,10 @@ def test_items_of_one_pixel_have_the_bits_of_the_same_pixels_in_an_image() -> No
     for name in NAMES:
         image = np.moveaxis(found[name][..., 0, 0], 0, -1)
         assert np.array_equal(image.ravel(), expected[name].ravel()), name
+
+
+def test_probabilities_of_one_pixel_that_are_called_logits() -> None:
+    """One item has too few pixels to tell, so the message names the items that were joined."""
+    pixels = np.random.default_rng(1).dirichlet(np.ones(3), (40, 1)).astype("f4")
+    with pytest.raises(DataError, match=r"items 0 to 39: the logits look like probabilities"):
+        maps_of({"logits": pixels})

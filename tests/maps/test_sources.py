@@ -284,6 +284,34 @@ def test_one_dtype_with_two_scales(tmp_path: Path) -> None:
     close(read_maps(paths), np.concatenate(expected, 1))
 
 
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+@pytest.mark.parametrize("size", [1, 4])
+def test_items_of_one_dtype_with_scales_of_their_own(tmp_path: Path, kind: str, size: int) -> None:
+    """Small items are decoded together, but only those of one scale."""
+    levels = (255, 255, 200, 100)
+    p = softmax(0, len(levels), T, C, size, size, dtype="f8")
+    values = p if kind == "probs" else p[:, :, ::-1] ** 2  # which do not sum to 1
+    data = [np.round(own * n).astype("u1") for own, n in zip(values, levels, strict=True)]
+    expected = np.stack([own / n for own, n in zip(data, levels, strict=True)])
+    path = tmp_path / "s"
+    zarr_group(path, {})
+    for k, (own, n) in enumerate(zip(data, levels, strict=True)):
+        zarr_group(path / f"items/{k}", {kind: (own, {"attributes": {"scale": 1 / n}})})
+    close(read_maps(path), expected if kind == "probs" else soft(expected, 2))
+
+
+def test_labels_of_two_dtypes(tmp_path: Path) -> None:
+    """Labels of small items are read together; int64 and uint64 have no common integers."""
+    p = softmax(0, 2, T, C, 2, 3, dtype="f4")
+    truth = [labels(k, 2, 3, classes=C).astype(dtype) for k, dtype in enumerate(("i8", "u8"))]
+    path = tmp_path / "s"
+    zarr_group(path, {})
+    for k, (probs, ids) in enumerate(zip(p, truth, strict=True)):
+        zarr_group(path / f"items/{k}", {"probs": probs, "labels": ids})
+    for maps, own in zip(read_maps(path, wanted=["label"]), truth, strict=True):
+        np.testing.assert_array_equal(maps["label"], own)
+
+
 def test_members_that_do_not_fit(tmp_path: Path) -> None:
     p = softmax(0, 2, 2, 3, 4, 4, dtype="f2")
     first = store(tmp_path, p, "f2", name="a")

@@ -127,7 +127,7 @@ def test_one_dtype_and_scale_are_uniform() -> None:
     assert not stack_of(Chunked(np.ones(shape, "f2")), Chunked(np.ones(shape, "f4"))).uniform
 
 
-@pytest.mark.parametrize("scale", [None, 0, -1.0, 1.5, "1"])
+@pytest.mark.parametrize("scale", [None, 0, -1.0, 1.5, "1", True])
 def test_integers_need_a_scale(scale: Any) -> None:
     array = Chunked(np.ones((1, 1, 2, 2, 2), "u1"), scale=scale)
     with pytest.raises(StoreError, match=r"scale .* expected a number in \(0, 1\]"):

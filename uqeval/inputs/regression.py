@@ -23,8 +23,8 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
-from uqeval.maps.checks import invalid_of
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
+from uqeval.stores.fill_values import invalid_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack

@@ -8,12 +8,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.errors import DataError, NegativeSigma, StoreError, quoted
+from uqeval.errors import DataError, NegativeSigma, StoreError
 from uqeval.maps.labels import SWAPPED
 from uqeval.maps.names import (
     ERROR_KEY,
@@ -29,9 +29,6 @@ from uqeval.maps.names import (
     void_of,
 )
 from uqeval.stores.sum_hints import hint_of_sums
-
-if TYPE_CHECKING:
-    from uqeval.stores.array import StoredArray
 
 LOGITS = "If these are logits, add --kind=logits, or call the array `logits`."
 #: The largest values, with room for class probabilities that do not quite sum to 1. Larger ones,
@@ -168,23 +165,28 @@ def refuse_negative_sigma(values: Array, name: str, where: str, store: str) -> N
         )
 
 
-def invalid_of(array: StoredArray) -> list[float]:
-    """Return the target values that mean "no measurement", from the attribute `invalid` of an
-    array.
+def evaluated_by(mask: Array, where: str) -> Array:
+    """Return where a mask `valid` is true: at 1 or 255 of whole numbers, and at 1 of floats, in
+    which NaN is false.
 
-    Raises `StoreError` for anything but a number or a list of numbers.
+    Raises `DataError` for other values, of which nothing tells what they mean.
     """
-    attribute = array.attributes.get("invalid")
-    entries = attribute if isinstance(attribute, list) else [] if attribute is None else [attribute]
-    try:
-        if any(isinstance(value, bool) for value in entries):
-            raise ValueError
-        return [float(value) for value in entries]  # also the text "NaN"
-    except (TypeError, ValueError, OverflowError):
-        raise StoreError(
-            f"{array.where}: attribute invalid is {quoted(str(attribute)[:100])}; expected a "
-            "number or a list of numbers: values of targets without a measurement."
-        ) from None
+    if mask.dtype.kind == "b":
+        return mask
+    is_valid, is_known = mask == 1, mask == 0
+    if mask.dtype.kind == "f":
+        is_known |= np.isnan(mask)
+    elif not is_valid.any():
+        is_valid = mask == 255
+    if not (is_known | is_valid).all():
+        bad = ~(is_known | is_valid)
+        y, x = (int(k[0]) for k in np.nonzero(bad))
+        raise DataError(
+            f"{where}: {int(bad.sum())} of {bad.size} values of the mask `valid` are not 0 or 1, "
+            f"first {mask[y, x]:.6g} at row {y}, column {x}. Expected true for the pixels to "
+            "evaluate: bool, 0 and 1, or 0 and 255. Save a comparison, such as confidence > 0.5."
+        )
+    return is_valid
 
 
 def as_stored(invalid: Sequence[float], stored: np.dtype[Any], plain: np.dtype[Any]) -> Array:

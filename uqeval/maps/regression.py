@@ -14,7 +14,7 @@ from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.maps.checks import (
     as_stored,
     check_size,
-    invalid_of,
+    evaluated_by,
     refuse_negative_sigma,
     refuse_values,
 )
@@ -31,6 +31,7 @@ from uqeval.maps.names import (
 )
 from uqeval.maps.reduction import read_only
 from uqeval.spelling import for_caller
+from uqeval.stores.fill_values import invalid_of
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
@@ -299,7 +300,7 @@ class RegressionSource(MapSource):
         for mask in self.valid:
             values = mask.read(item)
             check_size(values.shape, self.size(item), self._place(mask, item), "valid is")
-            label[(values == 0) | (values != values)] = VOID
+            label[~evaluated_by(values, self._place(mask, item))] = VOID
         return label, target
 
     def _place(self, planes: Planes, item: int) -> str:

@@ -342,6 +342,8 @@ class Source(StackMaps):
         ):  # fmt: skip
             return None
         planes = labels.planes.read_together(batch)
+        if planes.dtype.kind == "f":  # common to int64 and uint64; one item has ids of its dtype
+            return None
         try:
             rows = planes.reshape(-1, size[1])
             ids = label_map(rows, self.classes, labels.ignore_index, "", rows.shape)

@@ -134,9 +134,10 @@ class StackMaps(MapSource):
             own = None if labels is None else labels[done : done + len(tiles)]
             label = None if own is None else _line(own)
             line = Box(0, 1, 0, values.shape[-1])
+            joined = replace(tiles[0], box=line, values=values, items=len(tiles))
             try:
-                reduced = self._reduce_tile(replace(tiles[0], box=line, values=values), form, label)
-            except DataError:
+                reduced = self._reduce_tile(joined, form, label)
+            except DataError:  # some checks need more pixels than one item has
                 for k, tile in enumerate(tiles):  # one item raises it again, with its name
                     self._reduce_tile(tile, form, None if own is None else _line(own[k]))
                 raise
@@ -178,7 +179,9 @@ class StackMaps(MapSource):
         return kernel_view(values)
 
     def _place_of(self, tile: Tile) -> str:
-        return f"{tile.array.where}, item {self.names[tile.item]}"
+        first, last = self.names[tile.item], self.names[tile.item + tile.items - 1]
+        items = f"item {first}" if tile.items == 1 else f"items {first} to {last}"
+        return f"{tile.array.where}, {items}"
 
     @staticmethod
     def _unfilled(form: Form, size: tuple[int, int]) -> Maps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -201,7 +202,8 @@ def store_of_named(
     arrays: dict[str, StoredArray] = {}
     for name, array in members.items():
         kind = known_once(name, array, arrays, path)
-        if array.dtype.kind != "U" and name != "names":
+        is_text = array.dtype.kind == "U" and kind not in REGRESSION  # `resolve` refuses these
+        if not is_text and name != "names":
             arrays[kind] = array
     arrays = opening.declared.of_named(with_scale(arrays), path)
     arrays, is_single = _one_item(arrays)
@@ -331,9 +333,15 @@ def own_names(
             f"item."
         )
     array.check_claims()
-    if max(array.chunk_bytes, array.shape[0] * array.dtype.itemsize) > MOST_BYTES:
-        raise StoreError(
-            f"{array.where}: claims {array.shape[0]:,} names of {array.dtype} in chunks of "
-            f"{array.chunks[0]:,}, which is more than names need. Write them again."
-        )
+    refuse_large_names(array)
     return checked_names([str(v) for v in array.read((slice(None),)).tolist()], array.where)
+
+
+def refuse_large_names(array: StoredArray) -> None:
+    """Raise `StoreError` for an array of texts that claims more than names need."""
+    count = math.prod(array.shape)
+    if max(array.chunk_bytes, count * array.dtype.itemsize) > MOST_BYTES:
+        raise StoreError(
+            f"{array.where}: claims {count:,} names of {array.dtype} in chunks of "
+            f"{math.prod(array.chunks):,}, which is more than names need. Write them again."
+        )

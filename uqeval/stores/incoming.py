@@ -23,8 +23,9 @@ def as_array(values: Any, where: str) -> Array:
 
     Objects with DLPack or `__array__` are accepted, including tensors that need gradients or are on
     a GPU. bfloat16, which NumPy lacks, becomes float32, marked as `FromBfloat16`. Raises
-    `DataError` naming `where` for anything else.
+    `DataError` naming `where` for anything else, and for masked values.
     """
+    refuse_masked(values, where)
     coarse = bfloat16.is_bfloat16(values)
     if isinstance(values, np.ndarray) and not coarse:
         return values
@@ -48,6 +49,21 @@ def as_array(values: Any, where: str) -> Array:
         f"{where}: is a {type(values).__name__}; expected an array of NumPy, PyTorch, JAX, or "
         "anything with __dlpack__ or __array__."
     )
+
+
+def refuse_masked(values: Any, where: str) -> None:
+    """Raise `DataError` if values of a NumPy masked array are masked: what is below a mask is
+    arbitrary.
+    """
+    if type(values) is np.ndarray or not np.ma.isMaskedArray(values):
+        return
+    if count := int(np.count_nonzero(np.ma.getmaskarray(values))):
+        raise DataError(
+            f"{where}: {count:,} of {values.size:,} values of the masked array are masked; "
+            "expected an array without a mask. Fill it: labels.filled(255) with the void id, "
+            "target.astype(float).filled(numpy.nan), valid.filled(False). Predictions need a "
+            "number at each pixel: mask the labels or the target there."
+        )
 
 
 def as_stack(
@@ -183,8 +199,8 @@ def _off(values: Array) -> float:
 
 
 def _rounded(values: Array, dtype: np.dtype[Any]) -> Array:
-    if values.dtype == dtype or dtype != np.float16:
-        return values.astype(dtype, copy=False)
+    if values.dtype in (dtype, np.float64) or dtype != np.float16:
+        return values.astype(dtype, copy=False)  # float64 by way of float32 would round twice
     return to_half(values.astype(np.float32, copy=False))
 
 

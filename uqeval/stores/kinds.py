@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, nearest, quoted
 from uqeval.stores.array import StoredArray, canonical_axes
@@ -56,6 +57,13 @@ PREDICTIONS = frozenset({"probs", "logits", "predictions", "mean_probs", "mean",
 
 #: Numbers with a target.
 REGRESSION = frozenset({"mean", *SPREADS, "samples", "target", "valid"})
+
+#: Arrays whose integers are multiplied by their attribute `scale`.
+_SCALED = frozenset({"probs", "logits", "mean", *SPREADS, "samples"})
+
+#: The attributes of packed numbers (CF conventions, as of netCDF and xarray), with the values that
+#: change no number.
+_PACKED = {"scale_factor": 1, "add_offset": 0}
 
 #: Names that other tools give to arrays.
 ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
@@ -132,14 +140,48 @@ def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[
     )
 
 
+def _refuse_packed(array: StoredArray, is_scaled: bool) -> None:
+    """Raise `StoreError` for stored numbers that stand for others.
+
+    `is_scaled`: whether the reader of the array multiplies integers by its attribute `scale`.
+    """
+    neutral = dict(_PACKED)
+    if array.dtype.kind in "iu" and not is_scaled:
+        neutral["scale"] = 1
+    packed = {
+        name: value
+        for name, same in neutral.items()
+        if (value := _single(array.attributes.get(name))) is not None and value != same
+    }
+    if not packed:
+        return
+    listed = ", ".join(f"{name} {quoted(value)}" for name, value in packed.items())
+    factor = packed.get("scale_factor", packed.get("scale"))
+    steps = "numbers" + (f" * {factor}" if factor is not None else "")
+    steps += f" + {packed['add_offset']}" if "add_offset" in packed else ""
+    raise StoreError(
+        f"{array.where}: holds {array.dtype} numbers that are packed (attribute {listed}); "
+        f"expected the numbers themselves. Store {quoted(steps)} as float32, without these "
+        "attributes; where the numbers are unpacked already, remove the attributes."
+    )
+
+
+def _single(value: Any) -> Any:
+    """Return the only entry of a list, as HDF5 stores a number; other values unchanged."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
 def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
     """Set `array.axes`; raises `StoreError` if axes or dtype do not fit the `kind`."""
     ids = kind in ("labels", "predictions", "sample_predictions")
     if array.dtype.kind not in ("biu" if ids else "biuf"):
         expected = "numbers. Convert it and write it again"
+        if kind == "valid":
+            expected = "bool. Save a comparison, such as valid == 'True'"
         if ids:
             expected = f"class ids as integers. Save {kind}.astype(np.uint8), with 255 where void"
         raise StoreError(f"{array.where}: holds {array.dtype}, expected {expected}.")
+    _refuse_packed(array, kind in _SCALED)
     array.axes = axes_of(array, kind, is_single=is_single)
     array.check_claims()
     empty = [a for a, n in zip(array.axes, array.shape, strict=True) if n == 0 and a != "item"]

@@ -44,7 +44,10 @@ class Box:
 
 @dataclass(frozen=True)
 class Tile:
-    """Probabilities (or logits) [sample, class, y, x] of one item, from sample `t0`, class `c0`."""
+    """Probabilities (or logits) [sample, class, y, x] of one item, from sample `t0`, class `c0`.
+
+    With `items`, the pixels of so many items from `item` on, in one row.
+    """
 
     item: int
     t0: int
@@ -52,6 +55,7 @@ class Tile:
     box: Box
     values: Array
     array: StoredArray
+    items: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +273,8 @@ class Stack:
         if array.dtype.kind == "f":
             return 1.0
         scale = array.attributes.get("scale")
-        if not isinstance(scale, int | float) or not 0 < scale <= 1:
+        is_number = isinstance(scale, int | float) and not isinstance(scale, bool)
+        if not is_number or not 0 < scale <= 1:
             raise StoreError(
                 f"{array.where}: {array.dtype} {self.kind} with scale {quoted(scale)}; expected a "
                 f"number in (0, 1], such as {1 / np.iinfo(array.dtype).max:.6g}, in the attributes "
@@ -303,11 +308,16 @@ class Stack:
         return batch_ends([member.items for member in self.members])
 
     def tiling(self, item: int) -> Tiling:
-        """Return the tiling of an item; items of the same layout share it."""
+        """Return the tiling of an item; items of the same layout and scales share it, and only such
+        items are decoded together (`runs`).
+        """
         arrays = self.joins_classes, *(id(member.array_of(item)) for member in self.members)
         if arrays not in self._tilings:
             parts = [member[item] for member in self.members]
-            layouts = self.joins_classes, *(part.layout for part in parts)
+            layouts = (
+                self.joins_classes,
+                *((part.layout, self.scale(part.source.array)) for part in parts),
+            )
             if layouts not in self._tilings:
                 self._tilings[layouts] = Tiling.from_parts(parts, self.joins_classes)
             self._tilings[arrays] = self._tilings[layouts]

@@ -124,7 +124,8 @@ def open_store(
         frozenset(maps),
     )  # fmt: skip
     if isinstance(path, np.ndarray):
-        return store_of_one(in_memory(path, _named(called, ARRAY)), opening)
+        where = _named(called, ARRAY)
+        return store_of_one(in_memory(as_array(path, where), where), opening)
     if isinstance(path, Mapping):
         return _open_mapping(path, opening, _named(called, ARRAYS))
     return contents_of(path).store_once(opening)

@@ -26,6 +26,7 @@ from uqeval.metrics.temporal_means import pair_record
 from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
+from uqeval.stores.incoming import refuse_masked
 from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.threads import Threads
 
@@ -179,8 +180,10 @@ class TemporalObserver:
         """Return checked copies of the maps of one frame."""
         from uqeval.maps.flow import grey
 
-        frame, prediction = np.asarray(frame), np.asarray(prediction)
         where = f"frame {name}"
+        refuse_masked(frame, where)
+        refuse_masked(prediction, f"{where}, prediction")
+        frame, prediction = np.asarray(frame), np.asarray(prediction)
         if frame.ndim != 3 or frame.shape[2] != 3 or frame.dtype != np.uint8 or not frame.size:
             raise DataError(
                 f"{where}: has the shape {frame.shape} of {frame.dtype}; expected uint8 "

@@ -183,6 +183,14 @@ def test_npz_cut_short(tmp_path: Path) -> None:
         open_npz(str(file))
 
 
+def test_npz_with_two_members_of_one_name(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", probs=np.ones(2), other=np.zeros(2))
+    raw = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "a.npz").write_bytes(raw.replace(b"other.npy", b"probs.npy"))
+    with pytest.raises(StoreError, match="holds 'probs' twice; expected each name once"):
+        open_npz(str(tmp_path / "a.npz"))
+
+
 def test_npz_with_a_damaged_member(tmp_path: Path) -> None:
     file = tmp_path / "a.npz"
     rng = np.random.default_rng(0)

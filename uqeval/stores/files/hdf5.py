@@ -14,19 +14,22 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.disk.files import open_descriptor
+from uqeval.disk.files import MOST_BYTES, open_descriptor
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.stores.array import Region, Store, StoredArray, file_digest
+from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.contents import (
     Contents,
     Opening,
     check_attributes,
     hdf5_path,
+    refuse_large_names,
     refuse_nested,
     store_of_named,
     store_of_one,
 )
-from uqeval.stores.kinds import known_as
+from uqeval.stores.files.hdf5_chunks import Hdf5Chunks, stored_size
+from uqeval.stores.kinds import REGRESSION, known_as
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 #: More missing chunks than this count as damage.
@@ -52,11 +55,12 @@ class Hdf5Array(StoredArray):
         self.dtype = dataset.dtype.newbyteorder("=")
         stored = dataset.chunks or self.shape
         self.chunks = tuple(max(1, size) for size in stored)
-        self.attributes = _attributes(dataset)
+        self.attributes = _attributes(dataset) | (SOURCE if _is_bfloat16(dataset) else {})
         self._path = path
         self._dataset = dataset
         self.fill_missing = False
         self._refuse()
+        self._chunks = Hdf5Chunks(dataset, self.where) if dataset.chunks else None
 
     def _refuse(self) -> None:
         """Raise `StoreError` for values in other files, and for a shape that the file cannot
@@ -69,19 +73,30 @@ class Hdf5Array(StoredArray):
             )
         if math.prod(self.chunks) * self.dtype.itemsize > _MOST_CHUNK and self._dataset.chunks:
             raise StoreError(f"{self.where}: has chunks {self.chunks} of more than 4 GiB.")
-        if self._absent() > _MOST_MISSING:
+        needed, stored = self._needed_bytes(), int(self._dataset.id.get_storage_size())
+        if self._dataset.chunks is None:
+            if stored != needed > _MOST_MISSING:
+                raise StoreError(
+                    f"{self.where}: claims the shape {self.shape}, but {needed - stored:,} of its "
+                    f"{needed:,} bytes are missing. Write it again."
+                )
+        elif self._absent() > _MOST_MISSING:
             raise StoreError(
                 f"{self.where}: claims the shape {self.shape}, but {self._absent():,} of its "
                 f"{self._grid():,} chunks are missing. Write it again."
             )
+
+    def _needed_bytes(self) -> int:
+        """Return the bytes of all values on disk."""
+        return math.prod(self.shape) * stored_size(self._dataset)
 
     def _grid(self) -> int:
         return math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
 
     def _absent(self) -> int:
         if self._dataset.chunks is None:
-            size = math.prod(self.shape) * self.dtype.itemsize
-            return 0 if self._dataset.id.get_storage_size() == size else max(self._grid(), size)
+            is_stored = self._dataset.id.get_storage_size() == self._needed_bytes()
+            return 0 if is_stored else self._grid()
         return self._grid() - int(self._dataset.id.get_num_chunks())
 
     def suit(self, axes: tuple[str, ...]) -> None:
@@ -104,7 +119,11 @@ class Hdf5Array(StoredArray):
                     "if it was left out because all its values are the fill value, add "
                     "--missing-chunks fill."
                 )
-            return np.require(self._dataset[region], self.dtype, ["C"])
+            if self._chunks is None:
+                values = self._dataset[region]
+            else:
+                values = self._chunks.read(region, self.fill_missing)
+            return np.require(values, self.dtype, ["C"])
 
     def missing(self) -> list[tuple[int, ...]]:
         with _readable(self.where):
@@ -161,10 +180,10 @@ class Hdf5Group:
             member = group[name]
             if not isinstance(member, h5py.Dataset):
                 continue
-            if h5py.check_string_dtype(member.dtype) is not None:
-                if name == "names":
-                    self.attributes["names"] = [str(v) for v in member.asstr()[:].tolist()]
-            elif member.dtype.kind in "biuf" and member.shape is not None:
+            is_number = member.dtype.kind in "biuf" or name in REGRESSION  # `resolve` refuses texts
+            if name == "names" and h5py.check_string_dtype(member.dtype) is not None:
+                self.attributes["names"] = _names(path, member)
+            elif is_number and member.shape is not None:
                 self.arrays[str(name)] = Hdf5Array(path, member)
 
     def groups_with_arrays(self) -> list[str]:
@@ -180,6 +199,29 @@ class Hdf5Group:
         with _readable(self._path):
             self._group.visititems(note)
         return list(found)
+
+
+def _names(path: str, dataset: Any) -> list[str]:
+    """Return the texts of a dataset.
+
+    Raises `StoreError` for more than names need: many texts may be one long text in the file.
+    """
+    array = Hdf5Array(path, dataset)
+    refuse_large_names(array)
+    if array._chunks is not None:
+        array._chunks.check()
+    at_once = max(MOST_BYTES // max(Path(path).stat().st_size, dataset.dtype.itemsize), 1)
+    texts: list[str] = []
+    length = 0
+    for start in range(0, len(dataset), at_once):
+        texts += map(str, dataset.asstr()[start : start + at_once].tolist())
+        length += sum(map(len, texts[start:]))
+        if length > MOST_BYTES:
+            raise StoreError(
+                f"{array.where}: holds names of more than {MOST_BYTES:,} letters, which is more "
+                "than names need. Write them again."
+            )
+    return texts
 
 
 def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
@@ -225,6 +267,12 @@ def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
             raise StoreError(f"{cut(path)}::{address}: holds {node.dtype}; expected numbers.")
         return Hdf5Array(path, node)
     return Hdf5Group(path, node)
+
+
+def _is_bfloat16(dataset: Any) -> bool:
+    """Return whether numbers on disk are bfloat16, which h5py gives as float32."""
+    stored = dataset.id.get_type()
+    return dataset.dtype.kind == "f" and stored.get_fields() == (15, 7, 8, 0, 7)
 
 
 @contextmanager

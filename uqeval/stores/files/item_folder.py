@@ -16,6 +16,7 @@ from uqeval.stores.files.numpy_array import open_npy, open_npz
 from uqeval.stores.kinds import (
     ALIASES,
     KNOWN,
+    REGRESSION,
     Declared,
     kind_of_file,
     known_once,
@@ -211,7 +212,9 @@ def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str,
         from uqeval.stores.files.nifti import open_nifti
 
         return {"": open_nifti(path)}
-    members = {name: a for name, a in open_npz(path).items() if a.dtype.kind != "U"}
+    members = {
+        name: a for name, a in open_npz(path).items() if a.dtype.kind != "U" or name in REGRESSION
+    }
     if not members:
         raise StoreError(f"{cut(path)}: holds no arrays of numbers. Save it with numpy.savez.")
     if declared.key is not None:

@@ -290,12 +290,19 @@ def open_npz(path: str) -> dict[str, NumpyArray]:
     with the array. Raises `StoreError` if the file is damaged, or a member is not an array of
     numbers or text. The first read of a member that is damaged raises it, too.
     """
+    members: dict[str, NumpyArray] = {}
     with open_zip(path, f"{path}: cannot be opened as an .npz file") as archive:
-        return {
-            info.filename.removesuffix(".npy"): _member(path, archive, info)
-            for info in archive.infolist()
-            if info.filename.endswith(".npy")
-        }
+        for info in archive.infolist():
+            if not info.filename.endswith(".npy"):
+                continue
+            name = info.filename.removesuffix(".npy")
+            if name in members:
+                raise StoreError(
+                    f"{cut(path)}: holds {quoted(name)} twice; expected each name once. Save it "
+                    "again with numpy.savez."
+                )
+            members[name] = _member(path, archive, info)
+    return members
 
 
 def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NumpyArray:

@@ -21,7 +21,7 @@ from uqeval.stores.contents import (
     refuse_nested,
     store_of_one,
 )
-from uqeval.stores.kinds import KNOWN, Declared, resolve
+from uqeval.stores.kinds import KNOWN, REGRESSION, Declared, resolve
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names
 from uqeval.stores.zarr.array import ZarrArray
@@ -241,7 +241,8 @@ class ZarrStore(Contents):
             raise group.unreadable[kind]
         arrays: dict[str, StoredArray] = {}
         for kind, array in group.arrays.items():
-            if not array.text and kind not in self._named - opening.maps:
+            is_text = array.text and kind not in REGRESSION  # `resolve` refuses these
+            if not is_text and kind not in self._named - opening.maps:
                 array.fill_missing = opening.fill_missing
                 arrays[kind] = array
         if "names" in group.arrays:

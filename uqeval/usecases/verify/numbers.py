@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.stores.fill_values import invalid_of
 from uqeval.usecases.verify.arrays import members_of
 
 #: σ from what is stored in its place.
@@ -106,11 +107,7 @@ def valid_pixels(source: Any, item: int, invalid: Sequence[float]) -> Array:
         return is_valid
     plane = source.target.read(item)
     target = plane.astype(np.float64)
-    invalid_values = source.target.parts[item].array.attributes.get("invalid", [])
-    for value in [
-        *invalid,
-        *(invalid_values if isinstance(invalid_values, list) else [invalid_values]),
-    ]:
+    for value in [*invalid, *invalid_of(source.target.parts[item].array)]:
         stored = np.array(float(value)).astype(plane.dtype if plane.dtype.kind == "f" else "f8")
         is_valid &= target != float(stored)
     is_valid &= np.isfinite(target)

@@ -1,0 +1,52 @@
+"""Attributes of targets that name the values without a measurement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from number_stores import numbers, with_target
+
+import uqeval
+from uqeval.errors import StoreError
+from uqeval.stores.writing.convert import convert
+
+
+def evaluated(path: Any) -> Any:
+    return uqeval.evaluate(path, None, "regression", workers=1).results["regression"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fill"),
+    [
+        ("invalid", -9999), ("_FillValue", [-9999.0]), ("missing_value", -9999.0),
+        ("_FillValue", "AAAAAICHw8A="),
+    ],
+)  # fmt: skip
+def test_fill_values_of_targets_are_invalid(tmp_path: Path, name: str, fill: Any) -> None:
+    target = numbers()["target"]
+    filled = np.nan_to_num(target, nan=-9999)
+    expected = evaluated(with_target(tmp_path / "a.zarr", target))
+    path = with_target(tmp_path / "b.zarr", filled, **{name: fill})
+    assert evaluated(path) == expected
+    convert(path, tmp_path / "c.zarr")
+    assert evaluated(tmp_path / "c.zarr") == expected
+
+
+@pytest.mark.parametrize("fill", [float("nan"), "NaN", "AAAAAAAA+H8="])
+def test_nan_as_a_fill_value_changes_nothing(tmp_path: Path, fill: Any) -> None:
+    """xarray writes it for all floats, in Zarr 3 as base64."""
+    target = numbers()["target"]
+    expected = evaluated(with_target(tmp_path / "a.zarr", target))
+    path = with_target(tmp_path / "b.zarr", target, _FillValue=fill)
+    assert evaluated(path) == expected
+    convert(path, tmp_path / "c.zarr")
+    assert evaluated(tmp_path / "c.zarr") == expected
+
+
+def test_a_fill_value_that_is_no_number(tmp_path: Path) -> None:
+    path = with_target(tmp_path / "r.zarr", numbers()["target"], _FillValue="none")
+    with pytest.raises(StoreError, match="attribute _FillValue is 'none'; expected a number"):
+        evaluated(path)

@@ -1,0 +1,72 @@
+"""Arrays of NumPy and others, as they come from the caller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import refused
+from number_stores import numbers
+from written import ABOUT, NAMES, STACK
+
+import uqeval
+from uqeval.errors import DataError, UqevalError
+from uqeval.maps import reduce_array
+from uqeval.stores.incoming import checked_floats
+from uqeval.stores.store import open_store
+from uqeval.usecases.observe import TemporalObserver
+
+LABELS = STACK[:, 0].argmax(1)
+
+
+def masked(values: Any) -> Any:
+    return np.ma.masked_array(values, np.arange(values.size).reshape(values.shape) % 3 == 0)
+
+
+def test_masked_values_are_refused(tmp_path: Path) -> None:
+    """Wherever arrays come in: what is below a mask is arbitrary."""
+    arrays = numbers()
+    writer = uqeval.PredictionWriter(tmp_path / "p.zarr", **ABOUT)
+    evaluator = uqeval.Evaluator()
+    for call in (
+        lambda: uqeval.evaluate(arrays | {"target": masked(arrays["target"])}, None),
+        lambda: uqeval.evaluate(arrays | {"valid": masked(arrays["valid"])}, None),
+        lambda: uqeval.evaluate(STACK, masked(LABELS)),
+        lambda: open_store(masked(LABELS), role="labels"),
+        lambda: writer.add(NAMES[0], masked(STACK[0])),
+        lambda: writer.add_batch(NAMES, masked(STACK)),
+        lambda: writer.add_labels(NAMES[0], masked(LABELS[0])),
+        lambda: evaluator.update(STACK, masked(LABELS), NAMES),
+        lambda: reduce_array(masked(STACK[0])),
+    ):
+        refused(call, "values of the masked array are masked", ".filled(255)", error=UqevalError)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_float16_is_rounded_once(dtype: str) -> None:
+    """By way of float32, a number just above the middle of two becomes the middle itself."""
+    middle = 0.5 + 2.0**-12
+    p = np.array([middle + 2.0**-40, 0.5 - 2.0**-12 - 2.0**-40], dtype).reshape(2, 1, 1)
+    stored = checked_floats(p, "float16", "probs", "here")
+    np.testing.assert_array_equal(stored, p.astype(np.float16))
+
+
+def test_a_masked_array_without_masked_values(tmp_path: Path) -> None:
+    arrays = numbers()
+    expected = uqeval.evaluate(arrays, None, "regression").results
+    same = {name: np.ma.masked_array(values) for name, values in arrays.items()}
+    assert uqeval.evaluate(same, None, "regression").results == expected
+
+
+def test_masked_frames() -> None:
+    frame, ids = np.zeros((4, 4, 3), np.uint8), np.zeros((4, 4), np.uint8)
+    observer = TemporalObserver(classes=2)
+    for given in ((masked(frame), ids), (frame, masked(ids))):
+        refused(
+            lambda given=given: observer.update(*given, name="a"),
+            "frame",
+            "masked",
+            error=DataError,
+        )
