@@ -87,15 +87,17 @@ LESS = {
     "gate": {"disk", "errors", "glossary", "keys", "records", "special"},
     "compare": {"errors", "gate", "glossary", "keys", "records", "statistics"},
     "report": {
-        "compare", "disk", "errors", "gate", "glossary", "keys", "metrics", "records", "threads",
+        "compare", "disk", "errors", "gate", "glossary", "inputs.options", "keys", "metrics",
+        "records", "settings", "threads",
     },
     "config": {
         "disk", "engine.options", "errors", "gate", "inputs.options", "keys", "metrics", "settings",
         "statistics.options",
     },
-    # Recomputes: of what it verifies it may see the inputs and stores, and no formula.
+    # Recomputes: of what it verifies it may see the inputs, stores and records of metrics, and no
+    # formula.
     "usecases.verify": {
-        "arrays", "version", "keys", "disk", "errors", "inputs", "records", "stores",
+        "arrays", "version", "keys", "disk", "errors", "glossary", "inputs", "records", "stores",
     },
     "usecases.evidence": {
         "disk", "errors", "gate", "glossary", "keys", "records", "report", "stores",

@@ -221,7 +221,7 @@ def test_names_are_shown_as_text(folder: Path) -> None:
     assert len([li for li in done.stderr.splitlines() if li.startswith("::error")]) == 1
     assert "%0A" not in done.stderr  # as %250A
     failure = next(ElementTree.parse(folder / "g.xml").getroot().iter("failure"))
-    assert "<b>bo|ld</b>" in str(failure.text) and "\ufffd[31m" in str(failure.text)
+    assert "<b>bo|ld</b>" in str(failure.text) and r"\x1b[31m\u202e" in str(failure.text)
 
 
 def test_undefined_values(folder: Path) -> None:

@@ -8,10 +8,12 @@ The inputs are described in `option_inputs`.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
+import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,9 @@ from typer.testing import CliRunner
 
 from uqeval.cli.entry import app
 from uqeval.errors import UqevalError, option_name
+from uqeval.keys import Key
+from uqeval.records.report import Report
+from uqeval.report.command import command_of
 
 COMMANDS = {
     "pavpu": "p.npz", "calibration": "p.npz", "failure": "p.npz", "sparsification": "p.npz",
@@ -362,3 +367,42 @@ def test_a_store_of_the_file_has_the_same_results(command: str) -> None:
     same = results(command, line)
     assert not isinstance(same, str), same
     assert same == results(command, COMMANDS[command])
+
+
+#: Commands with options of inputs that are not the defaults.
+COPIED = [
+    "pavpu unnamed.npz --names names.txt --region depth:1-5 --depth-map depth.npy --window 2",
+    "pavpu p.npz --threshold-from pavpu.json --definition ma",
+    "calibration gaps.zarr --missing-chunks fill --no-temperature",
+    "failure void.npz --ignore-index 2 --threshold 0.3",
+    "failure r.npz --images --invalid 0.5 --median-scaling --risk-limit 0.9",
+    "sparsification nan.npz --nan-samples skip --grid every-rank",
+    "conformal z.npy labels.npy --kind logits --fit-on numbers.txt --alpha 0.4",
+    "regression r.npz --invalid 0.5 --baseline-focal 3 --disparity both",
+    "nmerci hwn.npz target.npy --axes HWN --limit 3",
+    "tc frames.npz other.npz --labels labels_v.npz --flow file --flow-path other_flow.npy",
+    "tc v.npz --pseudo-labels other.npz --classes 5",
+    "ood p.npz+q.npz out.npz --aggregation max",
+    "ood p.npz --ood-mask 1",
+    "annotators p.npz train_ids --annotator-folders --label-map cityscapes",
+    "divergence gaps.zarr q.npz --missing-chunks fill --clip 0.01",
+]
+
+
+@pytest.mark.parametrize("line", COPIED)
+def test_a_copied_command_gives_the_number_beside_it(line: str) -> None:
+    def report_of(words: Sequence[str]) -> Report:
+        Path("copied.json").unlink(missing_ok=True)
+        with mock.patch("typer.testing._get_command", return_value=GROUP):
+            ended = CliRunner().invoke(app, [*words, "-q", "-o", "copied.json"])
+        assert ended.exit_code == 0, (words, ended.output, ended.exception)
+        return Report.load("copied.json")
+
+    report = report_of(line.split())
+    for key, result in report.results.items():
+        _, *words = shlex.split(command_of(report, key))
+        if words[0] == "run":  # segmentation; it writes a folder
+            assert "segmentation" in key
+            continue
+        plain = dataclasses.replace(Key.parse(key), variant=None)
+        assert report_of(words).results[str(plain)] == result

@@ -18,6 +18,7 @@ from trained import save
 from uqeval.errors import StoreError, UsageError
 from uqeval.gate import Address, Interval, Judgement, Limits, Rule, Units, Verdict, judge
 from uqeval.gate.more_units import MoreUnits, more_units
+from uqeval.gate.verdict import FailedStore
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
 from uqeval.records.resampling import NoInterval
@@ -730,3 +731,29 @@ def test_a_negative_limit_of_a_change_has_a_note(tmp_path: Path) -> None:
         assert notes == [f"{kind} demands that the value {demanded}; to allow {allowed}"]
     found = verdicts(tmp_path, "pavpu.pavpu: {max_drop: 0.01}", now, baseline=[now])
     assert not any("demands" in note for note in found[0].notes)
+
+
+def test_a_baseline_without_a_report_is_named(tmp_path: Path) -> None:
+    """As the folder of a run that lost a store; the reverse is a rule that cannot be judged."""
+    text, before = "pavpu.pavpu: {max_drop: 0.5}", [named(), named("fog"), named("my night")]
+
+    def warnings(*reports: Named, **options: Any) -> tuple[str, ...]:
+        return judge(reports, rules(tmp_path, text), before, **options).warnings
+
+    (warning,) = warnings(named())
+    assert warning == (
+        "the baseline has fog, my night, and the 1 report to judge do not: no rule judges them. "
+        "Evaluate them, or remove them from the baseline: rm fog.json 'my night.json'"
+    )
+    assert warnings(named(), named("fog"), named("my night")) == ()
+    failed = {"my night": FailedStore("no", frozenset())}
+    assert warnings(named(), named("fog"), failed_stores=failed) == ()
+
+
+@pytest.mark.parametrize(("debiased", "notes"), [(0.4, 1), (0.4205, 0)])
+def test_only_a_value_above_its_debiased_one_is_biased_upward(
+    tmp_path: Path, debiased: float, notes: int
+) -> None:
+    own = named(results={"calibration": {"ece": 0.4204, "ece_debiased": debiased}})
+    found = only(tmp_path, "calibration.ece: {max: 0.5}", own)
+    assert sum("biased upward" in note for note in found.notes) == notes

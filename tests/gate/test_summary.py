@@ -9,8 +9,9 @@ import pytest
 
 from uqeval.gate import Address, Judgement, Limits, Rule
 from uqeval.gate.verdict import Status, Verdict
+from uqeval.records.resampling import Mover
 from uqeval.report.terminal import fitted
-from uqeval.report.verdict_files import to_junit
+from uqeval.report.verdict_files import to_annotations, to_json, to_junit
 from uqeval.report.verdict_table import table, to_markdown
 from uqeval.report.verdicts import sentences, summary
 
@@ -70,6 +71,28 @@ def test_a_value_and_its_baseline_have_as_many_digits(
         change=value - baseline,
     )  # fmt: skip
     assert sentences(changed)[0] == says
+
+
+def test_every_output_has_the_warnings_of_the_gate() -> None:
+    found = replace(judgement("pass"), warnings=("no report of\u202e b",))
+    root = ElementTree.fromstring(to_junit(found))
+    assert [own.text for own in root.iter("system-err")] == [r"warning: no report of\u202e b"]
+    assert to_annotations(found) == [r"::warning title=uqeval gate::no report of\u202e b"]
+    assert r"- warning: no report of\\u202e b" in to_markdown(found)
+    assert "no report of" in to_json(found, {})
+
+
+def test_junit_has_no_marks_that_change_the_direction_of_text() -> None:
+    verdict = judgement("fail").verdicts[0]
+    rule = replace(verdict.rule, limits=Limits(min=0.5, id="\u202eR", why="\u2066w"))
+    text = to_junit(Judgement((replace(verdict, rule=rule),)))
+    assert r"\u202eR" in text and "\u202e" not in text and "\u2066" not in text
+
+
+def test_an_influence_of_zero_has_no_minus() -> None:
+    mover = Mover("a", change=-0.0, influence=0.0)
+    verdict = replace(judgement("fail").verdicts[0], items=(mover,))
+    assert "a (+0 since the baseline, +0 if removed)" in " ".join(sentences(verdict))
 
 
 def test_junit_says_why_an_inconclusive_verdict_is_a_failure() -> None:

@@ -11,6 +11,7 @@ from uqeval.compare import Cell, Choice, Comparison, Difference, Model, Row
 from uqeval.compare.models import Training
 from uqeval.gate import Address, Interval
 from uqeval.report.latex import escaped, report_to_latex, table_lines, to_latex
+from uqeval.report.tables.comparison import difference
 from uqeval.report.tables.table import Cell as TableCell
 from uqeval.report.tables.table import Row as TableRow
 from uqeval.report.tables.table import Table
@@ -64,6 +65,7 @@ def test_table() -> None:
         r"Surplus (window=7) $\uparrow$ & 0.2500 & \textbf{0.5000} $\pm$ 0.1000$^{*}$ \\",
         r"x\&y, IoU & $-$0.5000 & -- \\", r"\bottomrule", r"\end{tabular}",
     ]  # fmt: skip
+    assert r"% warning: odd\n\x." in lines
     assert "differs from mc_1" in "\n".join(lines)
     assert "over n = 3 trainings" in "\n".join(lines)
     assert "of Welch's t-test; p-values are adjusted" in "\n".join(lines)
@@ -75,6 +77,15 @@ def test_table() -> None:
     ]  # fmt: skip
     assert second[5].startswith(r"Surplus (window=7) $\uparrow$ & +0.2500")
     assert "[+0.1000, +0.4000]" in second[5] and "(p 0.02" in second[5]
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(0.02, "p 0.020"), (0.05, "p 0.050"), (0.0503, "p 0.0503"), (0.049996, "p 0.050")],
+)
+def test_a_p_value_shows_on_which_side_of_the_level_it_is(p: float, text: str) -> None:
+    cell = difference(Cell(0.5, difference=Difference(0.25, True, 0.95, None, p, p)))
+    assert cell.verdict == (f"{text} better" if p <= 0.05 else text)
 
 
 def test_a_report() -> None:

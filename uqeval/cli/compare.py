@@ -206,7 +206,7 @@ def compare(
     choice = settings.choice()
     with _waiting(settings.quiet or not settings.intervals):
         comparison = compare_models(models, choice)
-    warn((f"{text}." for text in comparison.warnings), settings.quiet)
+    warn(comparison.sentences, settings.quiet)
     _write(comparison, settings, reports_of_page)
     with printing():
         _print(comparison, settings)

@@ -10,11 +10,11 @@ from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, without_absent
 from uqeval.cli.evaluating import evaluated, of_family
 from uqeval.errors import UsageError
+from uqeval.inputs.options import OF_REFERENCE
 
 
 @of_family(
-    "divergence", *o.OUTPUTS, "store", "names", "kind", "axes", "sum_tolerance", "missing_chunks",
-    "invalid", "limit", "part", "fitted", *o.CUTS, "map_cache", "resume", *o.RUNNING,
+    "divergence", *o.OUTPUTS, "store", *OF_REFERENCE, *o.CUTS, "map_cache", "resume", *o.RUNNING,
 )  # fmt: skip
 def divergence(
     shared: Shared,

@@ -180,7 +180,7 @@ def _differences(loaded: list[Named], names: list[str], quiet: bool) -> Comparis
         for name, model in zip(names, loaded, strict=True)
     ]
     comparison = compare(models, Choice())
-    warn((f"{text}." for text in comparison.warnings), quiet)
+    warn(comparison.sentences, quiet)
     return comparison
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 #: Options of inputs that a report records and that its pictures need.
 _OF_INPUTS = (
-    "ignore_index", "classes", "class_names", "missing_chunks", "label_map", "sum_tolerance",
-    "nan_samples", "invalid", "limit", "part", "resize", "baseline_focal", "disparity",
-    "median_scaling", "annotator_folders",
+    "ignore_index", "classes", "class_names", "kind", "axes", "missing_chunks", "label_map",
+    "sum_tolerance", "nan_samples", "invalid", "limit", "part", "resize", "baseline_focal",
+    "disparity", "median_scaling", "annotator_folders",
 )  # fmt: skip
 _BOX = re.compile(r"([\d.]+):([\d.]+),([\d.]+):([\d.]+)")
 

@@ -140,3 +140,8 @@ class Comparison:
     def names(self) -> list[str]:
         """Return the names of the models."""
         return [model.name for model in self.models]
+
+    @property
+    def sentences(self) -> list[str]:
+        """Return the warnings as sentences, with a full stop."""
+        return [f"{text}." for text in self.warnings]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
-from uqeval.errors import UsageError, cut, option_name, quoted
+from uqeval.errors import UsageError, cut, listed, number_of, option_name, quoted
 from uqeval.gate.rules import Rule
 from uqeval.gate.same_data import (
     have_no_fingerprint,
@@ -79,6 +80,25 @@ def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, P
             )
     now = {named.name: named.report for named in reports}
     return {name: _pair(now[name], base) for name, base in matched.items()}
+
+
+def without_report(
+    reports: Sequence[Named], baseline: Sequence[Named], pairs: Mapping[str, Pair],
+    failed_stores: Collection[str],
+) -> str:  # fmt: skip
+    """Return a warning that names the baselines of stores that have no report, and did not fail;
+    empty if there are none."""
+    matched = {pair.baseline.name for pair in pairs.values()}
+    alone = [own for own in baseline if own.name not in {*matched, *failed_stores}]
+    if not alone:
+        return ""
+    names = listed([own.name for own in alone])
+    them = "it" if len(alone) == 1 else "them"
+    return (
+        f"the baseline has {names}, and the {number_of(len(reports), 'report')} to judge do not: "
+        f"no rule judges {them}. Evaluate {them}, or remove {them} from the baseline: "
+        f"rm {' '.join(quote(str(own.path)) for own in alone)}"
+    )
 
 
 def _pair(report: Report, base: Named) -> Pair:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, joined, quoted
-from uqeval.gate.baseline import Pair, compares, pair_of_result, pairs_of
+from uqeval.gate.baseline import Pair, compares, pair_of_result, pairs_of, without_report
 from uqeval.gate.bounds import bounds_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
@@ -50,6 +50,8 @@ def judge(
         reports, pairs_of(reports, baseline), resampler, bool(baseline),
         today or datetime.now(UTC).date(), [], [], [], [], {},
     )  # fmt: skip
+    if text := without_report(reports, baseline, judging.pairs, failed_stores or {}):
+        judging.warnings.append(text)
     for rule in rules:
         judging.judge(rule, list(not_evaluated(rule, failed_stores or {})))
     return judging.judgement()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from uqeval.errors import StoreError, number_of
+from uqeval.errors import StoreError, is_number, number_of
 from uqeval.glossary import class_field
 from uqeval.records.addresses import Address, number_at
 from uqeval.records.folder import Named
@@ -66,7 +66,7 @@ def notes_on_value(report: Report, score: Score) -> Iterator[str]:
             "optimistic; use --fit-on FILE"
         )
     debiased: Any = record.get(f"{field}_debiased")
-    if isinstance(debiased, float) and len(address.fields) == 1:
+    if is_number(debiased) and len(address.fields) == 1 and debiased < score.value:
         yield (
             f"the rule checks the plain value, which is biased upward; "
             f"{replace(address, fields=(f'{field}_debiased',)).within} is {debiased:.4g}"

@@ -304,9 +304,9 @@ class InputOptions(Settings):
                 raise UsageError(f"{option_name(name)} is for a video (`uqeval tc`).")
 
     def record(self) -> dict[str, Any]:
-        """Return the record of the options that results depend on, except names.
+        """Return the record of the options that results depend on.
 
-        Options of videos are included only for a video.
+        Options of videos are included only for a video, and `names` only if it is given.
         """
         hidden = {"names", "whole_sequences", "read_maps", "map_cache", "fitted"}
         hidden |= set() if self.video is not None else {*OF_VIDEO}
@@ -318,6 +318,9 @@ class InputOptions(Settings):
             for name in self.__dataclass_fields__
             if name not in hidden and not hasattr(value := getattr(self, name), "__array__")
         }
+        if self.names is not None:  # the items have the names
+            is_file = isinstance(self.names, str | Path)
+            record["names"] = str(self.names) if is_file else "names in memory"
         if self.invalid is not None:  # as JSON can hold it
             record["invalid"] = [v if math.isfinite(v) else str(v) for v in self.invalid_targets()]
         return record
@@ -358,3 +361,8 @@ def _recorded(value: Any) -> Any:
 OF_VIDEO = tuple(
     name for name, option in options_of(InputOptions).items() if option.data == "video"
 )
+#: Options that apply to predictions and a reference.
+OF_REFERENCE = (
+    "names", "kind", "axes", "sum_tolerance", "missing_chunks", "invalid", "limit", "part",
+    "fitted",
+)  # fmt: skip

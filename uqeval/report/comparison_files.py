@@ -80,7 +80,7 @@ def _pivoted(comparison: Comparison, table: Table) -> Table:
 
 
 def _warnings(comparison: Comparison) -> str:
-    return " ".join(f"{text}." for text in comparison.warnings)
+    return " ".join(comparison.sentences)
 
 
 _WARNINGS = "warnings"

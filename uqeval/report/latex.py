@@ -41,7 +41,7 @@ def to_latex(comparison: Comparison, layout: str = "scores", with_differences: b
     tabular of the differences from the baseline with their intervals.
     """
     lines = ["% uqeval compare; \\usepackage{booktabs}"]
-    lines += [f"% warning: {printable(text)}" for text in comparison.warnings]
+    lines += [f"% warning: {printable(text)}" for text in comparison.sentences]
     lines += [f"% {text}" for text in _notes(comparison)]
     if layout == "scores":
         lines += table_lines(_with_paper_headings(scores(comparison), comparison))

@@ -10,6 +10,16 @@ from uqeval.records.report import Report
 from uqeval.report.tables.of_report import tables_of
 from uqeval.report.tables.table import Table
 
+#: What starts code, emphasis, links or tables; GitHub links URLs without brackets too. An
+#: underscore inside a word starts no emphasis.
+_SPECIAL = re.compile(
+    r"[\\|`\[*~]|(?<![^\W_])_|_(?![^\W_])|(?<=\bhttp):(?=//)|(?<=\bhttps):(?=//)|(?<=\bftp):(?=//)"
+    r"|(?<=\bwww)\.",
+    re.IGNORECASE,
+)
+#: The sign before the name of a user; only a comment keeps GitHub from linking it.
+_MENTION = re.compile(r"(?<!\w)@(?=\w)")
+
 
 def to_markdown(report: Report) -> str:
     """Return title, tables and warnings as GitHub-flavoured Markdown.
@@ -43,7 +53,8 @@ def table_lines(table: Table) -> list[str]:
 
 
 def cell(text: str) -> str:
-    """Return text escaped for a table cell: no HTML, code, links or images."""
+    """Return text escaped for a table cell: no HTML, code, emphasis, links, images or mentions."""
     text = printable(text.replace("\n", " "))
     text = text.replace("&", "&amp;").replace("<", "&lt;")
-    return re.sub(r"[\\|`\[]", r"\\\g<0>", text)
+    text = _SPECIAL.sub(r"\\\g<0>", text)
+    return _MENTION.sub("@<!-- -->", text)

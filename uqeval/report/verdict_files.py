@@ -51,6 +51,9 @@ def to_junit(judgement: Judgement) -> str:
             _case(suite, store, verdict)
         for unjudged in errors:
             _error(suite, store, unjudged)
+    if judgement.warnings and len(root):  # of the gate: a report cannot have them all
+        texts = [_legal(f"warning: {text}") for text in judgement.warnings]
+        ElementTree.SubElement(root[0], "system-err").text = "\n".join(texts)
     ElementTree.indent(root)
     text: str = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
@@ -77,7 +80,7 @@ def _case(suite: ElementTree.Element, store: str | None, verdict: Verdict) -> No
         if verdict.status == "inconclusive":  # no limit is broken: say why it is a failure
             text = f"{outcome(verdict)}: {text}"
         failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": text})
-        failure.text = _legal(f"{name}: {text}\n{verdict.rule.file}:{verdict.rule.line}")
+        failure.text = _with_place(f"{name}: {text}", verdict.rule)
     elif verdict.status in _SKIPPED:
         ElementTree.SubElement(case, "skipped", {"message": f"{verdict.status}: {text}"})
     else:
@@ -111,7 +114,7 @@ def _error(suite: ElementTree.Element, store: str | None, lost: NotEvaluated) ->
     case = ElementTree.SubElement(suite, "testcase", about)
     text = _legal(lost.why)
     error = ElementTree.SubElement(case, "error", {"type": "not evaluated", "message": text})
-    error.text = _legal(f"{name}: not evaluated: {lost.why}\n{lost.rule.file}:{lost.rule.line}")
+    error.text = _with_place(f"{name}: not evaluated: {lost.why}", lost.rule)
 
 
 def _counts(verdicts: Sequence[Verdict], errors: int) -> dict[str, str]:
@@ -126,8 +129,14 @@ def _counts(verdicts: Sequence[Verdict], errors: int) -> dict[str, str]:
     }
 
 
+def _with_place(text: str, rule: Rule) -> str:
+    """Return a text, and the place of a rule in a second line."""
+    return f"{_legal(text)}\n{_legal(f'{rule.file}:{rule.line}')}"
+
+
 def _legal(text: str) -> str:
-    return _ILLEGAL.sub("\ufffd", text)
+    """Return a text in one line that XML allows, without marks that change its direction."""
+    return _ILLEGAL.sub("\ufffd", printable(text))
 
 
 def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
@@ -187,10 +196,11 @@ def to_annotations(judgement: Judgement) -> list[str]:
     doubtful = [v for v in judgement.verdicts if v.status == "inconclusive" and v not in failed]
     waived = [_finding_of(v) for v in judgement.verdicts if v.status == "waived"]
     errors = [*lost, *map(_finding_of, failed)]
+    of_gate = [(None, "uqeval gate", text) for text in judgement.warnings]
     return [
         *_lines("notice", waived),
         *_lines("error", errors),
-        *_lines("warning", list(map(_finding_of, doubtful))),
+        *_lines("warning", [*map(_finding_of, doubtful), *of_gate]),
     ]
 
 
@@ -200,10 +210,11 @@ def _finding_of(verdict: Verdict) -> tuple[Rule, str, str]:
     return verdict.rule, name, f"{outcome(verdict)}: {message(verdict)}"
 
 
-def _lines(level: str, findings: list[tuple[Rule, str, str]]) -> Iterator[str]:
+def _lines(level: str, findings: Sequence[tuple[Rule | None, str, str]]) -> Iterator[str]:
+    """Yield the annotations of rules with their lines, and of the whole gate (rule None)."""
     for rule, name, text in findings[:_MOST]:
-        place = f"file={_property(rule.file)},line={rule.line},title={_property(name)}"
-        yield f"::{level} {place}::{_data(text)}"
+        place = "" if rule is None else f"file={_property(rule.file)},line={rule.line},"
+        yield f"::{level} {place}title={_property(name)}::{_data(text)}"
     if len(findings) > _MOST:
         yield f"::{level} title=uqeval gate::and {len(findings) - _MOST} more"
 

@@ -249,11 +249,12 @@ def order_of(verdict: Verdict) -> tuple[bool, bool, int]:
     return (verdict.status != "waived", passes, ranks.index(verdict.status))
 
 
-def distinguishable(value: float, limit: float) -> str:
-    """Return a value with enough digits to show on which side of the limit it is."""
+def distinguishable(value: float, limit: float, least: int = 4) -> str:
+    """Return a value with enough digits, at `least` so many, to show on which side of the limit it
+    is."""
     if isinstance(value, int):
         return f"{value:,}"
-    for digits in range(4, 17):
+    for digits in range(least, 17):
         text = f"{value:.{digits}f}"
         rounded = float(text)
         if (rounded < limit, rounded > limit) == (value < limit, value > limit):
@@ -280,9 +281,9 @@ def _how_many_more(units_to_add: MoreUnits | None) -> str:
 def _mover(mover: Mover) -> str:
     parts = [] if mover.value is None else [format_number(mover.value)]
     if mover.change is not None:
-        parts.append(f"{mover.change:+.4g} since the baseline")
+        parts.append(f"{mover.change + 0.0:+.4g} since the baseline")
     if mover.influence is not None:
-        parts.append(f"{-mover.influence:+.4g} if removed")
+        parts.append(f"{0.0 - mover.influence:+.4g} if removed")
     return f"{mover.name} ({', '.join(parts)})" if parts else mover.name
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from family_reports import of_classes, of_numbers, of_video
+from family_reports import of_classes, of_numbers
 from small_report import report
 
 from uqeval.config import load_rules
@@ -18,7 +18,7 @@ from uqeval.gate import Judgement, judge
 from uqeval.gate.saved_verdicts import of_stores
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
-from uqeval.report.command import command_of
+from uqeval.report.command import command_of, command_of_pictures
 from uqeval.report.findings import findings_of
 from uqeval.report.page.cards import cards
 from uqeval.report.page.first_screen import MOST_NUMBERS, first_screen, key_numbers
@@ -80,7 +80,9 @@ def test_key_numbers_are_of_different_families_first() -> None:
 
 
 def test_scores_say_what_they_mean_and_can_be_copied() -> None:
-    own = of_classes(family="pavpu")
+    own = copy.deepcopy(of_classes(family="pavpu"))
+    assert 'data-copy="uqeval' not in to_html({"r": own})  # of arrays in memory
+    own.inputs["predictions"][0]["path"], own.inputs["labels"]["path"] = "preds.zarr", "labels"
     html = to_html({"r": own})
     row = re.search(r'<tr id="score-pavpu.surplus">.*?</tr>', html, re.DOTALL)
     assert row is not None
@@ -103,7 +105,42 @@ def test_the_command_has_paths_and_options_that_are_not_the_default() -> None:
     assert command_of(own, "failure@boundary:3").endswith("labels --region boundary:3")
     assert command_of(own, "segmentation").startswith("uqeval run ")
     assert command_of(own, "sweep") == ""
-    assert command_of(of_video(), "temporal").startswith("uqeval tc ")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"options": {"ignore_index": 0, "names": "n.txt"}},
+            "a.zarr --ignore-index 0 --names n.txt",
+        ),
+        ({"options": {"class_names": ["a b", "c"]}}, "a.zarr --class-names 'a b,c'"),
+        ({"options": {"invalid": [0.0, "nan"]}}, "a.zarr --invalid 0.0 --invalid nan"),
+        ({"options": {"class_names": ["a,b", "c"]}}, None),  # the option has no such names
+        ({"options": {"names": "names in memory"}}, None),
+        ({"options": {"part": "1/2"}}, None),
+        ({"predictions": [{"path": "arrays in memory"}]}, None),
+        ({"labels": {"path": "a + b"}}, None),  # merged from two runs
+        ({"predictions": [{"path": "-a.zarr"}]}, None),
+    ],
+)
+def test_a_command_has_the_options_of_inputs_or_is_not_shown(
+    change: dict[str, Any], words: str | None
+) -> None:
+    inputs = {"predictions": [{"path": "a.zarr"}]} | change
+    own = report(settings={"failure": {}}, inputs=inputs)
+    assert command_of(own, "failure") == ("" if words is None else f"uqeval failure {words}")
+
+
+def test_the_command_of_pictures_names_the_inputs() -> None:
+    options = {"names": "n.txt"}
+    inputs = {"predictions": [{"path": "a.zarr"}], "target": {"path": "t"}, "options": options}
+    command = command_of_pictures(report(inputs=inputs), "r.json")
+    assert command == (
+        "uqeval report r.json --gallery 3 --predictions a.zarr --labels t --names n.txt"
+    )
+    options["names"] = "names in memory"
+    assert command_of_pictures(report(inputs=inputs), "r.json") == ""
 
 
 def test_items_are_ranked_by_risk() -> None:

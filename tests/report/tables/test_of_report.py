@@ -41,6 +41,7 @@ from uqeval.report.terminal import fitted, print_table, show, show_warnings
         (-1 - 1e-15, "-1.0000"),
         (1e-9, "1e-09"),
         (-0.00001, "-1e-05"),
+        (-0.0, "0.0000"),
         (-0.999999, "-0.999999"),
         (0, "0"),
         (1234567, "1,234,567"),

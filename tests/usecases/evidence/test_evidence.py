@@ -133,15 +133,21 @@ def test_the_readme_has_the_interval_of_a_region_with_dots(folder: Path) -> None
     score = 'regression@"depth:0.5-20.5".rmse'
 
     def change(record: Any) -> None:
-        record["results"]["regression@depth:0.5-20.5"] = {"rmse": 1.5}
-        record["intervals"][score] = {"level": 0.9, "low": 1.25, "high": 2.0, "method": "expanded"}
+        record["results"]["regression@depth:0.5-20.5"] = {"rmse": 0.9999997}
+        record["intervals"][score] = {"level": 0.9, "low": 0.25, "high": 2.0, "method": "expanded"}
 
     changed("report.json", change)
     judged("report", "verdicts")
     write_evidence(whole(), "out")
     text = Path("out/README.md").read_text()
     row = next(line for line in text.splitlines() if line.startswith(f"| {score} ("))
-    assert "| 1.25 to 2 at level 0.9, expanded |" in row
+    assert "| 0.9999997 | target | lower | 0.250000 to 2.000000 at level 0.9, expanded |" in row
+
+
+def test_the_readme_names_the_version_that_made_it(folder: Path) -> None:
+    changed("selftest.json", lambda r: r.update(uqeval_version="0.0.1"))
+    write_evidence(whole(), "out")
+    assert f" by uqeval {uqeval.__version__}." in Path("out/README.md").read_text()
 
 
 #: What a waiver changes in a verdict that fails.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from saved_runs import stack
 
 import uqeval
 from uqeval.usecases.selftest import synthetic_data
+from uqeval.usecases.verify.comparing import Tally, compare
 from uqeval.usecases.verify.verifying import verify
 
 #: By name: the store, metrics and options of a report.
@@ -87,6 +89,42 @@ def test_changed_ends_are_found(name: str, folder: Path) -> None:
         record["intervals"][address]["high"] *= 1.001
         expected.append((f"interval of {address}", f"{key}.high"))
     assert_found(differences(record), expected)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_another_method_does_not_spare_the_ends(name: str, folder: Path) -> None:
+    record, expected = read(f"{name}.json"), []
+    for address, own in record["intervals"].items():
+        if own["low"] is not None:
+            own["method"] = "forged"
+            expected.append(f"interval of {address}")
+    key, field = SCORES[name][0]
+    record["intervals"][f"{key}.{field}"]["high"] += 0.1
+    found = [(one.where, one.field.rpartition(".")[2]) for one in differences(record)]
+    ends = (f"interval of {key}.{field}", "high")
+    assert sorted(found) == sorted([ends, *((where, "method") for where in expected)])
+
+
+def test_percentiles_follow_from_the_predictions(folder: Path) -> None:
+    report = uqeval.evaluate(
+        "classes.npz", metrics="segmentation", workers=1, ci=0.9, draws=300,
+        interval_method="percentile",
+    )  # fmt: skip
+    record = json.loads(report.to_json())
+    assert differences(record) == []
+    record["intervals"]["segmentation.miou"]["low"] -= 0.01
+    assert [str(one.field) for one in differences(record)] == ["segmentation.low"]
+
+
+def test_undefined_ends_are_none() -> None:
+    """JSON has no NaN, so the record of the verification could not be written."""
+    tally, ends = Tally(0, []), {"low": math.nan, "high": math.inf}
+    compare("interval of pavpu.phi", "pavpu", {"low": 0.5, "high": None}, ends, {}, tally, ends)
+    compare("interval of pavpu.phi", "pavpu", {}, {"low": math.nan}, {}, tally, ["low"])
+    assert [(one.reported, one.recomputed) for one in tally.differences] == [
+        (0.5, None),
+        (None, None),
+    ]
 
 
 #: By run, addresses whose interval is recomputed, or not.

@@ -682,25 +682,6 @@ def cut_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_report_without_kinds_of_intervals_has_jackknives_not_verified(
-    cut_once: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(cut_once)
-    record = json.loads(Path("classes.json").read_text())
-    for metric in record["metrics"].values():
-        del metric["interval"]
-    for part in (record, *record["slices"].values()):
-        for text, interval in part["intervals"].items():
-            # Earlier versions did not raise the high ends of NLL and Brier score.
-            if text.rpartition(".")[2] in ("nll", "brier"):
-                interval |= {"low": None, "high": None}
-    Path("earlier.json").write_text(json.dumps(record))
-    found = verify("earlier.json", everything=True)
-    assert found.passed, found.problems()
-    (sentence,) = (text for text in found.not_verified if text.startswith("segmentation: the int"))
-    assert "miou" in sentence and "pixel_accuracy" not in sentence  # this one is Korn-Graubard's
-
-
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [

@@ -23,7 +23,7 @@ def format_number(value: Any) -> str:
     """Return a number as text; "undefined" for None."""
     if value is None:
         return "undefined"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value + 0.0:.4g}" if isinstance(value, float) else str(value)  # not -0
 
 
 def scores(lines: Sequence[Line], fields: Mapping[str, str]) -> str:

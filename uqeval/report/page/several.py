@@ -53,8 +53,7 @@ class Several:
     @property
     def _of_comparison(self) -> list[str]:
         if self.comparison is not None:
-            warnings = [f"{text}." for text in self.comparison.warnings]
-            return warnings + [_UNMARKED] * self._other_items
+            return self.comparison.sentences + [_UNMARKED] * self._other_items
         return [_OTHER_ITEMS] * self._other_items + [self.no_comparison] * bool(self.no_comparison)
 
     @property

@@ -13,7 +13,7 @@ from uqeval.report.tables.cells import without_interval
 from uqeval.report.tables.table import Cell as TableCell
 from uqeval.report.tables.table import Row as TableRow
 from uqeval.report.tables.table import Table, by_address, format_number, text_table
-from uqeval.report.verdicts import units
+from uqeval.report.verdicts import distinguishable, units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ def to_markdown(comparison: Comparison, first: Table | None = None) -> str:
     for table in tables_of(comparison, first):
         lines += [f"### {escaped(table.title)}", "", *table_lines(table), ""]
         lines += [f"<sub>{escaped(table.notes)}</sub>", ""] if table.notes else []
-    lines += [f"- warning: {escaped(text)}" for text in comparison.warnings]
+    lines += [f"- warning: {escaped(text)}" for text in comparison.sentences]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -97,7 +97,9 @@ def difference(cell: Cell) -> TableCell:
         interval = f"{rough}[{low}, {high}]{exact}"
     differs = change.verdict == "differs"
     word = "differs" if change.better is None else "better" if change.better else "worse"
-    p = "" if change.p_adjusted is None else f"p {format_number(change.p_adjusted, 3)}"
+    p = ""
+    if change.p_adjusted is not None:
+        p = f"p {distinguishable(change.p_adjusted, 1 - (change.level or 0), 3)}"
     return TableCell(
         _signed(change.value), change.value, interval=interval,
         verdict=f"{p} {word if differs else ''}".strip(), starred=differs,

@@ -147,6 +147,7 @@ def format_number(value: Any, digits: int = 4) -> str:
         return f"{value:,}"
     if not isinstance(value, float):
         return str(value)
+    value += 0.0  # not -0.0
     text = f"{value:.{digits}f}"
     if float(text) in (0.0, 1.0, -1.0) and value != float(text):
         if abs(value) < 0.5:

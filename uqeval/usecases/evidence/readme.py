@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from uqeval.errors import is_number
 from uqeval.glossary import headlines, label
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
@@ -12,6 +13,8 @@ from uqeval.records.intervals import interval_record, units_of
 from uqeval.records.report import Report
 from uqeval.report.markdown import cell
 from uqeval.report.tables.settings import samples
+from uqeval.report.tables.table import format_number
+from uqeval.report.verdicts import distinguishable
 from uqeval.usecases.evidence.collecting import Evidence
 from uqeval.usecases.evidence.statement import (
     name_of,
@@ -22,6 +25,7 @@ from uqeval.usecases.evidence.statement import (
     title_of,
     waivers_of,
 )
+from uqeval.version import VERSION
 
 STATEMENT = "statement.intoto.json"
 _RESULTS = {
@@ -39,8 +43,7 @@ def readme(evidence: Evidence, files: Mapping[str, str], created: str) -> bytes:
     lines = [
         "# Evidence of an evaluation of predictive uncertainty",
         "",
-        f"Result: **{result}** ({_RESULTS[result]}). Made on {created} by uqeval "
-        f"{evidence.selftest.get('uqeval_version')}.",
+        f"Result: **{result}** ({_RESULTS[result]}). Made on {created} by uqeval {VERSION}.",
         "",
         f"{len(tests['passed'])} tests passed, {len(tests['warned'])} passed with a warning, "
         f"{len(tests['failed'])} failed.",
@@ -104,7 +107,7 @@ def _waivers(evidence: Evidence) -> Iterator[str]:
         bounds = [f"at least {verdict['at_least']}"] if verdict.get("at_least") is not None else []
         bounds += [f"at most {verdict['at_most']}"] if verdict.get("at_most") is not None else []
         value = verdict.get("value")
-        value_text = "undefined" if value is None else _number(value)
+        value_text = "undefined" if value is None else _number(value, verdict.get("limit"))
         by, until, why = (verdict.get(key, "not given") for key in ("by", "until", "why"))
         row = (verdict["test"], value_text, by, until, " and ".join(bounds) or "all", why)
         yield f"| {' | '.join(cell(str(text)) for text in row)} |"
@@ -123,7 +126,7 @@ def _verdicts(evidence: Evidence) -> Iterator[str]:
     for verdict in sorted(evidence.verdicts["verdicts"], key=_order):
         interval = verdict.get("interval") or {}
         value = verdict.get("value")
-        value_text = "undefined" if value is None else _number(value)
+        value_text = "undefined" if value is None else _number(value, verdict.get("limit"))
         status = f"{verdict.get('status')} ({_WORDS[outcome_of(verdict)]})"
         units = units_of(verdict) or units_of(interval) or "–"
         row = (title_of(verdict), value_text, _interval(interval), units, status)
@@ -183,8 +186,9 @@ def _scores(name: str, report: Report) -> Iterator[str]:
     yield ""
 
 
-def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+def _number(value: Any, limit: Any = None) -> str:
+    """Return a value as text, with enough digits to show on which side of a limit it is."""
+    return distinguishable(value, limit, 6) if is_number(limit) else format_number(value, 6)
 
 
 def _interval(interval: Mapping[str, Any]) -> str:

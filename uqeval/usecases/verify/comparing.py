@@ -31,8 +31,26 @@ _OF_SET = {
     "regression": {"calibration", "coverage", "interval_score"},
     "sparsification": {"curve", "error_curve", "fractions", "normalisation", "oracle"},
 }
-#: What is compared and counted: `units` are the levels and units of intervals.
-_COMPARED = ("items", "set", "intervals", "units", "slices")
+#: What is compared and counted: `units` are the levels and units of intervals, `records` what a
+#: report says of metrics, inputs and settings.
+_COMPARED = ("items", "set", "intervals", "units", "slices", "records")
+
+
+class ReadSettings(dict[str, Any]):
+    """Settings of a key of results that note which of them are `read`."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings)
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a setting, or the default."""
+        self.read.add(name)
+        return super().get(name, default)
 
 
 @dataclass(frozen=True)
@@ -88,7 +106,9 @@ class Comparison:
     def __init__(self, report: Report) -> None:
         self.report = report
         self.settings: dict[str, Mapping[str, Any]] = {
-            key: settings for key, settings in report.settings.items() if key in report.results
+            key: ReadSettings(settings)
+            for key, settings in report.settings.items()
+            if key in report.results
         }
         for key in report.results:  # a family without choices may have no settings
             self.settings.setdefault(key, {})
@@ -166,7 +186,8 @@ def compare(
     """
     for name, value in recomputed.items():
         if name in required and name not in reported:
-            tally.add_missing(where, f"{key}.{name}", value)
+            is_undefined = isinstance(value, float) and not math.isfinite(value)
+            tally.add_missing(where, f"{key}.{name}", None if is_undefined else value)
     tolerance = TOLERANCE.get(family_of(key), DEFAULT)
     for name, first, second in _values(reported, recomputed):
         tally.compared += 1
@@ -203,6 +224,8 @@ def _values(
         if name not in reported:
             continue
         first = reported[name]
+        if isinstance(second, float) and not math.isfinite(second):
+            second = None  # undefined, as in reports
         if isinstance(second, list) and isinstance(first, list):
             first, second = ({str(i): v for i, v in enumerate(own)} for own in (first, second))
         if isinstance(second, dict) and isinstance(first, dict):

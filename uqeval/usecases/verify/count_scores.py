@@ -150,7 +150,11 @@ def _share(counts: Array, events: tuple[int, ...], trials: tuple[int, ...]) -> C
     def of(s: Array) -> Array:
         return s[:, trials].sum(axis=1)
 
-    return Counted(counts, lambda s: s[:, events].sum(axis=1) / of(s), of)
+    @np.errstate(invalid="ignore")  # of no trials
+    def share(s: Array) -> Array:
+        return s[:, events].sum(axis=1) / of(s)
+
+    return Counted(counts, share, of)
 
 
 def _of_counts(sums: Array, name: str) -> Array:

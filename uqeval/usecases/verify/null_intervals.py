@@ -15,16 +15,11 @@ from uqeval.arrays import Array
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address, values_of
 from uqeval.records.scalars import described
-from uqeval.usecases.verify.resampled import LEAST, Counted, Resampled
+from uqeval.usecases.verify.resampled import LEAST, METHODS, Counted, Resampled
 
 if TYPE_CHECKING:
     from uqeval.usecases.verify.comparing import Comparison
 
-#: The method of each kind of interval, if none was asked for.
-_METHODS = {
-    "share": "korn-graubard", "logit": "jackknife-t", "linear": "jackknife-t", "draws": "expanded",
-    "positive": "expanded", "gaps": "expanded", "biased": "expanded",
-}  # fmt: skip
 #: Scores at a quantile, or that rest on few pixels, whose reasons are taken from the report.
 _CUT = ("fpr95", "coverage_at_risk", "detection_error")
 #: The smallest number of units in each of several sets.
@@ -57,7 +52,7 @@ def method_of_null(
     if score is None or asked != "auto" or any(name in _CUT for name in fields):
         return None
     of_counts = float(counted.score(counted.counts.sum(axis=0)[None])[0])
-    method = _METHODS.get(kind)
+    method = METHODS.get(kind)
     if method is None or (kind == "logit" and not 0 < of_counts < 1):
         return None
     if not _is_defined(resampled, counted, method):

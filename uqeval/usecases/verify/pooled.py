@@ -19,7 +19,7 @@ from uqeval.usecases.verify.comparing import (
     distance,
 )  # fmt: skip
 from uqeval.usecases.verify.null_intervals import method_of_null
-from uqeval.usecases.verify.resampled import Counted, CountedScores, Resampled
+from uqeval.usecases.verify.resampled import Counted, CountedScores, Resampled, method_of
 from uqeval.usecases.verify.series import units_of_pairs
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def compare_intervals(
     if settings.get("unit") not in _COUNTED:
         return
     names = list(report.item_names)
-    resampled = Resampled.from_settings(names, settings, _sets_of(report))
+    resampled = Resampled.from_settings(names, settings, sets_of(report))
     for key in keys:
         if key in comparison.why_not or comparison.settings[key].get("scope") == "item":
             continue
@@ -87,7 +87,7 @@ def _has_interval(report: Report, family: str, fields: tuple[str, ...]) -> bool:
     return described(report.metrics, family, fields).get("interval") is not None
 
 
-def _sets_of(report: Report) -> list[str] | None:
+def sets_of(report: Report) -> list[str] | None:
     """Return the set of each item, in or out of the distribution; None if there is one set."""
     sets = report.inputs.get("sets") or ()
     counts = [own["items"] for own in sets]
@@ -129,9 +129,14 @@ def _compare_ends(
     metric: Mapping[str, Any], resampled: Resampled, counts: Counted,
 ) -> bool:  # fmt: skip
     """Compare the ends of an interval; return whether it has ends that are recomputed."""
-    is_null = record.get("low") is None  # in earlier versions also by a method
-    if record.get("method") is None or (is_null and "interval" not in metric):
+    if record.get("method") is None:
         return False
+    settings = comparison.report.settings.get("intervals") or {}
+    score = float(counts.score(counts.counts.sum(axis=0)[None])[0])
+    # `compare_levels` compares the method; a changed one must not spare the ends.
+    kind = metric.get("interval") or ""
+    method = method_of(str(settings.get("method")), kind, score, record)
+    record = {**record, "method": method}
     ends = resampled.interval(counts, record, metric)
     if ends is None:
         return False
@@ -219,7 +224,8 @@ def _compare_slice_intervals(
 
 
 def compare_levels(comparison: Comparison) -> None:
-    """Compare level, and name and number of the units, of every interval, also of slices.
+    """Compare level, and name and number of the units, of every interval, also of slices; and the
+    method of each that has ends.
 
     Those of a video differ by score.
     """
@@ -235,6 +241,27 @@ def compare_levels(comparison: Comparison) -> None:
                 if is_recomputed:
                     comparison.series.add((where, address))
             _compare_fields(comparison, f"interval of {address}{where}", address, record, own)
+    _compare_methods(comparison, settings)
+
+
+def _compare_methods(comparison: Comparison, settings: Mapping[str, Any]) -> None:
+    """Compare the method of every interval with ends; those of a video are not compared."""
+    report = comparison.report
+    parts = [("", report.results, report.intervals)] if "frames" not in report.inputs else []
+    for name, own in report.slices.items() if parts else ():
+        place = f" of slice {name}"
+        parts.append((place, own.get("results") or {}, own.get("intervals") or {}))
+    for where, results, intervals in parts:
+        for key, result in results.items():
+            for fields, _, score in values_of(result):
+                address = Address.of_key(key, fields).within
+                record = intervals.get(address) or {}
+                if score is None or record.get("method") is None:
+                    continue
+                kind = described(report.metrics, family_of(key), fields).get("interval") or ""
+                method = method_of(str(settings.get("method")), kind, score, record)
+                expected, name = {"method": method}, f"interval of {address}{where}"
+                _compare_fields(comparison, name, address, record, expected)
 
 
 def _compare_defined(
@@ -257,7 +284,7 @@ def _expected(
     if is_counted:
         groups = settings.get("groups")
         names = report.item_names
-        sets = _sets_of(report)
+        sets = sets_of(report)
         if groups and sets:  # a group is drawn within its set
             groups = [f"{own}/{group}" for own, group in zip(sets, groups, strict=True)]
         unit_of = dict(zip(names, groups or names, strict=True))

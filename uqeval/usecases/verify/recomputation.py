@@ -17,6 +17,7 @@ from uqeval.usecases.verify.conformal import Conformal
 from uqeval.usecases.verify.image_failure import ImageFailure
 from uqeval.usecases.verify.out_of_distribution import OutOfDistribution
 from uqeval.usecases.verify.pooled import compare_levels, compare_presence
+from uqeval.usecases.verify.records import compare_records
 from uqeval.usecases.verify.slice_columns import compare_division
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Recomputation(Comparison, ABC):
     def run(self, items: Sequence[int], pooled: bool) -> None:
         """Recompute the chosen items; with `pooled` also the set, which takes all items."""
         self.compare_keys()
+        compare_records(self, self.opened)
         compare_division(self.report, self.tallies["slices"])
         with self.opened.session():
             self._recompute(items, pooled)

@@ -71,6 +71,11 @@ class Verification:
                 f"{self.compared['units']:,} levels and units of intervals follow from the "
                 "settings and the items."
             )
+        if self.compared.get("records"):
+            texts.append(
+                f"{self.compared['records']:,} values of metrics, inputs and repeated settings "
+                "were compared with this version, the stores and the settings."
+            )
         if self.compared.get("slices"):
             texts.append(f"{self.compared['slices']:,} values of slices were recomputed as well.")
         return texts

@@ -23,11 +23,30 @@ _FEW = 5
 _BLOCK = 1 << 20
 #: So many weights are drawn before those of the next set of units.
 _BLOCK_OF_DRAWS = 1 << 21
+#: The method of each kind of interval, if none was asked for.
+METHODS = {
+    "share": "korn-graubard", "logit": "jackknife-t", "linear": "jackknife-t", "draws": "expanded",
+    "positive": "expanded", "gaps": "expanded", "biased": "expanded",
+}  # fmt: skip
+#: A score in bins that is as near to 0 or 1 may be one of these.
+_NEAR = 0.01
 #: The scale of a jackknife by the kind of a score's interval.
 _SCALES = {
     "share": "logit", "logit": "logit", "positive": "log", "linear": "linear", "draws": "linear",
     "gaps": "linear", "biased": "linear",
 }  # fmt: skip
+
+
+def method_of(asked: str, kind: str, score: float, record: Mapping[str, Any]) -> str | None:
+    """Return the method of the interval of a score, from that of the settings and the `kind` of its
+    interval; None for an unknown kind. `record`: that of the interval."""
+    method = METHODS.get(kind) if asked in ("auto", "korn-graubard") else asked
+    if method != "jackknife-t" or kind not in ("share", "logit"):
+        return method
+    if record.get("approximate") and min(score, 1 - score) < _NEAR:
+        own = record.get("method")  # bins may make another score of it
+        return own if own == "korn-graubard" else method
+    return "korn-graubard" if score in (0, 1) else method  # which has no logit
 
 
 @dataclass(frozen=True)
@@ -113,7 +132,7 @@ class Resampled:
         """Return the ends of an interval by the method that its record names.
 
         `metric`: the record of the score, with its range and the kind of its interval. None for
-        another method, or if the record names no kind, as of earlier versions.
+        another method.
         """
         method, level = record.get("method"), float(record["level"])
         sums = self.of_units(counted.counts)
@@ -138,6 +157,8 @@ class Resampled:
                     value, without_unit, members, defined, level
                 )
                 limits = limits[0], max(limits[1], of_logarithms[1])
+        elif method == "percentile":
+            limits = _percentiles(self.of_draws(counted, sums), (1 - level) / 2)
         else:
             return None
         low, high = metric.get("range") or (None, None)
@@ -209,7 +230,7 @@ class Resampled:
         draws = draws[np.isfinite(draws)]
         t = float(stdtrit(defined - 1, (1 + level) / 2))
         tail = float(ndtr(-math.sqrt(defined / (defined - 1)) * t))
-        low, high = (float(q) for q in np.quantile(draws, [tail, 1 - tail]))
+        low, high = _percentiles(draws, tail)
         if counted.gaps is not None:
             value = float(counted.score(sums.sum(axis=0)[None])[0])
             bias = (float(draws.mean()) - value) * defined / (defined - 1)
@@ -240,6 +261,15 @@ class Resampled:
             for step in 0.5 ** np.arange(1, 9):
                 share += step if is_rejected(share + step) else 0.0
         return share
+
+
+def _percentiles(draws: Array, tail: float) -> tuple[float, float]:
+    """Return both percentiles of the defined draws; NaN without any."""
+    defined = draws[np.isfinite(draws)]
+    if not defined.size:
+        return math.nan, math.nan
+    low, high = np.quantile(defined, [tail, 1 - tail])
+    return float(low), float(high)
 
 
 def _variance(without_unit: Array) -> float:

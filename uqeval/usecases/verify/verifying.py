@@ -27,6 +27,7 @@ from uqeval.usecases.verify.opening import (
     with_paths,
 )
 from uqeval.usecases.verify.record import Checked, Verification
+from uqeval.usecases.verify.records import records_left_out
 from uqeval.version import VERSION
 
 if TYPE_CHECKING:
@@ -225,7 +226,8 @@ def _left_out(recomputation: Recomputation, report: Report) -> list[str]:
     messages += _grouped(fields_of, "not recomputed of the items: {}.")
     of_set = _of_set_left_out(recomputation, report)
     messages += _grouped(of_set, "not recomputed of the set: {}.")
-    return messages + _intervals_left_out(recomputation, report)
+    messages += _intervals_left_out(recomputation, report)
+    return messages + records_left_out(recomputation)
 
 
 def _of_set_left_out(recomputation: Recomputation, report: Report) -> dict[str, list[str]]:
@@ -322,8 +324,7 @@ def _records_left_out(recomputation: Recomputation, report: Report) -> list[str]
     if not report.intervals:
         return []
     messages = [
-        "Of intervals, method and approximate are taken from the report, and standard_error is not "
-        "recomputed."
+        "Of intervals, approximate is taken from the report, and standard_error is not recomputed."
     ]
     if omitted := [name for name in report.intervals if name not in recomputation.defined]:
         messages.append(
