@@ -314,7 +314,7 @@ def _regions(regions: Sequence[str], family: Family, info: DatasetInfo) -> list[
             "those of a reference. Leave --region out."
         )
     lies = [name for name, region in regions_by_text.items() if region.of_neighbours]
-    if lies and set(info.sizes) == {(1, 1)}:
+    if lies and info.is_of_single_pixels:
         raise UsageError(
             f"--region {lies[0]}: {info.where} holds items of one pixel (image classification), "
             "which have no neighbours and no place. Leave this region out."

@@ -37,7 +37,7 @@ def rethreshold(
     from uqeval.statistics.variants import info_of
     from uqeval.usecases.records_of_run import warnings_of
 
-    index, info = merged_states.index, info_of(merged_states.index["facts"])
+    index, info = merged_states.index, info_of(merged_states.index)
     results, settings = dict(record["results"]), dict(record["settings"])
     items = [dict(item) for item in record["items"]]
     numerics, fitted, notes = dict(record["numerics"]), dict(index["fitted"]), []
