@@ -300,6 +300,14 @@ def test_one_table_over_several_stores(folder: Path) -> None:
     assert not drive["slices"] and drive["intervals"]
     line = next(line for line in done.stdout.splitlines() if "city: " in line)
     assert " read, intervals " in line and ", slices " in line
+    # A command without paths does the same.
+    done = run_well("tc", "-o", "single.json", cwd=folder)
+    assert "items.csv has no row for any of its items: evaluated without slices." in done.stderr
+    single = loaded(folder, "single")
+    assert (single["results"], single["slices"]) == (drive["results"], {})
+    refused(
+        run_uqeval("tc", "--slices", "items.csv", cwd=folder), "items.csv: 4 of 4 items have no row"
+    )
 
     (folder / "items.csv").write_text("\n".join(["name,weather", *rows[1:]]))
     done = run_uqeval("run", "-o", "part", cwd=folder)

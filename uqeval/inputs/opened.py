@@ -151,6 +151,11 @@ class Inputs:
     #: How many annotators labelled each item; 0 for one label per pixel.
     annotators: int = 0
 
+    @property
+    def all_item_names(self) -> tuple[str, ...]:
+        """Return the names of the items of all shards."""
+        return self.source.names if self.all_names is None else self.all_names
+
     def region_names(self) -> tuple[str, ...]:
         """Return the regions to evaluate, one for each id of a map. Raises `UqevalError`."""
         expanded = getattr(self.source, "expanded", None)
@@ -174,7 +179,8 @@ class Inputs:
             (record.get("labels") or {}).get("path", ""), self.ignore_index,
             all_names=self.all_names, all_sizes=self.all_sizes,
             names_digest=names_digest(self.all_names), sets=self.sets,
-            inner_classes=self.inner_classes, annotators=self.annotators, choices=getattr(source, "stored_choices", 0),
+            inner_classes=self.inner_classes, annotators=self.annotators,
+            choices=getattr(source, "stored_choices", 0),
         )  # fmt: skip
 
     def paths(self) -> list[str]:

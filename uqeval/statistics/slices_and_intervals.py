@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,25 @@ def check_cut(
     items_by_slice = slice_items(table, cuts_of(options, table))
     _groups(options, names, table, cases)
     return items_by_slice
+
+
+def cut_of_store(
+    options: CutOptions, names: Sequence[str], cases: Sequence[str] | None,
+    all_names: Sequence[str], names_in_table: Collection[str],
+) -> tuple[CutOptions | None, list[str]]:  # fmt: skip
+    """Return the slices and intervals of one of several stores that share a table, and a warning if
+    the table has no row for any item of the store: it is evaluated without slices then.
+
+    `all_names`: of the items of all shards, of which `names` may be one. Raises `StoreError` if the
+    table has only some of the items, `UsageError` for missing columns.
+    """
+    if not set(names_in_table).isdisjoint(all_names):
+        check_cut(options, names, cases)
+        return options, []
+    groups = f", and intervals without groups by {options.group_by}" if options.group_by else ""
+    message = f"{options.slices} has no row for any of its items: evaluated without slices{groups}."
+    without_slices = dataclasses.replace(options, slices=None, slice_by=(), group_by=None)
+    return without_slices if without_slices.wanted else None, [message]
 
 
 def with_slices_and_intervals(report: Report, states: MergedStates, options: CutOptions) -> Report:

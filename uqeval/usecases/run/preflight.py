@@ -16,7 +16,6 @@ from uqeval.inputs import Inputs
 from uqeval.records.folder import Named
 from uqeval.records.lookup import no_such_value, with_slash
 from uqeval.records.report import Report
-from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import with_companions
 from uqeval.usecases.run.outcome import RunSettings
 
@@ -197,28 +196,3 @@ def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> se
         for key in FAMILIES[name].settings(options, info)
         for region in regions
     }
-
-
-def table_of(
-    inputs: Inputs, cut_options: CutOptions, names_in_table: set[str]
-) -> tuple[CutOptions | None, list[str]]:
-    """Return the slices of a store, and warnings if the table has no rows for its items.
-
-    Raises `StoreError` if the table has only some of the items, `UsageError` for missing columns.
-    """
-    if names_in_table.isdisjoint(inputs.source.names):
-        without_slices = replace(cut_options, slices=None, slice_by=(), group_by=None)
-        groups = (
-            f", and intervals without groups by {cut_options.group_by}"
-            if cut_options.group_by
-            else ""
-        )
-        message = (
-            f"{cut_options.slices} has no row for any of its items: evaluated without "
-            f"slices{groups}."
-        )
-        return without_slices if without_slices.wanted else None, [message]
-    from uqeval.statistics.slices_and_intervals import check_cut
-
-    check_cut(cut_options, inputs.source.names, inputs.groups)
-    return cut_options, []

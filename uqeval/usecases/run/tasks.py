@@ -18,7 +18,7 @@ from uqeval.stores.store import contents_of
 from uqeval.usecases.plans import check_family, companions, everything, input_options, inputs_for
 from uqeval.usecases.run.foreseen import foreseen_report
 from uqeval.usecases.run.outcome import OF_ITEMS, Failures, Outcome, RunSettings
-from uqeval.usecases.run.preflight import metric_keys, table_of
+from uqeval.usecases.run.preflight import metric_keys
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
@@ -166,22 +166,25 @@ def with_cuts(
         )
     if cut_options is None or cut_options.slices is None:
         return [dataclasses.replace(task, cut=cut_options) for task in tasks]
+    from uqeval.statistics.slices_and_intervals import check_cut, cut_of_store
     from uqeval.stores.item_table import names_in
 
     names_in_table = names_in(cut_options.slices)
-    of_none = all(names_in_table.isdisjoint(task.inputs.source.names) for task in tasks)
+    of_none = all(names_in_table.isdisjoint(task.inputs.all_item_names) for task in tasks)
     kept_tasks = []
     for task in tasks:
         if not task.families:  # only a sweep, which has no slices and intervals
             kept_tasks.append(task)
             continue
         with Failures(task.name, outcome, run_settings):
+            inputs = task.inputs
+            names = inputs.source.names
             if of_none and len(tasks) == stores:
-                from uqeval.statistics.slices_and_intervals import check_cut
-
-                check_cut(cut_options, task.inputs.source.names, task.inputs.groups)
-            table, messages = table_of(task.inputs, cut_options, names_in_table)
-            inputs = dataclasses.replace(task.inputs, warnings=[*task.inputs.warnings, *messages])
+                check_cut(cut_options, names, inputs.groups)
+            table, messages = cut_of_store(
+                cut_options, names, inputs.groups, inputs.all_item_names, names_in_table
+            )
+            inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *messages])
             kept_tasks.append(dataclasses.replace(task, inputs=inputs, cut=table))
     return kept_tasks
 
