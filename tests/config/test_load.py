@@ -252,6 +252,8 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("slices: [m.csv]", ":1: slices: expected a path, or {table: PATH, by: [COLUMN, ...]}."),
         ("slices: 'C:\\m.csv'", "is a Windows path"),
         ("stores: {a: {predictions: x, region: }}", ":1: stores.a.region: null; the key has no"),
+        ("stores: {a: {predictions: x, region: [boundry:4]}}", ":1: stores.a.region: --region 'bo"),
+        ("stores: {a: {predictions: x, region: 'class:'}}", "stores.a.region: --region 'class:';"),
         ("ci:", ":1: ci: null; the key has no value"),
         ("slices:", "slices: null; the key has no"),
         ("", "is empty"),

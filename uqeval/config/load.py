@@ -16,8 +16,9 @@ from uqeval.config.yaml12 import Document, Location, read_yaml
 from uqeval.errors import UsageError, cut, did_you_mean, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule
 from uqeval.gate.senseless import refuse_senseless
-from uqeval.inputs.options import regions_beside
+from uqeval.inputs.options import regions_beside, regions_of
 from uqeval.keys import COMMANDS_BY_KEY
+from uqeval.maps.region_text import check_form
 
 #: Other names of options, by command: accepted with a note.
 _OPTION_ALIASES = {"sweep": {"metrics": "metric"}}
@@ -200,6 +201,9 @@ def _check_stores(document: Document, config: Config) -> None:
             raise UsageError(
                 f"{document.locate(('stores', name))}: names no predictions and no video; give one."
             )
+        for text in regions_of(store.options().get("region") or ()):
+            with config.errors_at("stores", name, "region"):
+                check_form(text)
         if store.labels is not None and store.target is not None:
             raise UsageError(
                 f"{document.locate(('stores', name))}: has both labels and a target; give one of "

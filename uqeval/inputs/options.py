@@ -333,9 +333,14 @@ class InputOptions(Settings):
         return self.missing_chunks == "fill"
 
 
+def regions_of(given: str | Sequence[str]) -> list[str]:
+    """Return the regions of an option that takes one or several."""
+    return [given] if isinstance(given, str) else list(given)
+
+
 def regions_beside(given: str | Sequence[str], folder: Path) -> list[str]:
     """Return regions; a path `map:PATH` that exists in `folder` becomes `map:folder/PATH`."""
-    regions = [given] if isinstance(given, str) else list(given)
+    regions = regions_of(given)
     for i, text in enumerate(regions):
         path, number = map_and_id(text)
         if text.strip().startswith("map:") and "://" not in path and (folder / path).exists():

@@ -121,7 +121,7 @@ def _run(
         gate.check_metrics({task.name: task.keys() for task in tasks}, bool(outcome.failed))
         if not outcome.failed:
             _refuse_gallery(tasks, run_settings)
-        tasks = with_cuts(tasks, cut_settings, outcome, run_settings, len(config.stores))
+        tasks = with_cuts(config, tasks, cut_settings, outcome, run_settings)
         gate.check_fields({task.name: task.foreseen for task in tasks}, bool(outcome.failed))
         with cluster_of(machine) as cluster:
             for name in names:
