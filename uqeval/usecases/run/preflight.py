@@ -14,7 +14,7 @@ from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
 from uqeval.records.folder import Named
-from uqeval.records.lookup import no_such_value, with_slash
+from uqeval.records.lookup import nearest_key, no_such_value, with_slash
 from uqeval.records.report import Report
 from uqeval.usecases.plans import with_companions
 from uqeval.usecases.run.outcome import RunSettings
@@ -163,7 +163,8 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
         return None
     meant = with_slash(address, store_names)
     others = f"there are {cut(', '.join(known_keys))}."
-    hint = f"did you mean {meant}?" if meant else did_you_mean(address.key, known_keys, others)
+    near = nearest_key(address.key, known_keys)
+    hint = f"did you mean {meant or quoted(near)}?" if meant or near else others
     store_list = ", ".join(store_names)
     problem = f"no metric {quoted(address.key)} is evaluated for {store_list}"
     return f"matches nothing in this file: {problem}; {hint}"
