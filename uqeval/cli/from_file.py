@@ -112,10 +112,10 @@ def stores_to_inspect(
 
 def _config(needs: str, store_names: Sequence[str], quiet: bool = False) -> Config:
     """Load the file and check that it has the stores `store_names`. Raises `UsageError`."""
-    from uqeval.config import FILE, load_config
+    from uqeval.config import FILE, load_config, no_file
 
     if not Path(FILE).is_file():
-        raise UsageError(f"no {needs} given, and no {FILE} in this folder; give {needs}.")
+        raise UsageError(f"no {needs} given, and {no_file()}; give {needs}.")
     config = load_config(FILE)
     warn(config.notes, quiet)
     for name in store_names:
