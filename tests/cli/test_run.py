@@ -311,11 +311,11 @@ def test_one_table_over_several_stores(folder: Path) -> None:
 
     (folder / "items.csv").write_text("\n".join(["name,weather", *rows[1:]]))
     done = run_uqeval("run", "-o", "part", cwd=folder)
-    refused(done, "uqeval: city: items.csv: 1 of", "items have no row", printed=True)
+    refused(done, "uqeval: city: uqeval.yaml:4: slices.table: items.csv: 1 of", printed=True)
     assert not list((folder / "part").glob("city*"))
     (folder / "items.csv").write_text("name,weather\nnobody,dry\n")
     done = run_uqeval("run", "-o", "none", cwd=folder)
-    refused(done, "city: items.csv: 3 of 3 items have no row", "drive: items.csv: ", printed=True)
+    refused(done, "table: items.csv: 3 of 3 items", "drive: uqeval.yaml:4: slices.table", printed=True)
     assert not list((folder / "none").glob("*"))
 
 
@@ -406,7 +406,7 @@ def test_one_bad_store_among_three(folder: Path) -> None:
     done = run_uqeval("run", cwd=folder)
     assert done.status == 2 and "Traceback" not in done.stderr
     assert (folder / "out/depth.json.old").read_text() == "{}"
-    first = "uqeval: depth: uqeval.yaml:3: stores.depth: nowhere.zarr: there is nothing here"
+    first = "uqeval: depth: uqeval.yaml:3: stores.depth.predictions: nowhere.zarr: there is nothing"
     assert first in done.stderr
     assert "uqeval: 1 of 3 stores could not be evaluated: depth." in done.stderr
     assert "gate incomplete: 1 passed, 0 failed, 2 not evaluated" in done.stdout

@@ -17,9 +17,8 @@ from uqeval.config.yaml12 import Document, Location, read_yaml
 from uqeval.errors import UsageError, cut, did_you_mean, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule
 from uqeval.gate.senseless import refuse_senseless
-from uqeval.inputs.options import regions_beside, regions_of
+from uqeval.inputs.options import check_forms, regions_beside
 from uqeval.keys import COMMANDS_BY_KEY
-from uqeval.maps.region_text import check_form
 
 #: A variable of a shell, such as $DATA or ${DATA}.
 _VARIABLE = re.compile(r"\$(\w|\{\w+\})")
@@ -219,9 +218,8 @@ def _check_stores(document: Document, config: Config) -> None:
             raise UsageError(
                 f"{document.locate(('stores', name))}: names no predictions and no video; give one."
             )
-        for text in regions_of(store.options().get("region") or ()):
-            with config.errors_at("stores", name, "region"):
-                check_form(text)
+        with config.errors_at("stores", name, "region"):
+            check_forms(store.options().get("region") or ())
         if store.labels is not None and store.target is not None:
             raise UsageError(
                 f"{document.locate(('stores', name))}: has both labels and a target; give one of "

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uqeval.arrays import Array
 from uqeval.errors import UsageError
 from uqeval.maps.names import map_and_id
-from uqeval.stores.array import arrays_of
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ def of_all_shards(
 def sizes_of(parts: Sequence[ItemArray]) -> tuple[tuple[int, int], ...]:
     """Return height and width of each item, 1 along an axis that is not stored."""
     sizes: dict[int, tuple[int, int]] = {}
-    for array in arrays_of(parts):
+    for array in {id(part.array): part.array for part in parts}.values():
         height, width = (
             array.shape[array.axes.index(axis)] if axis in array.axes else 1 for axis in "yx"
         )

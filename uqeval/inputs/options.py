@@ -338,6 +338,14 @@ def regions_of(given: str | Sequence[str]) -> list[str]:
     return [given] if isinstance(given, str) else list(given)
 
 
+def check_forms(given: str | Sequence[str]) -> None:
+    """Raise `UsageError` for a text that is no region of any data."""
+    for text in regions_of(given):
+        from uqeval.maps.region_text import check_form
+
+        check_form(text)
+
+
 def regions_beside(given: str | Sequence[str], folder: Path) -> list[str]:
     """Return regions; a path `map:PATH` that exists in `folder` becomes `map:folder/PATH`."""
     regions = regions_of(given)
