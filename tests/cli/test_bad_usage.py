@@ -59,6 +59,7 @@ def test_thresholds_that_cannot_be(tmp_path: Path, complete: Path, rule: str) ->
         ("--bogus", "No such option: --bogus"),
         ("--log-base 2 --log-base 2", "'--log-base': given more than once"),
         ("--memory 1GB --workers 1 --memory=2GB", "'--memory': given more than once"),
+        ("--deciles --no-deciles", "'--deciles': given more than once"),
         ("--window four", "'--window': 'four'; expected a valid integer."),
         ("--accuracy-threshold high", "'--accuracy-threshold': 'high'; expected a valid number."),
         ("--accuracy-threshold nan", "nan; expected a finite number"),

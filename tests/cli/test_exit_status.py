@@ -254,7 +254,7 @@ def test_the_status_needs_no_stderr(judged: Path, arguments: str, reader: str) -
 FAILING = """
 def fail(*arguments, **options):
     raise {error}
-uqeval.usecases.evaluate.evaluate = fail
+uqeval.usecases.evaluate.evaluate_store = fail
 """
 
 

@@ -300,14 +300,24 @@ def test_one_table_over_several_stores(folder: Path) -> None:
     assert not drive["slices"] and drive["intervals"]
     line = next(line for line in done.stdout.splitlines() if "city: " in line)
     assert " read, intervals " in line and ", slices " in line
+    # A command without paths does the same.
+    done = run_well("tc", "-o", "single.json", cwd=folder)
+    assert "items.csv has no row for any of its items: evaluated without slices." in done.stderr
+    single = loaded(folder, "single")
+    assert (single["results"], single["slices"]) == (drive["results"], {})
+    refused(
+        run_uqeval("tc", "--slices", "items.csv", cwd=folder), "items.csv: 4 of 4 items have no row"
+    )
 
     (folder / "items.csv").write_text("\n".join(["name,weather", *rows[1:]]))
     done = run_uqeval("run", "-o", "part", cwd=folder)
-    refused(done, "uqeval: city: items.csv: 1 of", "items have no row", printed=True)
+    refused(done, "uqeval: city: uqeval.yaml:4: slices.table: items.csv: 1 of", printed=True)
     assert not list((folder / "part").glob("city*"))
     (folder / "items.csv").write_text("name,weather\nnobody,dry\n")
     done = run_uqeval("run", "-o", "none", cwd=folder)
-    refused(done, "city: items.csv: 3 of 3 items have no row", "drive: items.csv: ", printed=True)
+    refused(
+        done, "table: items.csv: 3 of 3 items", "drive: uqeval.yaml:4: slices.table", printed=True
+    )
     assert not list((folder / "none").glob("*"))
 
 
@@ -402,7 +412,7 @@ def test_one_bad_store_among_three(folder: Path) -> None:
     done = run_uqeval("run", cwd=folder)
     assert done.status == 2 and "Traceback" not in done.stderr
     assert (folder / "out/depth.json.old").read_text() == earlier["depth.json"]
-    first = "uqeval: depth: uqeval.yaml:3: stores.depth: nowhere.zarr: there is nothing here"
+    first = "uqeval: depth: uqeval.yaml:3: stores.depth.predictions: nowhere.zarr: there is nothing"
     assert first in done.stderr
     assert "uqeval: 1 of 3 stores could not be evaluated: depth." in done.stderr
     assert "gate incomplete: 1 passed, 0 failed, 2 not evaluated" in done.stdout

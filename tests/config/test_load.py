@@ -11,7 +11,7 @@ import typer.main
 
 from uqeval.cli.declared import shared_options
 from uqeval.cli.entry import app
-from uqeval.config import Config, Store, json_schema, load_config, load_rules
+from uqeval.config import Config, Store, json_schema, load_config, load_rules, no_file
 from uqeval.config.messages import COMMAND_LINE_ONLY
 from uqeval.config.options import commands
 from uqeval.errors import UsageError
@@ -176,6 +176,19 @@ def test_data_lie_anywhere(tmp_path: Path, where: str, path: str, monkeypatch: A
     assert expected.get(path, str(tmp_path / path)) in there
 
 
+def test_a_path_may_contain_a_dollar(tmp_path: Path) -> None:
+    (tmp_path / "$a").touch()
+    store = load(tmp_path, "stores: {a: {predictions: $a}}").stores["a"]
+    assert store.predictions == str(tmp_path / "$a")
+
+
+def test_a_file_of_another_ending_is_named(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert no_file() == "no uqeval.yaml in this folder"
+    (tmp_path / "uqeval.yml").touch()
+    assert no_file() == "no uqeval.yaml in this folder (it has uqeval.yml; rename that file)"
+
+
 def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
     text = "stores:\n  a: {predictions: ['C:\\x', 'file:///y'], labels: /z}\noutput: 'D:\\w'\n"
     with pytest.raises(UsageError) as caught:
@@ -215,7 +228,7 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("calibration: {}", "another place: `evaluate: {STORE: {calibration: {}}}`."),
         (
             "stores: {a: {predictions: x}}\nevaluate: {pavpu: {}}",
-            ":2: evaluate.pavpu: is not a store of this file; it belongs to another place: `eva",
+            ":2: evaluate.pavpu: is a command, and no store of this file; indent it below",
         ),
         ("workers: 1\nstores: {a: {predictons: x}}", ":2: stores.a.predictons: unknown key"),
         ("stores: {a: {predictions: 3}}", "stores.a.predictions: 3; expected a text"),
@@ -252,6 +265,15 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("slices: [m.csv]", ":1: slices: expected a path, or {table: PATH, by: [COLUMN, ...]}."),
         ("slices: 'C:\\m.csv'", "is a Windows path"),
         ("stores: {a: {predictions: x, region: }}", ":1: stores.a.region: null; the key has no"),
+        ("stores: {a: {predictions: x, region: [boundry:4]}}", ":1: stores.a.region: --region 'bo"),
+        ("stores: {a: {predictions: x, region: 'class:'}}", "stores.a.region: --region 'class:';"),
+        (
+            "stores: {a: {predictions: x}}\nevaluate:\n  a: {pavpu: {}}\n  calibration: {bins: 15}",
+            ":4: evaluate.calibration: is a command, and no store of this file; indent it below",
+        ),
+        ("stores: {a: {predictions: x}}\nevaluate: {temporal: {}}", "is a command, and no store"),
+        ("stores: {a: {predictions: $DATA/x}}", ":1: stores.a.predictions: '$DATA/x': variables"),
+        ("output: '${OUT}/x'", ":1: output: '${OUT}/x': variables are not expanded; write the"),
         ("ci:", ":1: ci: null; the key has no value"),
         ("slices:", "slices: null; the key has no"),
         ("", "is empty"),

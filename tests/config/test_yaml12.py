@@ -35,7 +35,7 @@ def test_scalars(tmp_path: Path, text: str, value: Any) -> None:
 
 
 def test_keys_are_texts_and_have_lines(tmp_path: Path) -> None:
-    document = read(tmp_path, "\ufeff# first\n1: {a: 2}\nyes:\n  - x\n  - y: z\n<<: {b: 1}\n")
+    document = read(tmp_path, '\ufeff# first\n1: {a: 2}\nyes:\n  - x\n  - y: z\n"<<": {b: 1}\n')
     assert document.data == {"1": {"a": 2}, "yes": ["x", {"y": "z"}], "<<": {"b": 1}}
     assert document.line(("1", "a")) == 2 and document.line(("yes", 1, "y")) == 5
     assert document.locate(("yes", 1, "nothing")).endswith("a.yaml:5: yes.1.nothing")
@@ -68,6 +68,7 @@ BOMB = "\n".join(
         ("a:\n\tb: 1", ":2: is indented with a tab; indent with spaces."),
         ("a:\n  b: 1\n c: 2", ":3: the indentation or a bracket does not fit"),
         ("a: {b: 1\nc: 2", "a bracket or brace of the lines before is not closed"),
+        ("a: &x {b: 1}\nc: {<<: *x}", ":2: merge keys (<<) are not read; write the keys here"),
         ("a: b: c", ":1: a key inside a value; put each key on its own line"),
         ("a: 1\nb\n", "a key without a colon; write `key: value`"),
     ],

@@ -323,6 +323,16 @@ def test_numbers_of_other_units_are_not_pooled(
         merge(files)
 
 
+def test_a_warning_names_the_command_of_the_run(tmp_path: Path) -> None:
+    target = np.zeros((4, 8, 8), "f4")
+    target[:, 2:] = 5
+    arrays = {"mean": target + 1, "std": np.ones_like(target), "target": target}
+    path = save(tmp_path / "depths", arrays, {"names": NAMES[:4]})
+    whole = evaluated(path, tmp_path / "w.states.zip", "regression")
+    assert any(f": uqeval regression {path} --invalid 0" in text for text in whole["warnings"])
+    assert told(merge(parts(path, tmp_path, "regression", 2))) == whole
+
+
 def test_runs_over_different_stores(tmp_path: Path) -> None:
     values, truth = probs(ITEMS), labels(ITEMS)
     files = []

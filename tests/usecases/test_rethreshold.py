@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,17 @@ def test_thresholds_that_are_not_held(folder: Path) -> None:
         uqeval.merge(states, threshold="median")
     with pytest.raises(UsageError, match="is not valid; expected mean, median"):
         uqeval.merge(states, threshold="often")
+
+
+def test_a_threshold_that_is_not_held_of_several_variants(folder: Path) -> None:
+    """The advice holds for each of them: their curves have different ends."""
+    evaluated(folder, "v.states.zip", {"uncertainty": ["entropy", "mutual_information"]})
+    with pytest.raises(UsageError, match="in its place, which is near") as caught:
+        uqeval.merge(folder / "v.states.zip", threshold=0.1777)
+    assert "nearest of these" not in str(caught.value)
+    advised = re.search(r"range:[0-9.]*[0-9]", str(caught.value))
+    assert advised is not None
+    uqeval.merge(folder / "v.states.zip", threshold=advised[0])
 
 
 @pytest.mark.parametrize("scope", ["class", "item"])

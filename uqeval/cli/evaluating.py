@@ -81,11 +81,11 @@ def evaluated(
     that the error message requests if there is no such file.
     """
     from uqeval.cli.finish import deliver, states_path
-    from uqeval.usecases.evaluate import evaluate
+    from uqeval.usecases.evaluate import evaluate_store
 
     states_file = states_path(shared)
     request, settings = completed(command, shared, data, settings, needs, states_file)
-    report = evaluate(
+    report = evaluate_store(
         metrics={command: settings}, states=states_file, resume=shared.resume,
         progress=progress_for(shared.quiet), **request,
     )  # fmt: skip
@@ -113,6 +113,8 @@ def completed(
         settings = merged_options(from_yaml.settings, settings, shared.typed)
         everywhere = {n: v for n, v in from_yaml.everywhere.items() if n in shared.option_names}
         request = merged_options(from_yaml.data | everywhere, request, shared.typed)
+        if "slices" in everywhere and "slices" not in shared.typed and from_yaml.stores > 1:
+            request["shares_table"] = True
     elif shared.store is not None:
         positional = "a VIDEO" if "video" in data else "paths"
         raise UsageError(

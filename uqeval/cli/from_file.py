@@ -25,12 +25,13 @@ class StoreRequest:
     """Request of `uqeval.yaml` for one store, with the names of `uqeval.evaluate`.
 
     `data`: the store and its input options; `settings`: the options of the command; `everywhere`:
-    the options for all stores.
+    the options for all stores; `stores`: the number of stores of the file.
     """
 
     data: dict[str, Any]
     settings: dict[str, Any]
     everywhere: dict[str, Any]
+    stores: int = 1
 
 
 def merged_options(
@@ -81,7 +82,7 @@ def from_file(
     data = _data(store) | ({"predictions": opened[name]} if name in opened else {})
     if command == "sweep" or _needs_reference(command):
         data["reference"] = store.reference
-    return StoreRequest(data, requests[name] or {}, _everywhere(config))
+    return StoreRequest(data, requests[name] or {}, _everywhere(config), len(config.stores))
 
 
 def stores_to_inspect(
@@ -111,10 +112,10 @@ def stores_to_inspect(
 
 def _config(needs: str, store_names: Sequence[str], quiet: bool = False) -> Config:
     """Load the file and check that it has the stores `store_names`. Raises `UsageError`."""
-    from uqeval.config import FILE, load_config
+    from uqeval.config import FILE, load_config, no_file
 
     if not Path(FILE).is_file():
-        raise UsageError(f"no {needs} given, and no {FILE} in this folder; give {needs}.")
+        raise UsageError(f"no {needs} given, and {no_file()}; give {needs}.")
     config = load_config(FILE)
     warn(config.notes, quiet)
     for name in store_names:

@@ -201,11 +201,11 @@ def _print(texts: _Texts, outputs: _Outputs, settings: GateOptions) -> None:
 
 def _default_rules() -> str:
     """Return the rules file of the working folder."""
-    from uqeval.config import FILE
+    from uqeval.config import FILE, no_file
 
     if not Path(FILE).is_file():
         raise UsageError(
-            f"no RULES given, and no {FILE} in this folder; give a YAML file of rules, such as "
+            f"no RULES given, and {no_file()}; give a YAML file of rules, such as "
             "pavpu.pavpu: {min: 0.78}."
         )
     return FILE

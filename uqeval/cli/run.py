@@ -17,7 +17,7 @@ from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options, without_absent
 from uqeval.cli.finish import tell_reused
 from uqeval.cli.streams import console, error_console, printing, progress_for, tell, warn
-from uqeval.config import FILE, Config, load_config
+from uqeval.config import FILE, Config, load_config, no_file
 from uqeval.errors import UsageError, cut, listed, option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.records.report import Report
@@ -106,9 +106,7 @@ def _config(
         )
     file = yaml_paths[0] if yaml_paths else FILE
     if not yaml_paths and not Path(FILE).is_file():
-        raise UsageError(
-            f"no paths given, and no {FILE} in this folder; give PREDS [LABELS], or a file."
-        )
+        raise UsageError(f"no paths given, and {no_file()}; give PREDS [LABELS], or a file.")
     return file, load_config(file), {}
 
 

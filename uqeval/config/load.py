@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
@@ -10,15 +11,17 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from uqeval.config.messages import address_hint, hint, usage_error
-from uqeval.config.model import STORE_PATHS, Config, options_model
+from uqeval.config.model import FILE, STORE_PATHS, Config, options_model
 from uqeval.config.options import PATHS, check_values, commands
 from uqeval.config.yaml12 import Document, Location, read_yaml
 from uqeval.errors import UsageError, cut, did_you_mean, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule
 from uqeval.gate.senseless import refuse_senseless
-from uqeval.inputs.options import regions_beside
+from uqeval.inputs.options import check_forms, regions_beside
 from uqeval.keys import COMMANDS_BY_KEY
 
+#: A variable of a shell, such as $DATA or ${DATA}.
+_VARIABLE = re.compile(r"\$(\w|\{\w+\})")
 #: Other names of options, by command: accepted with a note.
 _OPTION_ALIASES = {"sweep": {"metrics": "metric"}}
 
@@ -138,6 +141,7 @@ def _check_keys(document: Document, data: dict[str, Any], above: Location) -> No
 
 
 def _config(document: Document) -> Config:
+    _refuse_unindented(document)
     notes = _replace_aliases(document)
     _check_numbers(document, document.data, ())
     gate = document.data.get("gate")
@@ -151,6 +155,20 @@ def _config(document: Document) -> Config:
     list(_rules(document, config.gate, ("gate",)))  # no address has two rules
     _check_stores(document, config)
     return _anchored(document, config)
+
+
+def _refuse_unindented(document: Document) -> None:
+    """Raise `UsageError` for a command directly under `evaluate`, where the names of stores are."""
+    stores, evaluate = document.data.get("stores"), document.data.get("evaluate")
+    if not isinstance(stores, dict) or not isinstance(evaluate, dict):
+        return
+    for name in evaluate:
+        if name not in stores and COMMANDS_BY_KEY.get(name, name) in commands():
+            example = f"{next(iter(stores), 'STORE')}: {{{name}: …}}"
+            raise UsageError(
+                f"{document.locate(('evaluate', name))}: is a command, and no store of this file; "
+                f"indent it below its store: {cut(example)}."
+            )
 
 
 def _replace_aliases(document: Document) -> tuple[str, ...]:
@@ -200,6 +218,8 @@ def _check_stores(document: Document, config: Config) -> None:
             raise UsageError(
                 f"{document.locate(('stores', name))}: names no predictions and no video; give one."
             )
+        with config.errors_at("stores", name, "region"):
+            check_forms(store.options().get("region") or ())
         if store.labels is not None and store.target is not None:
             raise UsageError(
                 f"{document.locate(('stores', name))}: has both labels and a target; give one of "
@@ -278,6 +298,13 @@ def _anchored(document: Document, config: Config) -> Config:
     return config
 
 
+def no_file() -> str:
+    """Return that the working folder has no `uqeval.yaml`, and which file is there in its place."""
+    other = FILE.replace(".yaml", ".yml")
+    there = f" (it has {other}; rename that file)" if Path(other).is_file() else ""
+    return f"no {FILE} in this folder{there}"
+
+
 def is_url(path: str) -> bool:
     """Return whether a path is a URL, which stays unchanged."""
     scheme, mark, _ = path.partition("://")
@@ -297,6 +324,10 @@ def anchored(path: str, folder: Path) -> str:
         path_in_url = path.partition("://")[2]
         raise ValueError(
             f"{quoted(path)} is neither a path nor a supported URL; write {quoted(path_in_url)}"
+        )
+    if _VARIABLE.search(path) and not (folder / path).exists():
+        raise ValueError(
+            f"{quoted(path)}: variables are not expanded; write the path, or make a link to it"
         )
     if PureWindowsPath(path).drive:
         raise ValueError(f"{quoted(path)} is a Windows path; write the path on this machine")

@@ -115,13 +115,18 @@ class Store(_StoreKeys):
         }  # fmt: skip
         return next((kind for name, kind in kinds.items() if getattr(self, name)), None)
 
+    def paths_by_key(self) -> dict[str, list[str]]:
+        """Return the paths of the store, by the keys that hold them."""
+        values = {name: getattr(self, name) for name in STORE_PATHS}
+        return {
+            name: value if isinstance(value, list) else [value]
+            for name, value in values.items()
+            if value is not None
+        }
+
     def paths(self) -> list[str]:
         """Return all paths of the store."""
-        values = [getattr(self, name) for name in STORE_PATHS]
-        lists = [
-            value if isinstance(value, list) else [value] for value in values if value is not None
-        ]
-        return [path for paths in lists for path in paths]
+        return [path for paths in self.paths_by_key().values() for path in paths]
 
     def options(self) -> dict[str, Any]:
         """Return the given input options, as `uqeval.evaluate` takes them."""

@@ -151,6 +151,8 @@ class _Reader:
             if not isinstance(key, yaml.ScalarNode):
                 self._refuse(key, "a key that is a list or a mapping; expected a name")
             line = key.start_mark.line + 1
+            if key.value == "<<" and key.style is None:
+                self._refuse(key, "merge keys (<<) are not read; write the keys here again")
             if key.value in first_lines:
                 self._refuse(
                     key,

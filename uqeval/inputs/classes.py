@@ -24,7 +24,7 @@ from uqeval.inputs.common import (
     warn_of_masks,
     watched,
 )
-from uqeval.inputs.opened import Given, Inputs, store_of
+from uqeval.inputs.opened import Given, Inputs, of_all_shards, sizes_of, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.labels import check_size
 from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
@@ -112,7 +112,7 @@ def open_classes(
         source, class_names, ignore, record, warnings,
         partial=len(item_range) < count, watch=watch, groups=joined.groups,
         annotators=annotators,
-        all_names=names if "part" in evaluated else None,
+        **of_all_shards(evaluated, names, lambda: sizes_of_items(stores[0], kind)),
     )  # fmt: skip
 
 
@@ -228,6 +228,11 @@ def _refuse_one_hot_pixels(source: Source) -> None:
     planes = source.labels.planes
     pixels = [planes.read(item) for item in range(LEAST_PIXELS)]
     refuse_one_hot(np.concatenate(pixels, axis=-1), source.classes, planes.where_of(0))
+
+
+def sizes_of_items(store: Store, kind: str | None) -> tuple[tuple[int, int], ...]:
+    """Return height and width of each item of a store of this kind (`kind_of`)."""
+    return sizes_of(store.arrays[kind or "predictions"])
 
 
 def kind_of(stores: Sequence[Store]) -> str | None:

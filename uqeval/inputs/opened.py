@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uqeval.inputs.options import InputOptions
     from uqeval.maps.contract import MapSource
     from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
-    from uqeval.stores.array import Store
+    from uqeval.stores.array import ItemArray, Store
     from uqeval.stores.contents import Contents
 
 #: Accepted as a store: a path, a URL, an opened store, an array in memory, or a mapping
@@ -138,8 +138,9 @@ class Inputs:
     watch: Watch = field(default_factory=lambda: Watch((), ()))
     #: Whether the user, or the target's array, declares invalid targets.
     invalid: bool = False
-    #: The names of the items of all shards; None if these are all items.
+    #: Names and sizes of the items of all shards; None if these are all items.
     all_names: tuple[str, ...] | None = None
+    all_sizes: tuple[tuple[int, int], ...] | None = None
     #: Arguments for opening them again in another process.
     recipe: Recipe | None = None
     #: Of several sets of items: the set of each item.
@@ -148,6 +149,11 @@ class Inputs:
     inner_classes: int = 0
     #: How many annotators labelled each item; 0 for one label per pixel.
     annotators: int = 0
+
+    @property
+    def all_item_names(self) -> tuple[str, ...]:
+        """Return the names of the items of all shards."""
+        return self.source.names if self.all_names is None else self.all_names
 
     def region_names(self) -> tuple[str, ...]:
         """Return the regions to evaluate, one for each id of a map. Raises `UqevalError`."""
@@ -160,7 +166,7 @@ class Inputs:
 
     def info(self) -> DatasetInfo:
         """Return the properties of the data that are known before reading them."""
-        from uqeval.metrics._dataset_info import DatasetInfo
+        from uqeval.metrics._dataset_info import DatasetInfo, names_digest
 
         source, record = self.source, self.record
         sizes = tuple(source.size(item) for item in range(source.items))
@@ -174,8 +180,10 @@ class Inputs:
                 )
             ),
             (record.get("labels") or {}).get("path", ""), self.ignore_index,
-            all_names=self.all_names, sets=self.sets, inner_classes=self.inner_classes,
-            annotators=self.annotators, choices=getattr(source, "stored_choices", 0),
+            all_names=self.all_names, all_sizes=self.all_sizes,
+            names_digest=names_digest(self.all_names), sets=self.sets,
+            inner_classes=self.inner_classes, annotators=self.annotators,
+            choices=getattr(source, "stored_choices", 0),
         )  # fmt: skip
 
     def paths(self) -> list[str]:
@@ -207,6 +215,29 @@ class Inputs:
             return ""
         text = "\n".join(str(store.get("fingerprint")) for store in stores)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def of_all_shards(
+    evaluated: Mapping[str, Any],
+    names: tuple[str, ...],
+    sizes: Callable[[], tuple[tuple[int, int], ...]],
+) -> dict[str, Any]:
+    """Return the items of all shards as fields of `Inputs`; empty if these are all items.
+
+    `evaluated`: the record of the choice of items. `sizes` is called for a shard only.
+    """
+    return {"all_names": names, "all_sizes": sizes()} if "part" in evaluated else {}
+
+
+def sizes_of(parts: Sequence[ItemArray]) -> tuple[tuple[int, int], ...]:
+    """Return height and width of each item, 1 along an axis that is not stored."""
+    sizes: dict[int, tuple[int, int]] = {}
+    for array in {id(part.array): part.array for part in parts}.values():
+        height, width = (
+            array.shape[array.axes.index(axis)] if axis in array.axes else 1 for axis in "yx"
+        )
+        sizes[id(array)] = height, width
+    return tuple(sizes[id(part.array)] for part in parts)
 
 
 def store_of(store: Store, item_range: range) -> Store:

@@ -336,9 +336,22 @@ class InputOptions(Settings):
         return self.missing_chunks == "fill"
 
 
+def regions_of(given: str | Sequence[str]) -> list[str]:
+    """Return the regions of an option that takes one or several."""
+    return [given] if isinstance(given, str) else list(given)
+
+
+def check_forms(given: str | Sequence[str]) -> None:
+    """Raise `UsageError` for a text that is no region of any data."""
+    for text in regions_of(given):
+        from uqeval.maps.region_text import check_form
+
+        check_form(text)
+
+
 def regions_beside(given: str | Sequence[str], folder: Path) -> list[str]:
     """Return regions; a path `map:PATH` that exists in `folder` becomes `map:folder/PATH`."""
-    regions = [given] if isinstance(given, str) else list(given)
+    regions = regions_of(given)
     for i, text in enumerate(regions):
         path, number = map_and_id(text)
         if text.strip().startswith("map:") and "://" not in path and (folder / path).exists():

@@ -21,7 +21,7 @@ from uqeval.inputs.common import (
     warn_of_masks,
     watched,
 )
-from uqeval.inputs.opened import Given, Inputs, store_of
+from uqeval.inputs.opened import Given, Inputs, of_all_shards, sizes_of, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.fill_values import invalid_of
@@ -91,7 +91,7 @@ def open_regression(
         partial=len(item_range) < count, watch=watch,
         invalid=options.invalid is not None or any(map(invalid_of, truth.target_arrays)),
         groups=store_of(opened.joined, item_range).groups,
-        all_names=names if "part" in evaluated else None,
+        **of_all_shards(evaluated, names, lambda: sizes_of(stores[0].arrays[kinds[0]])),
     )  # fmt: skip
 
 

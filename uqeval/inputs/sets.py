@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.disk.files import place_of
 from uqeval.errors import DataError, UsageError, cut, listed
 from uqeval.inputs.class_names import refuse_other_numbers
-from uqeval.inputs.classes import kind_of, open_classes, stored_maps
+from uqeval.inputs.classes import kind_of, open_classes, sizes_of_items, stored_maps
 from uqeval.inputs.common import (
     PredictionStores,
     as_store,
@@ -22,7 +22,7 @@ from uqeval.inputs.common import (
     refuse_missing,
     watched,
 )
-from uqeval.inputs.opened import Given, Inputs, members_of
+from uqeval.inputs.opened import Given, Inputs, members_of, of_all_shards
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.array import Store, arrays_of
 from uqeval.stores.planes import Planes
@@ -109,12 +109,15 @@ def _open_several(
     inputs = _joined(
         [own for _, own in parts], source, labels, of_in.ignore_index, record,
         len(chosen) < sum(counts),
-        tuple(k for k, own in parts for _ in range(own.source.items)), names,
+        tuple(k for k, own in parts for _ in range(own.source.items)),
     )  # fmt: skip
     if any(own.joined.groups is not None for own in opened):
         # An item of a set without cases is a case of its own.
         groups = [own.groups or own.source.names for _, own in parts]
         inputs = dataclasses.replace(inputs, groups=tuple(chain.from_iterable(groups)))
+    inputs = dataclasses.replace(
+        inputs, **of_all_shards(evaluated, names, lambda: tuple(chain(*map(_sizes, opened))))
+    )
     return inputs, (None, names, sum(counts))
 
 
@@ -220,6 +223,10 @@ def _count(opened: PredictionStores) -> int:
     return opened.stores[0].items
 
 
+def _sizes(opened: PredictionStores) -> tuple[tuple[int, int], ...]:
+    return sizes_of_items(opened.stores[0], kind_of(opened.stores))
+
+
 def _set_names(opened: Sequence[PredictionStores]) -> list[str]:
     """Return distinct names of the sets: "in", then the stem of each OUT store, or "out"."""
     names = ["in"]
@@ -293,7 +300,7 @@ def _records(opened: PredictionStores) -> list[dict[str, Any]]:
 
 def _joined(
     parts: Sequence[Inputs], source: Any, labels: Sequence[str], ignore_index: int,
-    record: dict[str, Any], partial: bool, sets: tuple[int, ...], all_names: tuple[str, ...],
+    record: dict[str, Any], partial: bool, sets: tuple[int, ...],
 ) -> Inputs:  # fmt: skip
     """Return the inputs of several sets."""
     texts = [f"set {k} of {source.classes}" for k in dict.fromkeys(sets)]
@@ -301,5 +308,5 @@ def _joined(
     warnings = list(dict.fromkeys(text for part in parts for text in part.warnings))
     return Inputs(
         source, tuple(labels), ignore_index, record, warnings, partial=partial,
-        watch=watch, sets=sets, all_names=all_names if "part" in record else None,
+        watch=watch, sets=sets,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from uqeval.disk.files import place_of
 from uqeval.errors import UsageError, listed
 from uqeval.inputs.common import refuse_missing, warn_of_masks, watch_of
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, like_ids, void_of_ids
-from uqeval.inputs.opened import Given, Inputs
+from uqeval.inputs.opened import Given, Inputs, of_all_shards
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.inputs.video_stores import VideoInputs, open_video_inputs
 from uqeval.metrics._dataset_info import VideoInfo
@@ -84,8 +84,17 @@ def open_video(
         partial=len(pairs) < len(video_inputs.sequences.pairs), video=info, session=single_threaded,
         keeps_maps=False,  # one pass is enough, and flow takes much room
         flow_seconds=source.seconds, flows=source.records,
-        watch=watch,
+        watch=watch, **of_all_shards(evaluated, *_all_pairs(video_inputs)),
     )  # fmt: skip
+
+
+def _all_pairs(
+    video_inputs: VideoInputs,
+) -> tuple[tuple[str, ...], Callable[[], tuple[tuple[int, int], ...]]]:
+    """Return the name of each pair of the video, and a function that returns their sizes."""
+    after = [pair.after for pair in video_inputs.sequences.pairs]
+    names = tuple(video_inputs.names[i] for i in after)
+    return names, lambda: tuple(map(video_inputs.frames.size, after))
 
 
 def _info(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Maps, np
@@ -43,6 +44,7 @@ class RegionPlanes:
     void: int
     to_change_void: str
 
+    @cached_property
     def ids(self) -> list[int]:
         """Return the ids in the whole store, ascending, also `void`. Raises as `plane_of_ids`."""
         found = np.zeros(MOST_ID + 2, bool)
@@ -182,7 +184,7 @@ class WithRegions:
             name, number = map_and_id(text)
             name = name.rstrip("/").rpartition("/")[2]
             planes = self.maps[name]
-            stored = planes.ids()
+            stored = planes.ids
             ids = [i for i in stored if i != planes.void]
             if number in stored and number not in ids:
                 raise UsageError(

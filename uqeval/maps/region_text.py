@@ -41,10 +41,7 @@ def region_of(text: str, data: Labelled, share: float = SHARE) -> Region:
     try:
         region = REGIONS[kind](value, data)
     except (KeyError, ValueError):
-        raise UsageError(
-            f"--region {quoted(text[:100])}; expected {', '.join(FORMS[:-1])} or {FORMS[-1]}, "
-            "such as boundary:8, class:road, depth:0-20 or box:0.5:1,0:1."
-        ) from None
+        raise _of_no_form(text) from None
     if region.needs_labels and data.kind == "ood":
         raise UsageError(
             f"--region {quoted(text[:100])}: out-of-distribution detection has no regions of "
@@ -56,6 +53,22 @@ def region_of(text: str, data: Labelled, share: float = SHARE) -> Region:
             "depends on. Give labels, or leave this region out."
         )
     return region if share == SHARE else type(region)(**{**vars(region), "share": share})
+
+
+def check_form(text: str) -> None:
+    """Raise `UsageError` for a text that is no region of any data."""
+    kind, _, value = text.strip().partition(":")
+    if kind not in ("class", "map"):  # their names depend on the data
+        region_of(text, Labelled("classes", ("any",), ""))
+    elif not value:
+        raise _of_no_form(text)
+
+
+def _of_no_form(text: str) -> UsageError:
+    return UsageError(
+        f"--region {quoted(text[:100])}; expected {', '.join(FORMS[:-1])} or {FORMS[-1]}, such as "
+        "boundary:8, class:road, depth:0-20 or box:0.5:1,0:1."
+    )
 
 
 def _boundary(value: str) -> float:

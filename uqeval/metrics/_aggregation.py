@@ -101,7 +101,7 @@ def check_patch(aggregation: Aggregation, patch: int, info: Any) -> None:
     """Raise `UsageError` for a patch that is larger than an item."""
     if aggregation.name != "patch-max":
         return
-    for name, (height, width) in zip(info.names, info.sizes, strict=True):
+    for name, (height, width) in info.names_and_sizes:
         if patch > min(height, width):
             raise UsageError(
                 f"--patch {patch} is larger than item {name} of {info.where}, which is "

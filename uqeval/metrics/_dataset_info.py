@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -69,8 +69,12 @@ class DatasetInfo:
     ignore_index: int | None = None
     #: The command that computes the same metrics from `paths`: that of the single family, or `run`.
     command: str = "run"
-    #: The names of the items of all shards, of which these are one; None if these are all items.
+    #: Names and sizes of the items of all shards, of which these are one; None if these are all
+    #: items. A decision about the run reads these, so that all shards decide the same.
     all_names: tuple[str, ...] | None = None
+    all_sizes: tuple[tuple[int, int], ...] | None = None
+    #: A digest of `all_names`, which shards save in their place.
+    names_digest: str = ""
     #: Of several sets of items, such as in-distribution and others: the set of each item.
     sets: tuple[int, ...] = ()
     #: Of masked pixels in labelled images: how many classes there are; else 0.
@@ -86,10 +90,27 @@ class DatasetInfo:
     columns: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict, compare=False)
 
     @property
+    def names_and_sizes(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Return name and size of each item of the run, also of other shards."""
+        if self.all_names is None or self.all_sizes is None:
+            return zip(self.names, self.sizes, strict=True)
+        return zip(self.all_names, self.all_sizes, strict=True)
+
+    @property
+    def is_of_single_pixels(self) -> bool:
+        """Return whether all items of the run have one pixel (image classification)."""
+        return all(size == (1, 1) for _, size in self.names_and_sizes)
+
+    @property
     def labelled(self) -> Labelled:
         """Return the properties of the data that regions depend on."""
         has_labels = self.kind == "classes" or (self.video is not None and self.video.against)
         return Labelled(self.kind, self.class_names if has_labels else (), self.where)
+
+
+def names_digest(names: tuple[str, ...] | None) -> str:
+    """Return a digest of the names in their order; empty for None."""
+    return "" if names is None else hashlib.sha256("\n".join(names).encode()).hexdigest()
 
 
 def all_void(info: DatasetInfo) -> DataError:

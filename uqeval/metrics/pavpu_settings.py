@@ -196,13 +196,13 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Pavp
                 f"--top-k {variant.top_k} of {info.classes} classes: every pixel would be right. "
                 "Give a smaller K."
             )
-        if variant.window > 1 and set(info.sizes) == {(1, 1)}:
+        if variant.window > 1 and info.is_of_single_pixels:
             raise UsageError(
                 f"--window {variant.window}: {info.where} holds items of one pixel (image "
                 f"classification), and a patch of {variant.window}×{variant.window} pixels needs "
                 "neighbours. Give --window 1, or evaluate calibration and failure."
             )
-        for name, (height, width) in zip(info.names, info.sizes, strict=True):
+        for name, (height, width) in info.names_and_sizes:
             if variant.border == "drop" and variant.window > min(height, width):
                 raise UsageError(
                     f"--window {variant.window} is larger than item {name} of {info.where}, which "

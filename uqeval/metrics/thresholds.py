@@ -177,6 +177,15 @@ def step_of(fitted: Fitted, value: float | None) -> int | None:
     return next((i for i, step in enumerate(steps) if is_same(step, value)), None)
 
 
+class ThresholdNotHeld(UsageError):
+    """A threshold at which no patches were counted: the problem, what to do, and t of the nearest
+    threshold of the curve."""
+
+    def __init__(self, problem: str, advice: str, t: float) -> None:
+        super().__init__(f"{problem} {advice}")
+        self.problem, self.t = problem, t
+
+
 def refuse_not_held(rule: str, value: float, fitted: Fitted) -> NoReturn:
     """Raise `UsageError` with the thresholds at which patches were counted, the nearest by name."""
     steps = _steps(fitted)
@@ -191,11 +200,13 @@ def refuse_not_held(rule: str, value: float, fitted: Fitted) -> NoReturn:
     )
     at = fitted.threshold[0]
     counted_at = "" if at is None else f"{at!r}, at which patches were counted, and "
-    raise UsageError(
+    nearest = min(neighbours, key=lambda i: abs(steps[i] - value))
+    raise ThresholdNotHeld(
         f"--threshold {description} is none of the thresholds that the states hold: {counted_at}"
-        f"the {len(steps)} of the curve, from {steps[0]!r} to {steps[-1]!r}. The nearest of these "
-        f"are {values}; give one as a number (range:T takes t of the set's range), or evaluate "
-        "again."
+        f"the {len(steps)} of the curve, from {steps[0]!r} to {steps[-1]!r}.",
+        f"The nearest of these are {values}; give one as a number (range:T takes t of the set's "
+        "range), or evaluate again.",
+        nearest / (len(steps) - 1),
     )
 
 

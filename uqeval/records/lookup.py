@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import StoreError, cut, is_number, listed, nearest, number_of, quoted
+from uqeval.keys import Key
 from uqeval.records.addresses import Address, values_of
 from uqeval.records.intervals import plural
 from uqeval.records.report import Report
@@ -59,7 +60,8 @@ def find(report: Report, address: Address) -> Score | NoScore:
     if isinstance(scope, NoScore):
         return scope
     if address.key not in scope.results:
-        return _absent(1, "metric", address.key, scope.results)
+        near = nearest_key(address.key, scope.results)
+        return _absent(1, "metric", address.key, scope.results, near)
     found = _value_at(scope.results[address.key], address)
     if isinstance(found, NoScore):
         return found
@@ -214,9 +216,36 @@ def _fields(record: dict[str, Any]) -> list[str]:
     ]
 
 
-def _absent(depth: int, noun: str, name: str, there: Iterable[str]) -> NoScore:
+def nearest_key(text: str, keys: Iterable[str]) -> str | None:
+    """Return the key of a metric that was probably meant by an unknown one; None if none is near.
+
+    Compares families with families, variants with variants, and regions with regions.
+    """
+    wanted, candidates = Key.parse(text), [Key.parse(key) for key in keys]
+    for part in ("family", "variant", "region"):
+        value = getattr(wanted, part)
+        values = dict.fromkeys(getattr(key, part) for key in candidates)
+        if value not in values and value is not None:
+            names = [name for name in values if name is not None]
+            value = nearest(value, names) or _with_initials(value, names)
+            if not value:
+                return None
+        candidates = [key for key in candidates if getattr(key, part) == value] or candidates
+    return str(candidates[0]) if candidates else None
+
+
+def _with_initials(text: str, names: Iterable[str]) -> str | None:
+    """Return the name with these initials: `mutual_information` for `mi`."""
+    initials = ((name, "".join(word[:1] for word in name.split("_"))) for name in names)
+    return next((name for name, letters in initials if letters == text.casefold()), None)
+
+
+def _absent(
+    depth: int, noun: str, name: str, there: Iterable[str], near: str | None = ""
+) -> NoScore:
+    """Return that there is no `name`. `near`: the name that was meant; empty to look for it."""
     names = [str(n) for n in there]
-    if near := nearest(name, names):
+    if near := nearest(name, names) if near == "" else near:
         why = f"there is no {noun} {quoted(name)}; the nearest is {quoted(near)}"
         return NoScore(depth, why, near)
     if not names:
@@ -240,10 +269,26 @@ def _no_number(address: Address, value: Any) -> NoScore:
 def suggestion(
     reports: Iterable[Report], address: Address, lookup: NoScore | None = None
 ) -> str | None:
-    """Return the valid address nearest to one that matches nothing.
+    """Return the valid address nearest to one that matches nothing, with the store of that one.
 
     `lookup`: why it matches nothing. The result has the name that this suggests, if it can.
     """
+    text = _suggested(list(reports), dataclasses.replace(address, store=None), lookup)
+    if text is None or address.store is None:
+        return text
+    return str(Address.parse(text).with_store(address.store))
+
+
+def _suggested(reports: Sequence[Report], address: Address, lookup: NoScore | None) -> str | None:
+    """Return the nearest valid address to one without a store."""
+    keys = list(dict.fromkeys(key for report in reports for key in report.results))
+    if address.key not in keys:
+        near_key = nearest_key(address.key, keys)
+        if near_key is None and address.key != address.metric:
+            return None  # another variant or region would be another metric
+        if near_key is not None:
+            of_key = Address.of_key(near_key, address.fields)
+            address = dataclasses.replace(of_key, where=address.where)
     valid: dict[str, None] = {}
     for report in reports:
         parts = [("", report.results)]
@@ -254,14 +299,17 @@ def suggestion(
         ]
         for end, results in parts:
             for key, record in results.items():
+                if address.key in keys and key != address.key:
+                    continue
                 valid |= dict.fromkeys(f"{name}{end}" for name in addresses_in(key, record))
+    if (wanted := str(address)) in valid:  # of the key that was meant
+        return wanted
     if nested := _with_all_fields(address, valid):
         return nested
-    wanted = str(dataclasses.replace(address, store=None))
     if lookup is not None and lookup.near is not None and (at := lookup.depth - 2) >= 0:
         start, rest = (*address.fields[:at], lookup.near), address.fields[at + 1 :]
         for fields in ((*start, *rest), start):
-            text = str(dataclasses.replace(address, store=None, fields=fields))
+            text = str(dataclasses.replace(address, fields=fields))
             if text in valid:
                 return text
     in_class = address.fields[0] == "per_class"

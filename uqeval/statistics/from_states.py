@@ -230,6 +230,8 @@ def interval_of(record: Mapping[str, Any]) -> Interval:
 def units_of(resampling: Resampling, defined: int) -> Units:
     """Return the units of an interval; `defined`: the number in which its score is defined."""
     return Units(resampling.unit, resampling.units, defined, resampling.lag1, resampling.effective)
+
+
 def items_of(
     report: Path, loaded_report: Report, scoring: Scoring, address: Address
 ) -> tuple[int, ...]:

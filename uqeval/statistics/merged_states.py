@@ -10,13 +10,25 @@ from typing import Any
 
 from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.records.input_options import value_options
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import DAMAGED, tally_key
 from uqeval.stores.states.saved import SavedStates
 
-#: Facts about the data that must be equal in all runs.
-_FACTS = ("kind", "classes", "class_names", "samples", "reference")
+#: Facts about the data that must be equal in all runs: tallies and settings depend on them.
+EQUAL_FACTS = (
+    "kind", "classes", "class_names", "samples", "reference", "inner_classes", "annotators",
+    "choices", "names_digest",
+)  # fmt: skip
+#: Facts that are joined, and those of the first run: places of files, what a run compares as an
+#: option or a setting, and what is not saved.
+JOINED_FACTS = ("where", "names", "sizes", "groups", "sets", "columns", "video", "halves")
+FACTS_OF_FIRST = (
+    "paths", "labels", "invalid", "ignore_index", "fit_names", "command", "all_names", "all_sizes",
+)  # fmt: skip
+_NAMES_DIGEST = "names_digest"
+_OF_NAMES = "the names of the items (--names)"
 #: Settings that are paths, which other machines may spell otherwise. Each run has the cells of its
 #: own items of a table, and the threshold of another report is a setting of its own.
 _PATHS = ("item_table", "threshold_from")
@@ -167,6 +179,8 @@ def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
     they are the same.
     """
     for description, x, y in _compared(a, b):
+        if x != y and description == _OF_NAMES:  # digests, which say nothing
+            return description
         if x != y:
             return f"{description}: {_short(x)} and {_short(y)}"
     return None
@@ -183,8 +197,9 @@ def _check_stores(first: SavedStates, second: SavedStates) -> None:
 
 def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     yield "the version of uqeval", a["uqeval_version"], b["uqeval_version"]
-    for name in _FACTS:
-        yield name.replace("_", " "), a["facts"][name], b["facts"][name]
+    for name in EQUAL_FACTS:
+        description = _OF_NAMES if name == _NAMES_DIGEST else name.replace("_", " ")
+        yield description, fact_of(a, name), fact_of(b, name)
     video, other_video = (index["facts"]["video"] or {} for index in (a, b))
     for name in ("models", "against", "named"):
         yield name, video.get(name), other_video.get(name)
@@ -208,6 +223,11 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
                 if name == _FIT_ON:
                     values = [_named(*own) for own in zip((a, b), values, strict=True)]
                 yield f"{option_name(name)} of {key}", *values
+
+
+def fact_of(index: Mapping[str, Any], name: str) -> Any:
+    """Return a fact about the data of a run; states leave out some that are empty."""
+    return index["facts"].get(name, DatasetInfo.__dataclass_fields__[name].default)
 
 
 def _named(index: Mapping[str, Any], fit_on: str | None) -> Any:
@@ -267,6 +287,7 @@ def _refuse_shared(files: Sequence[SavedStates]) -> None:
 
 def _merged_info(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     first = dict(records[0])
+    first.pop(_NAMES_DIGEST, None)  # of a shard
     merged: dict[str, Any] = {
         name: [v for record in records for v in record[name]] for name in ("names", "sizes")
     }
@@ -276,6 +297,11 @@ def _merged_info(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         None if None in groups else [name for record in groups for name in record or ()]
     )
     merged["sets"] = [number for record in records for number in record.get("sets") or ()]
+    # Runs save the counts that depend on these only if they have them.
+    merged["halves"] = [
+        name for name in first.get("halves", ())
+        if all(name in record.get("halves", ()) for record in records)
+    ]  # fmt: skip
     if tables := first.get("columns"):
         # The tables of the files are in the same order, under the paths that each run was given.
         of_files = zip(*(record["columns"].values() for record in records), strict=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from uqeval.stores.item_table import ItemTable, read_table
 if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates
 
+#: A function that returns a context for the errors of an option, by its name.
+ErrorsOf: TypeAlias = Callable[[str], AbstractContextManager[None]]
 #: Slices of fewer units are marked as small.
 SMALL = 10
 #: The largest number of slices.
@@ -40,13 +43,16 @@ _UNKNOWN = "needs the pixels of the slice, which saved states do not contain"
 
 
 def check_cut(
-    options: CutOptions, names: Sequence[str], cases: Sequence[str] | None = None
+    options: CutOptions,
+    names: Sequence[str],
+    cases: Sequence[str] | None = None,
+    errors_of: ErrorsOf = lambda option: nullcontext(),
 ) -> dict[str, list[int]]:
     """Read the table of the items `names`, so that errors appear before the evaluation. Return the
     numbers of the items of each slice, by its key in a report.
 
-    `cases`: the case of each item, if items are slices of cases. Raises `StoreError` or
-    `UsageError`.
+    `cases`: the case of each item, if items are slices of cases. `errors_of` returns a context for
+    the errors of an option, by its name. Raises `StoreError` or `UsageError`.
     """
     if options.group_by == CASE and options.slices is None and cases is None:
         raise UsageError(
@@ -55,10 +61,33 @@ def check_cut(
         )
     if options.slices is None:
         return {}
-    table = read_table(options.slices, names)
-    items_by_slice = slice_items(table, cuts_of(options, table))
-    _groups(options, names, table, cases)
+    with errors_of("slices"):
+        table = read_table(options.slices, names)
+    with errors_of("slice_by"):
+        items_by_slice = slice_items(table, cuts_of(options, table))
+    with errors_of("group_by"):
+        _groups(options, names, table, cases)
     return items_by_slice
+
+
+def cut_of_store(
+    options: CutOptions, names: Sequence[str], cases: Sequence[str] | None,
+    all_names: Sequence[str], names_in_table: Collection[str],
+    errors_of: ErrorsOf = lambda option: nullcontext(),
+) -> tuple[CutOptions | None, list[str]]:  # fmt: skip
+    """Return the slices and intervals of one of several stores that share a table, and a warning if
+    the table has no row for any item of the store: it is evaluated without slices then.
+
+    `all_names`: of the items of all shards, of which `names` may be one. Raises `StoreError` if the
+    table has only some of the items, `UsageError` for missing columns.
+    """
+    if not set(names_in_table).isdisjoint(all_names):
+        check_cut(options, names, cases, errors_of)
+        return options, []
+    groups = f", and intervals without groups by {options.group_by}" if options.group_by else ""
+    message = f"{options.slices} has no row for any of its items: evaluated without slices{groups}."
+    without_slices = dataclasses.replace(options, slices=None, slice_by=(), group_by=None)
+    return without_slices if without_slices.wanted else None, [message]
 
 
 def with_slices_and_intervals(report: Report, states: MergedStates, options: CutOptions) -> Report:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from uqeval.keys import family_of
-from uqeval.metrics import FAMILIES_IN_REPORTS, Family
+from uqeval.metrics import COMPANIONS, FAMILIES_IN_REPORTS, Family
 from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
 from uqeval.metrics._evaluation import Evaluation
 from uqeval.metrics._family import settings_of
@@ -27,7 +27,7 @@ def variants_of(
 
 def evaluations_of(index: Mapping[str, Any]) -> dict[str, Evaluation[Any]]:
     """Return the evaluations of a run by key, if the states contain their fitted values."""
-    variants = variants_of(index, info_of(index["facts"])).values()
+    variants = variants_of(index, info_of(index)).values()
     return {
         key: evaluation
         for _, evaluations in variants
@@ -36,8 +36,9 @@ def evaluations_of(index: Mapping[str, Any]) -> dict[str, Evaluation[Any]]:
     }
 
 
-def info_of(record: Mapping[str, Any]) -> DatasetInfo:
+def info_of(index: Mapping[str, Any]) -> DatasetInfo:
     """Return the facts about the data of a run, from its states."""
+    record = index["facts"]
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
     if (video := fields.get("video")) is not None:
         fields_of_video = {k: tuple(v) if isinstance(v, list) else v for k, v in video.items()}
@@ -46,4 +47,11 @@ def info_of(record: Mapping[str, Any]) -> DatasetInfo:
             **fields_of_video | {"flow_record": lambda method: dict(flows.get(method, {}))}
         )
     fields["sizes"] = tuple((h, w) for h, w in fields["sizes"])
-    return DatasetInfo(**fields)
+    return DatasetInfo(**fields, command=_command_of(index["settings"]))
+
+
+def _command_of(keys: Iterable[str]) -> str:
+    """Return the command of a run with results under these keys: that of its family, or `run`."""
+    families = {family_of(key) for key in keys} & FAMILIES_IN_REPORTS.keys()
+    requested = {FAMILIES_IN_REPORTS[name].name for name in families} - set(COMPANIONS)
+    return requested.pop() if len(requested) == 1 else "run"

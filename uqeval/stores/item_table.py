@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uqeval.disk.files import read_bytes
-from uqeval.errors import StoreError, UsageError, cut, quoted
+from uqeval.errors import StoreError, UsageError, cut, did_you_mean, quoted
 
 _MOST_BYTES = 1 << 28
 
@@ -26,8 +26,8 @@ class ItemTable:
         """Return the values of a column. Raises `UsageError` if it does not exist."""
         if name not in self.columns:
             raise UsageError(
-                f"{cut(self.path)}: has no column {quoted(name)}; it has "
-                f"{cut(', '.join(self.columns))}."
+                f"{cut(self.path)}: has no column {quoted(name)}; "
+                + did_you_mean(name, self.columns, f"it has {cut(', '.join(self.columns))}.")
             )
         return self.columns[name]
 

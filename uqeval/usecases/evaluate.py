@@ -72,6 +72,26 @@ def evaluate(
 
     Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`) with a message that explains it.
     """
+    return evaluate_store(
+        predictions, labels, metrics, states=states, progress=progress, reference=reference,
+        executor=executor, **options,
+    )  # fmt: skip
+
+
+def evaluate_store(
+    predictions: Given | Sequence[Given] | None = None,
+    labels: Given | None = None,
+    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] = ("pavpu",),
+    *,
+    states: str | Path | None = None,
+    progress: Progress | None = None,
+    reference: Given | None = None,
+    executor: Any = None,
+    shares_table: bool = False,
+    **options: Any,
+) -> Report:
+    """Evaluate as `evaluate` does. `shares_table`: the table of slices is of several stores, and
+    may have no row for the items of this one."""
     from uqeval.engine.scheduler import cluster_of
 
     _refuse_metrics(labels)
@@ -93,12 +113,22 @@ def evaluate(
         if metrics != "all":
             _refuse_unused_reference(families, opened.info())
         opened = beside_reference(opened, reference, input_options)
+    notes: list[str] = []
     if metrics == "all":
         families, notes = everything(opened)
-        opened = dataclasses.replace(opened, warnings=[*opened.warnings, *notes])
+    cut_wanted = cut if cut.wanted else None
+    if shares_table and cut.slices is not None:
+        from uqeval.statistics.slices_and_intervals import cut_of_store
+        from uqeval.stores.item_table import names_in
+
+        cut_wanted, messages = cut_of_store(
+            cut, opened.source.names, opened.groups, opened.all_item_names, names_in(cut.slices)
+        )
+        notes += messages
+    opened = dataclasses.replace(opened, warnings=[*opened.warnings, *notes])
     with cluster_of(machine, executor) as cluster:
         run_options = machine.run(
-            states=states, progress=progress or Silent(), cut=cut if cut.wanted else None,
+            states=states, progress=progress or Silent(), cut=cut_wanted,
             cluster=cluster,
         )  # fmt: skip
         return run(opened, families, run_options)

@@ -36,7 +36,7 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
 
     if is_sweep(merged_states):
         return _merged_sweep(merged_states)
-    info = info_of(merged_states.index["facts"])
+    info = info_of(merged_states.index)
     variants = variants_of(merged_states.index, info)
     evaluations = unfitted_evaluations(merged_states)
     if merged_states.passes is None:
@@ -100,7 +100,7 @@ def _merged_sweep(merged_states: MergedStates) -> dict[str, Any]:
     from uqeval.usecases.sweep.plan import SweepPlan, families_of_passes
 
     index = merged_states.index
-    plan = SweepPlan.of_index(index, info_of(index["facts"]))
+    plan = SweepPlan.of_index(index, info_of(index))
     running = replayed(plan.passes(), partial(_counted, merged_states))
     running.close()
     if running.requests:
@@ -116,7 +116,7 @@ def unfitted_evaluations(merged_states: MergedStates) -> dict[str, tuple[Family,
     """
     from uqeval.statistics.variants import info_of, variants_of
 
-    variants = variants_of(merged_states.index, info_of(merged_states.index["facts"]))
+    variants = variants_of(merged_states.index, info_of(merged_states.index))
     for key in merged_states.index["settings"]:
         if key not in variants:
             raise UsageError(f"{merged_states.path}: {key} cannot be computed from saved states.")
@@ -164,7 +164,7 @@ def add_families(
     from uqeval.usecases.plans import known_families
     from uqeval.usecases.records_of_run import collect
 
-    info = info_of(merged_states.index["facts"])
+    info = info_of(merged_states.index)
     sections: dict[str, Section] = {}
     for family in known_families(families, info):
         for key, settings in family.settings(families[family.name], info).items():

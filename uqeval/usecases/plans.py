@@ -177,6 +177,14 @@ def check_family(inputs: Inputs, name: str, options: Mapping[str, Any]) -> None:
         inputs.source.want(sorted(family.maps(settings, info)))
 
 
+def check_regions(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise `UqevalError` if opened inputs lack regions that are requested, or their maps."""
+    regions = inputs.region_names()
+    if regions and families:
+        _, names = evaluations_of(inputs.info(), families, regions)
+        inputs.source.want(sorted(names))
+
+
 #: Kinds of data that an option makes of others: these, and the end of a message about the option.
 _NEEDED = {
     "ood": (("classes",), "out-of-distribution data: give --out, a list of stores with other "
@@ -325,7 +333,7 @@ def _regions(regions: Sequence[str], family: Family, info: DatasetInfo) -> list[
             "those of a reference. Leave --region out."
         )
     lies = [name for name, region in regions_by_text.items() if region.of_neighbours]
-    if lies and set(info.sizes) == {(1, 1)}:
+    if lies and info.is_of_single_pixels:
         raise UsageError(
             f"--region {lies[0]}: {info.where} holds items of one pixel (image classification), "
             "which have no neighbours and no place. Leave this region out."

@@ -153,8 +153,9 @@ def states_index(
     """Return the index of a states file: all that scoring the states again requires."""
     # Not `asdict`, which copies the names and sizes of all items one by one.
     info_record = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
-    del info_record["command"], info_record["all_names"]  # of the run alone
-    for name in ("fit_names", "columns"):
+    for name in ("command", "all_names", "all_sizes"):  # of the run alone
+        del info_record[name]
+    for name in ("fit_names", "columns", "names_digest"):
         if not info_record[name]:
             del info_record[name]
     info_record["video"] = None

@@ -16,6 +16,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import replay
 from uqeval.metrics._evaluation import Evaluation, Run, Section
 from uqeval.metrics._family import settings_of
+from uqeval.metrics.thresholds import ThresholdNotHeld
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.saved_counts import saved_result
 
@@ -37,17 +38,22 @@ def rethreshold(
     from uqeval.statistics.variants import info_of
     from uqeval.usecases.records_of_run import warnings_of
 
-    index, info = merged_states.index, info_of(merged_states.index["facts"])
+    index, info = merged_states.index, info_of(merged_states.index)
     results, settings = dict(record["results"]), dict(record["settings"])
     items = [dict(item) for item in record["items"]]
     numerics, fitted, notes = dict(record["numerics"]), dict(index["fitted"]), []
     variants = _variants(merged_states, info, rule)
     outdated, sections = {}, {}
+    several = len({Key.parse(key).of(None) for key in variants}) > 1
     for key, (family, evaluation) in variants.items():
         before, key_of_image = results[key], str(Key.parse(key).of(None))
         # A region has the threshold of the whole image.
         is_region = key_of_image != key
-        new = fitted[key_of_image] if is_region else _refit(merged_states, key, evaluation, rule)
+        new = (
+            fitted[key_of_image]
+            if is_region
+            else _refit(merged_states, key, evaluation, rule, several)
+        )
         outdated[key] = _section(merged_states, evaluation)
         fitted[key] = new
         settings[key] = _settings(settings[key], rule, "counted_at" in new)
@@ -111,13 +117,23 @@ def _variants(
 
 
 def _refit(
-    merged_states: MergedStates, key: str, evaluation: Evaluation[Any], rule: str
+    merged_states: MergedStates, key: str, evaluation: Evaluation[Any], rule: str, several: bool
 ) -> Mapping[str, Any]:
-    """Return the fitted values of a variant at another threshold. Raises `UsageError`."""
+    """Return the fitted values of a variant at another threshold. Raises `UsageError`.
+
+    `several`: whether there are other variants, whose curves have other thresholds.
+    """
     try:
         is_complete, fitted = replay(
             evaluation.refit(rule), lambda tally: saved_result(merged_states, tally)
         )
+    except ThresholdNotHeld as error:
+        advice = (
+            " The curve of each variant has its own thresholds, and a number must be one of all. "
+            f"Give range:{error.t:g} in its place, which is near in this one, or evaluate again."
+        )
+        text = f"{error.problem}{advice}" if several else str(error)
+        raise UsageError(f"{merged_states.path}: {key}: {text}") from None
     except UsageError as error:
         raise UsageError(f"{merged_states.path}: {key}: {error}") from None
     if not is_complete:

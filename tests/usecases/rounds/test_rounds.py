@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 import small_videos
+from group_files import items
 from saved_runs import told
 from scenes import softmax
 
 import uqeval
 from uqeval import Report, StoreError, UsageError
 from uqeval.engine.scheduler import Scheduler
+from uqeval.inputs import InputOptions, open_inputs
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import tally_key
 from uqeval.stores.states.fitted import _digest
@@ -177,6 +179,62 @@ def test_only_counts_of_one_turn_are_in_memory(
     alive.clear()
     uqeval.evaluate(metrics="failure", workers=1, **given)
     assert of_shards <= max(alive)
+
+
+SMALL = {"a": (4, 4), "b": (5, 4), "c": (3, 3), "d": (4, 4)}
+PIXELS = {"a": (8, 8), "b": (8, 8), "c": (1, 1), "d": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "metrics", "options"),
+    [
+        (SMALL, "all", {}),
+        (PIXELS, "calibration", {"region": "boundary:2"}),
+        (PIXELS, {"pavpu": {"window": 2, "border": "partial"}}, {}),
+    ],
+)
+def test_a_shard_decides_from_the_sizes_of_all_items(
+    sizes: dict[str, tuple[int, int]], metrics: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Only one shard has the small items."""
+    given = {"predictions": items(tmp_path / "p.zarr", sizes)} | options
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    in_rounds(shards, metrics, given)
+    assert told(uqeval.merge(shards)) == told(uqeval.evaluate(metrics=metrics, workers=1, **given))
+
+
+@pytest.mark.parametrize("make", [classes, numbers, two_sets, video])
+def test_a_shard_has_names_and_sizes_of_all_items(
+    make: Callable[[Path], dict[str, Any]], tmp_path: Path
+) -> None:
+    given = make(tmp_path)
+    predictions = given.pop("predictions", None)
+    whole, *shards = (
+        open_inputs(predictions, None, InputOptions(part=part, **given)).info()
+        for part in (None, "1/2", "2/2")
+    )
+    assert not whole.names_digest
+    for info in shards:
+        assert tuple(info.names_and_sizes) == tuple(whole.names_and_sizes)
+        assert info.names_digest == shards[0].names_digest != ""
+
+
+def test_shards_with_other_names_are_refused(tmp_path: Path) -> None:
+    """The names of the first shard and of the second are not those of one run."""
+    names = ["abcd", "bacd"]
+    (tmp_path / "fit.txt").write_text("a\nc\n")
+    metrics = {"conformal": {"alpha": 0.5, "fit_on": str(tmp_path / "fit.txt")}}
+    given = [classes(tmp_path) | {"names": list(text)} for text in names]
+    for k in (1, 2):
+        shard(tmp_path, k, 2, metrics, given[k - 1])
+    with pytest.raises(UsageError, match=r"differ in the names of the items \(names\)\."):
+        uqeval.merge(tmp_path)
+    shard(tmp_path, 2, 2, metrics, given[0])
+    fitted = {"fitted": tmp_path / "fitted.json"}
+    uqeval.fit_shards(tmp_path, fitted["fitted"])
+    with pytest.raises(UsageError, match=r"differ in the names of the items \(names\)\."):
+        shard(tmp_path, 2, 2, metrics, given[1] | fitted)
 
 
 def test_rounds_of_a_single_shard(tmp_path: Path) -> None:

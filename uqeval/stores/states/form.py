@@ -55,6 +55,7 @@ class Facts:
     inner_classes: Count = 0
     annotators: Count = 0
     choices: Count = 0
+    names_digest: str = ""
     fit_names: dict[str, list[str]] = field(default_factory=dict)
     columns: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
@@ -118,6 +119,10 @@ class RunFacts:
     samples: Count | None
     reference: Flag
     video: dict[str, Any] | None
+    inner_classes: Count = 0
+    annotators: Count = 0
+    choices: Count = 0
+    names_digest: str = ""
     fit_names: dict[str, list[str]] = field(default_factory=dict)
 
 

@@ -81,7 +81,8 @@ def _fitted(states: MergedStates, output: str | Path) -> FittedFile:
     assert states.passes is not None
     return FittedFile(
         Path(output), states.passes, tuple(unfinished),
-        tuple(str(file.digest) for file in states.files), run_of_states(states.index, settings),
+        tuple(str(file.digest) for file in states.files),
+        run_of_states(states.files[0].index, settings),
         counted.totals() if unfinished else {},
     )  # fmt: skip
 
@@ -102,7 +103,7 @@ def _fit_sweep(states: MergedStates, counted: _Counted) -> tuple[list[str], Mapp
     from uqeval.statistics.variants import info_of
     from uqeval.usecases.sweep.plan import SweepPlan, families_of_passes
 
-    plan = SweepPlan.of_index(states.index, info_of(states.index["facts"]))
+    plan = SweepPlan.of_index(states.index, info_of(states.index))
     waiting = counted.waiting(plan.passes(sectioned=False))
     return families_of_passes(waiting), plan.settings()
 

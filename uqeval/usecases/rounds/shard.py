@@ -25,7 +25,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import LastRequest, Running, replayed
 from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
 from uqeval.records.fingerprints import WHY_NONE
-from uqeval.statistics.merged_states import difference
+from uqeval.statistics.merged_states import EQUAL_FACTS, difference, fact_of
 from uqeval.stores.states.entries import digest_of, tally_key
 from uqeval.stores.states.fitted import FittedFile, PackedTotal
 from uqeval.stores.states.saved import SavedStates
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from uqeval.stores.states.writer import StatesWriter
     from uqeval.tallies._contract import Tally
 
-_FACTS = ("kind", "classes", "class_names", "samples", "reference")
 _OF_VIDEO = ("models", "against", "named")
 
 
@@ -55,15 +54,15 @@ def run_of_inputs(
     video = None
     if info.video is not None:
         video = {name: getattr(info.video, name) for name in _OF_VIDEO}
-    facts = {name: getattr(info, name) for name in (*_FACTS, "fit_names")}
+    facts = {name: getattr(info, name) for name in (*EQUAL_FACTS, "fit_names")}
     inputs_record = {**inputs.record, "options": inputs.options}
     return _run(version, inputs.fingerprint, facts | {"video": video}, inputs_record, settings)
 
 
 def run_of_states(index: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of the run from merged states."""
+    """Return the record of the run from the states of one of its shards."""
     facts, video = index["facts"], index["facts"].get("video")
-    chosen = {name: facts[name] for name in _FACTS}
+    chosen = {name: fact_of(index, name) for name in EQUAL_FACTS}
     chosen["fit_names"] = facts.get("fit_names", {})
     chosen["video"] = None if video is None else {name: video.get(name) for name in _OF_VIDEO}
     version, fingerprint = index["uqeval_version"], index["fingerprint"]

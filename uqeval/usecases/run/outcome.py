@@ -88,8 +88,9 @@ class RunSettings(Settings):
     baseline: str | Path | None = shared_option(
         None, "Report or folder of reports from which drops and rises are measured.",
         metavar="REPORT", panel="Gate")
-    gate: bool = shared_option(
-        True, "Judge the rules of the file.", panel="Gate", shown="if it has any")
+    gate: bool | None = shared_option(
+        None, "Judge the rules of the file.", flags=("--gate/--no-gate",), panel="Gate",
+        shown="if it has any")
     today: date | str | None = shared_option(
         None, "Check waivers against this day instead of today (UTC). To test rules, not to "
         "release.", metavar="YYYY-MM-DD", panel="Gate")

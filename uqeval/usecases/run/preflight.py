@@ -14,9 +14,8 @@ from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
 from uqeval.records.folder import Named
-from uqeval.records.lookup import no_such_value, with_slash
+from uqeval.records.lookup import nearest_key, no_such_value, with_slash
 from uqeval.records.report import Report
-from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import with_companions
 from uqeval.usecases.run.outcome import RunSettings
 
@@ -164,7 +163,8 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
         return None
     meant = with_slash(address, store_names)
     others = f"there are {cut(', '.join(known_keys))}."
-    hint = f"did you mean {meant}?" if meant else did_you_mean(address.key, known_keys, others)
+    near = nearest_key(address.key, known_keys)
+    hint = f"did you mean {meant or quoted(near)}?" if meant or near else others
     store_list = ", ".join(store_names)
     problem = f"no metric {quoted(address.key)} is evaluated for {store_list}"
     return f"matches nothing in this file: {problem}; {hint}"
@@ -197,28 +197,3 @@ def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> se
         for key in FAMILIES[name].settings(options, info)
         for region in regions
     }
-
-
-def table_of(
-    inputs: Inputs, cut_options: CutOptions, names_in_table: set[str]
-) -> tuple[CutOptions | None, list[str]]:
-    """Return the slices of a store, and warnings if the table has no rows for its items.
-
-    Raises `StoreError` if the table has only some of the items, `UsageError` for missing columns.
-    """
-    if names_in_table.isdisjoint(inputs.source.names):
-        without_slices = replace(cut_options, slices=None, slice_by=(), group_by=None)
-        groups = (
-            f", and intervals without groups by {cut_options.group_by}"
-            if cut_options.group_by
-            else ""
-        )
-        message = (
-            f"{cut_options.slices} has no row for any of its items: evaluated without "
-            f"slices{groups}."
-        )
-        return without_slices if without_slices.wanted else None, [message]
-    from uqeval.statistics.slices_and_intervals import check_cut
-
-    check_cut(cut_options, inputs.source.names, inputs.groups)
-    return cut_options, []

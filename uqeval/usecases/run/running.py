@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from uqeval.argument_types import checks_types
@@ -79,6 +80,8 @@ def run_stores(
 
     `opened`: paths of the configuration that are open already.
     """
+    if run_settings.gate:  # not as a key, which `gate` is, too
+        _refuse_gate(config, run_settings, file)
     with as_keys(keys_of_file() if file is not None else ()):
         return _run(config, run_settings, file, opened or {})
 
@@ -118,7 +121,7 @@ def _run(
         gate.check_metrics({task.name: task.keys() for task in tasks}, bool(outcome.failed))
         if not outcome.failed:
             _refuse_gallery(tasks, run_settings)
-        tasks = with_cuts(tasks, cut_settings, outcome, run_settings, len(config.stores))
+        tasks = with_cuts(config, tasks, cut_settings, outcome, run_settings)
         gate.check_fields({task.name: task.foreseen for task in tasks}, bool(outcome.failed))
         with cluster_of(machine) as cluster:
             for name in names:
@@ -152,7 +155,7 @@ def _rules_of(
 ) -> RulesFile | None:
     """Return the rules of the file that the run judges; None if it judges none. Raises `UsageError`
     for options without effect, and for limits that no value can break or keep."""
-    judges = run_settings.gate and not run_settings.is_shard  # rules are for all items
+    judges = run_settings.gate is not False and not run_settings.is_shard
     rules = load_rules_file(file) if file is not None and judges and config.gate else None
     if rules is not None:
         refuse_senseless(rules.rules)
@@ -161,6 +164,21 @@ def _rules_of(
     if run_settings.day is not None:
         refuse_unused_day(run_settings.day, rules.rules if rules else [], file)
     return rules
+
+
+def _refuse_gate(config: Config, run_settings: RunSettings, file: str | Path | None) -> None:
+    """Raise `UsageError` for a gate that is requested, and has no rules to judge."""
+    if file is None:
+        raise UsageError("--gate is for the rules under gate: of a file. Give a file with rules.")
+    if run_settings.is_shard:
+        raise UsageError(
+            "--gate has no effect on a shard (--part): rules are for all items. Judge the merged "
+            f"report: uqeval gate REPORT {quote(str(file))}"
+        )
+    if not config.gate:
+        raise UsageError(
+            f"--gate: {cut(file)} has no rules under gate:. Add rules, or leave --gate out."
+        )
 
 
 def _refuse_gallery(tasks: Sequence[Task], run_settings: RunSettings) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from uqeval.stores.contents import Contents
 from uqeval.stores.store import contents_of
 from uqeval.usecases.plans import (
     check_family,
+    check_regions,
     companions,
     everything,
     input_options,
@@ -25,7 +27,7 @@ from uqeval.usecases.plans import (
 )
 from uqeval.usecases.run.foreseen import foreseen_report
 from uqeval.usecases.run.outcome import OF_ITEMS, Failures, Outcome, RunSettings
-from uqeval.usecases.run.preflight import metric_keys, table_of
+from uqeval.usecases.run.preflight import metric_keys
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
@@ -69,8 +71,7 @@ def open_task(
     metrics = config.metrics_of(name)
     families: dict[str, Mapping[str, Any]] = dict(metrics or {})
     sweep = families.pop("sweep", None)
-    with config.errors_at("stores", name):
-        _refuse_missing(store)
+    with config.errors_at("stores", name, *_missing_key(config, name)):
         stores = _Stores.open_all(store, opened)
         input_settings = input_options(options_of(name, store, run_settings))
         named = [] if metrics is not None else run_settings.uncertainty
@@ -87,6 +88,8 @@ def open_task(
     for family, options in families.items():
         with config.errors_at("evaluate", name, family):
             check_family(inputs, family, options)
+    with config.errors_at("stores", name, "region"):
+        check_regions(inputs, families)
     if store.reference is not None and sweep is None and not uses_reference(families):
         with config.errors_at("stores", name, "reference"):
             raise UsageError(
@@ -133,24 +136,37 @@ def _check_images(store: Store, inputs: Inputs, families: Mapping[str, Any]) -> 
     images_of(store.images, inputs.source.names)
 
 
-def _refuse_missing(store: Store) -> None:
-    """Raise a `StoreError` that names all missing paths of a store, if several are missing.
+def _missing_key(config: Config, name: str) -> list[str]:
+    """Return the key of a store with a path where nothing is; none if all exist.
 
-    A single missing path is an error when it is opened; that message also has the expected format.
+    Raises a `StoreError` that names all missing paths, if there are several. A single one is an
+    error when it is opened; that message also has the expected format.
     """
-    caches = (store.flow_cache, store.map_cache)
-    local = [path for path in store.paths() if path not in caches and "://" not in path]
-    missing = [path for path in local if not Path(path.partition("::")[0]).exists()]
+    caches = ("flow_cache", "map_cache")
+    paths_by_key = config.stores[name].paths_by_key()
+    missing = {
+        path: key
+        for key, paths in paths_by_key.items() if key not in caches
+        for path in paths
+        if "://" not in path and not Path(path.partition("::")[0]).exists()
+    }  # fmt: skip
     if len(missing) > 1:
-        raise StoreError(f"there is nothing at {cut(', '.join(missing))}. Check the paths.")
+        with config.errors_at("stores", name):
+            raise StoreError(f"there is nothing at {cut(', '.join(missing))}. Check the paths.")
+    # A mask may be an id, and an entry of `out` the members of an ensemble.
+    return [key for key in missing.values() if key not in ("ood_mask", "out")]
+
+
+#: Where a file has the options of slices.
+_PLACES = {"slices": ("slices", "table"), "slice_by": ("slices", "by"), "group_by": ("group_by",)}
 
 
 def with_cuts(
+    config: Config,
     tasks: list[Task],
     cut_options: CutOptions | None,
     outcome: Outcome,
     run_settings: RunSettings,
-    stores: int,
 ) -> list[Task]:
     """Return the tasks with their slices and intervals, without stores of which the table has only
     some items.
@@ -166,22 +182,35 @@ def with_cuts(
         )
     if cut_options is None or cut_options.slices is None:
         return [dataclasses.replace(task, cut=cut_options) for task in tasks]
+    from uqeval.statistics.slices_and_intervals import check_cut, cut_of_store
     from uqeval.stores.item_table import names_in
 
-    names_in_table = names_in(cut_options.slices)
-    of_none = all(names_in_table.isdisjoint(task.inputs.source.names) for task in tasks)
+    def errors_of(option: str) -> AbstractContextManager[None]:
+        overridden = option in run_settings.shared
+        return nullcontext() if overridden else config.errors_at(*_PLACES[option])
+
+    with errors_of("slices"):
+        names_in_table = names_in(cut_options.slices)
+    of_none = all(names_in_table.isdisjoint(task.inputs.all_item_names) for task in tasks)
     kept_tasks = []
     for task in tasks:
         if not task.families:  # only a sweep, which has no slices and intervals
             kept_tasks.append(task)
             continue
         with Failures(task.name, outcome, run_settings):
-            if of_none and len(tasks) == stores:
-                from uqeval.statistics.slices_and_intervals import check_cut
-
-                check_cut(cut_options, task.inputs.source.names, task.inputs.groups)
-            table, messages = table_of(task.inputs, cut_options, names_in_table)
-            inputs = dataclasses.replace(task.inputs, warnings=[*task.inputs.warnings, *messages])
+            inputs = task.inputs
+            names = inputs.source.names
+            if of_none and len(tasks) == len(config.stores):
+                check_cut(cut_options, names, inputs.groups, errors_of)
+            table, messages = cut_of_store(
+                cut_options,
+                names,
+                inputs.groups,
+                inputs.all_item_names,
+                names_in_table,
+                errors_of,
+            )
+            inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *messages])
             kept_tasks.append(dataclasses.replace(task, inputs=inputs, cut=table))
     return kept_tasks
 

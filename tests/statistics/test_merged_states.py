@@ -1,0 +1,44 @@
+"""Which facts about the data of runs must agree, and which are joined."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_stores import labels, probs, save, save_complete
+
+import uqeval
+from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.statistics.merged_states import EQUAL_FACTS, FACTS_OF_FIRST, JOINED_FACTS, difference
+from uqeval.stores.states.saved import SavedStates
+
+
+def test_every_fact_is_compared_joined_or_of_the_first_run() -> None:
+    facts = [*EQUAL_FACTS, *JOINED_FACTS, *FACTS_OF_FIRST]
+    assert sorted(facts) == sorted(field.name for field in dataclasses.fields(DatasetInfo))
+
+
+def test_runs_differ_in_each_fact_that_counts_depend_on(tmp_path: Path) -> None:
+    states = tmp_path / "s.states.zip"
+    uqeval.evaluate(save_complete(tmp_path / "p"), None, "segmentation", states=states, workers=1)
+    index = SavedStates(states).index
+    assert difference(index, index) is None
+    for name in EQUAL_FACTS:
+        other = index | {"facts": index["facts"] | {name: "other"}}
+        described = "the names of the items" if name == "names_digest" else name.replace("_", " ")
+        assert (difference(index, other) or "").startswith(described), name
+
+
+def test_runs_with_other_numbers_of_annotators_are_not_joined(tmp_path: Path) -> None:
+    files = []
+    for annotators in (2, 3):
+        name = str(annotators)
+        rated = np.stack([labels(seed=seed) for seed in range(annotators)], 1)
+        arrays = {"probs": probs(), "labels": rated}
+        save(tmp_path / name, arrays, {"names": [f"{name}{i}" for i in range(len(rated))]})
+        files.append(tmp_path / f"{name}.states.zip")
+        uqeval.evaluate(tmp_path / name, None, "annotators", states=files[-1], workers=1)
+    with pytest.raises(uqeval.UsageError, match="differ in annotators: 2 and 3"):
+        uqeval.merge(files)
