@@ -109,7 +109,7 @@ def _truth(report: Report, predictions: Sequence[str]) -> list[str]:
 
 def _sets(predictions: Sequence[str], out: Sequence[Any]) -> list[str]:
     """Return the members of IN and of each OUT set, joined by `+`."""
-    paths, sets = [*predictions], []
+    paths, sets = [*predictions], list[str]()
     for given in reversed(out):
         # A path may contain a +, so count the members that make up the text.
         sizes = [
