@@ -12,9 +12,10 @@ import numpy as np
 
 from uqeval.arrays import Maps
 from uqeval.maps.checks import SumCheck
+from uqeval.maps.labels import Labels
 from uqeval.maps.names import void_of
 from uqeval.maps.reduction import Form, Reducer, kernel_view
-from uqeval.maps.sources import Labels, Source
+from uqeval.maps.sources import Source
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack

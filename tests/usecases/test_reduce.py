@@ -11,7 +11,7 @@ import zarr
 from scenes import labels, softmax, zarr_group
 
 import uqeval
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.maps.sources import Source
 from uqeval.usecases.convert import convert
@@ -125,6 +125,31 @@ def test_a_map_that_may_have_255_as_a_region_stays_refused(tmp_path: Path) -> No
         assert [key for key in report.results if key.startswith("failure@")] == [
             "failure@map:areas:300"
         ]
+
+
+def test_maps_that_were_computed_with_labels_are_not_used_for_others(tmp_path: Path) -> None:
+    """Without `mean_probs` they cannot be computed again. The same labels may have another form."""
+    path = made(tmp_path / "p")
+    own = np.asarray(zarr.open_group(path)["labels"])
+    same = np.where(own == 7, 255, own).astype("i4")
+    others = same.copy()
+    others[1, :3] = (others[1, :3] + 1) % C
+    metrics = {"calibration": {}, "sparsification": {"error": "brier"}}
+    options = {"ignore_index": 255}
+    expected = uqeval.evaluate(path, others, metrics, **options).results
+    with_means = reduced(path, tmp_path / "maps")
+    found = uqeval.evaluate(with_means, others, metrics, **options).results
+    for family, name in (("calibration", "nll"), ("sparsification", "ause")):
+        assert found[family][name] == pytest.approx(expected[family][name], rel=1e-6)
+    alone = open_inputs(path, None, InputOptions())
+    without_means = reduce(alone, tmp_path / "alone", mean_probs=False)
+    for maps in (with_means, without_means):
+        of_own = conclusions(uqeval.evaluate(maps, None, {"sparsification": {"error": "brier"}}))
+        of_same = uqeval.evaluate(maps, same, {"sparsification": {"error": "brier"}}, **options)
+        assert conclusions(of_same) == of_own
+        assert uqeval.evaluate(maps, others, "failure", **options).results["failure"]
+    with pytest.raises(DataError, match=r"brier were computed with its own labels.* in item i1\."):
+        uqeval.evaluate(without_means, others, {"sparsification": {"error": "brier"}}, **options)
 
 
 def test_named_maps_alone_are_written(tmp_path: Path) -> None:

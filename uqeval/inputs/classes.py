@@ -53,7 +53,8 @@ def open_classes(
 
     `chosen`: the items, in place of those that the options choose.
     """
-    from uqeval.maps.sources import Labels, Source
+    from uqeval.maps.labels import Labels
+    from uqeval.maps.sources import Source
 
     stores, where = opened.stores, opened.where
     kind = kind_of(stores)
@@ -79,6 +80,12 @@ def open_classes(
         stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
         content=joined.holds(), and_others=joined.and_others,
     )  # fmt: skip
+    own_labels = joined.arrays.get("labels") if labels is not None and not stack else None
+    if own_labels:  # with which maps of the store were computed
+        of_maps = annotators_of(own_labels, source.names)
+        source.labels_of_maps = Labels(
+            Planes(own_labels, bool(of_maps), "annotator"), void_id_of(None, [], stores), of_maps
+        )
     if source.labels is not None:
         sizes = [source.size(item) for item in range(source.items)]
         is_volume = joined.groups is not None
@@ -92,6 +99,8 @@ def open_classes(
     ]  # fmt: skip
     if label_parts is not None:
         watched_parts.append(("labels", PartsIfRead(label_parts, partial(source.reads, "labels"))))
+    if own_labels:
+        watched_parts.append(("labels", PartsIfRead(own_labels, source.compares_labels)))
     watch = watched(source.names, watched_parts, options)
     all_stores = [*stores, label_store] if label_store else stores
     class_names, warnings = names_of_classes(options.class_names, all_stores, classes)

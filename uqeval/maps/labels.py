@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.errors import DataError, StoreError, listed
+from uqeval.errors import DataError, StoreError, cut, listed
 from uqeval.maps.names import id_dtype, void_of
 from uqeval.stores.incoming import numbered_from_1, refuse_one_hot
+from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import refuse_ambiguous
 
 #: The hint if height and width of a plane look swapped.
@@ -15,6 +18,30 @@ SWAPPED = (
     "Height and width look swapped: give the order of the axes in dimension_names of the wrong "
     "array, or transpose it."
 )
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Ground truth of all items: planes of class ids, and the id that means void.
+
+    `annotators`: the number of planes of an item [annotator, y, x]; 0 for one plane [y, x].
+    `where`: their path if the predictions do not hold them; else empty.
+    """
+
+    planes: Planes
+    ignore_index: int
+    annotators: int = 0
+    where: str = ""
+
+    def read(
+        self, item: int, classes: int, name: str, size: tuple[int, int]
+    ) -> tuple[Array, Array | None]:
+        """Return the labels [y, x] of an item, and those of each annotator [annotator, y, x], if
+        there are several: then the first are of the majority. Raises as `label_map`."""
+        plane, where = self.planes.read(item), f"{self.planes.where_of(item)}, item {cut(name)}"
+        if self.annotators:
+            return labels_of_annotators(plane, classes, self.ignore_index, where, size)
+        return label_map(plane, classes, self.ignore_index, where, size), None
 
 
 def check_size(

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 from shlex import quote
 
 import numpy as np
 
 from uqeval.arrays import Array, Maps
-from uqeval.errors import DataError, StoreError, UsageError, cut
+from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
-from uqeval.maps.labels import label_map, labels_of_annotators
+from uqeval.maps.labels import Labels, label_map
 from uqeval.maps.names import (
     COMPUTED,
     OF_LABELS,
+    OF_MEAN_AND_LABEL,
     OF_SEVERAL_SAMPLES,
     SAMPLE_PREDICTIONS,
     annotations_of,
@@ -32,20 +32,6 @@ from uqeval.stores.stack import Stack
 
 #: The largest number of labels of small items that are read together.
 _MOST_LABELS = 1 << 20
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Ground truth of all items: planes of class ids, and the id that means void.
-
-    `annotators`: the number of planes of an item [annotator, y, x]; 0 for one plane [y, x].
-    `where`: their path if the predictions do not hold them; else empty.
-    """
-
-    planes: Planes
-    ignore_index: int
-    annotators: int = 0
-    where: str = ""
 
 
 class Source(StackMaps):
@@ -75,6 +61,8 @@ class Source(StackMaps):
         self.stack = stack
         self.stored = stored
         self.labels = labels
+        #: The labels with which stored maps such as `brier` were computed, if `labels` are others.
+        self.labels_of_maps: Labels | None = None
         self.where = where
         self.content, self.and_others = content, and_others
         self.sum_tolerance = sum_tolerance
@@ -171,6 +159,8 @@ class Source(StackMaps):
             return _needs_labels(self.requested)
         if name == "predictions":
             return self.stack is None
+        if name == "mean_probs" and self.compares_labels():
+            return True
         computed = COMPUTED + OF_LABELS if self.stack else ()
         return name in self._stored_maps.sources(self.requested.difference(computed))
 
@@ -280,8 +270,35 @@ class Source(StackMaps):
                 item_maps[name] = own[1]
             item_maps |= self._stored_maps.read(
                 item, self.wanted - item_maps.keys(), self.size(item), item_maps["prediction"],
-                label, heartbeat,
+                label, heartbeat, self._stale(item, label),
             )  # fmt: skip
+        return maps
+
+    def compares_labels(self) -> bool:
+        """Return whether a stored map was wanted until now that was computed with labels of the
+        store, while others are given; true before maps are wanted."""
+        stale = self.requested & self.stored.keys() & OF_MEAN_AND_LABEL
+        return self.labels_of_maps is not None and (not self.requested or bool(stale))
+
+    def _stale(self, item: int, label: Array | None) -> frozenset[str]:
+        """Return the stored maps that were computed with other labels [y, x] than these.
+
+        Raises `DataError` if they cannot be computed again, from `mean_probs`.
+        """
+        maps = self.wanted & self.stored.keys() & OF_MEAN_AND_LABEL
+        if label is None or self.labels_of_maps is None or not maps:
+            return frozenset()
+        own = self.labels_of_maps.read(item, self.classes, self.names[item], self.size(item))[0]
+        if np.array_equal(label, own):
+            return frozenset()
+        if "mean_probs" not in self.stored:
+            assert self.labels is not None
+            raise DataError(
+                f"{self.where}: {listed(sorted(maps))} were computed with its own "
+                f"labels, which differ from those of {self.labels.where} in item "
+                f"{cut(self.names[item])}. Evaluate the samples with the other labels, or write "
+                "the maps with mean_probs."
+            )
         return maps
 
     def _read_stacked(self, batch: range, heartbeat: Heartbeat) -> StackedMaps | None:
@@ -314,11 +331,9 @@ class Source(StackMaps):
         """
         if self.labels is None or not self.labels.annotators or not self._wants_labels:
             return None
-        planes = self.labels.planes
-        return labels_of_annotators(
-            planes.read(item), self.classes, self.labels.ignore_index,
-            f"{planes.where_of(item)}, item {cut(self.names[item])}", self.size(item),
-        )  # fmt: skip
+        label, ids = self.labels.read(item, self.classes, self.names[item], self.size(item))
+        assert ids is not None
+        return label, ids
 
     def _labels_of(
         self, batch: range, of_annotators: Sequence[tuple[Array, Array] | None]
@@ -356,14 +371,7 @@ class Source(StackMaps):
     def _label(self, item: int) -> Array | None:
         if self.labels is None or not self._wants_labels:
             return None
-        if self.labels.annotators:
-            own = self._annotations(item)
-            return None if own is None else own[0]
-        planes = self.labels.planes
-        return label_map(
-            planes.read(item), self.classes, self.labels.ignore_index,
-            f"{planes.where_of(item)}, item {cut(self.names[item])}", self.size(item),
-        )  # fmt: skip
+        return self.labels.read(item, self.classes, self.names[item], self.size(item))[0]
 
 
 def _needs_labels(names: Set[str]) -> bool:

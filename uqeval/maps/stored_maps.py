@@ -76,15 +76,15 @@ class StoredMaps:
 
     def read(
         self, item: int, names: Set[str], size: tuple[int, int], prediction: Array,
-        label: Array | None, heartbeat: Heartbeat,
+        label: Array | None, heartbeat: Heartbeat, stale: Set[str] = frozenset(),
     ) -> Maps:  # fmt: skip
         """Return maps of an item: stored ones, and those of `of_mean`.
 
         `size`, `prediction` [y, x] and `label` [y, x] are those of the item. `heartbeat` is called
-        with the bytes of each stored map.
+        with the bytes of each stored map. `stale`: stored maps that are computed all the same.
         """
         maps: Maps = {}
-        of_mean = names & self.of_mean
+        of_mean = names & (self.of_mean | stale)
         for name in sorted((names | {"mean_probs"} if of_mean else names) - of_mean):
             maps[name] = self._stored(name, item, size)
             heartbeat(maps[name].nbytes)
