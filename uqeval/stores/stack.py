@@ -274,7 +274,7 @@ class Stack:
             return 1.0
         scale = array.attributes.get("scale")
         is_number = isinstance(scale, int | float) and not isinstance(scale, bool)
-        if not is_number or not 0 < scale <= 1:
+        if scale is None or not is_number or not 0 < scale <= 1:
             raise StoreError(
                 f"{array.where}: {array.dtype} {self.kind} with scale {quoted(scale)}; expected a "
                 f"number in (0, 1], such as {1 / np.iinfo(array.dtype).max:.6g}, in the attributes "

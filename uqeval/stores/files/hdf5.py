@@ -55,7 +55,7 @@ class Hdf5Array(StoredArray):
         self.dtype = dataset.dtype.newbyteorder("=")
         stored = dataset.chunks or self.shape
         self.chunks = tuple(max(1, size) for size in stored)
-        self.attributes = _attributes(dataset) | (SOURCE if _is_bfloat16(dataset) else {})
+        self.attributes = _attributes(dataset) | dict(SOURCE if _is_bfloat16(dataset) else {})
         self._path = path
         self._dataset = dataset
         self.fill_missing = False
