@@ -315,7 +315,9 @@ def test_one_table_over_several_stores(folder: Path) -> None:
     assert not list((folder / "part").glob("city*"))
     (folder / "items.csv").write_text("name,weather\nnobody,dry\n")
     done = run_uqeval("run", "-o", "none", cwd=folder)
-    refused(done, "table: items.csv: 3 of 3 items", "drive: uqeval.yaml:4: slices.table", printed=True)
+    refused(
+        done, "table: items.csv: 3 of 3 items", "drive: uqeval.yaml:4: slices.table", printed=True
+    )
     assert not list((folder / "none").glob("*"))
 
 
