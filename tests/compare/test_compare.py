@@ -440,7 +440,7 @@ def test_n_merci_is_tested_with_sigmas_of_the_same_mean(tmp_path: Path, factor: 
 def test_the_factor_of_sigma_has_no_swaps(tmp_path: Path) -> None:
     """λ changes with the scale of σ, the only score of n-MeRCI that does."""
     rng = np.random.default_rng(5)
-    target = rng.normal(size=(8, 4, 5))
+    target = rng.normal(size=(72, 2, 2))  # an interval of a 95 % quantile needs 72 items
     for k in (1, 10):
         std = k * rng.lognormal(size=target.shape)
         own = {"mean": target + rng.normal(size=target.shape), "std": std, "target": target}
