@@ -135,13 +135,15 @@ def options_by_key(report: dict[str, Any], *names: str) -> dict[str, tuple[Any, 
 
 #: A command for the user, or a flag of the command that runs.
 _NAMED = re.compile(r"uqeval [a-z]+ [^;]*?(?:[.,:] |`|$)|`[a-z]+ [^`]*`|(?<![\w-])--[a-z][a-z-]+")
+#: Commands that read what others wrote: their messages name flags with which to evaluate again.
+_OF_RESULTS = {"compare", "evidence", "gate", "merge", "report", "select", "verify"}
 #: Flags that each command has.
 _OF_ALL = {"--help", "--help-all"}
 
 
 def unknown_flags(given: Sequence[str], message: str) -> list[str]:
     """Return the flags in a message that the command does not have, except those it was given."""
-    if not given or given[0] not in _flags():
+    if not given or given[0] not in _flags().keys() - _OF_RESULTS:
         return []
     known = _flags()[given[0]] | _OF_ALL | {word.partition("=")[0] for word in given}
     flags = [flag for flag in _NAMED.findall(message) if flag.startswith("--")]
