@@ -160,6 +160,10 @@ def test_any_member_may_say_what_values_mean(tmp_path: Path, attribute: str) -> 
         pixels[0] == pixels[1] == pixels[2] != {k: own["pixels"] for k, own in without[0].items()}
     )
     assert found[0] == declared
+    zarr.open_group(str(paths[0]))[name].attrs.clear()
+    report = uqeval.evaluate(paths, None, workers=1, **options)
+    report.save(tmp_path / "r.json")
+    assert not verify(tmp_path / "r.json", paths).problems()
     set_attributes(paths[0], name, **{attribute: other})
     for order in (1, -1):
         refused(lambda: results(paths[::order], options), attribute, f"{paths[0]}/{name}",  # noqa: B023

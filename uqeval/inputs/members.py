@@ -20,16 +20,15 @@ from uqeval.arrays import Array, np
 from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.maps.checks import evaluated_by
 from uqeval.stores.array import ItemArray, ItemsOf, Region, Store, StoredArray, arrays_of
-from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.fill_values import INVALID, numbers_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
 
 _PREDICTIONS = frozenset({"probs", "logits", "mean", "samples", *SPREADS})
-#: The attributes that say what the values of an array mean. Units are compared with those of the
-#: predictions, where they matter.
-_MEANING: dict[str, tuple[str, ...]] = {"labels": (), "valid": (), "target": INVALID}
-_MEANING_OF_MAPS = ("ignore_index", "scale", *INVALID, *SOURCE)
+#: The attributes of arrays that are evaluated; other arrays are maps. Units are compared with those
+#: of the predictions, where they matter.
+_EVALUATED: dict[str, tuple[str, ...]] = {"labels": (), "valid": (), "target": INVALID}
+_OF_MAPS = ("ignore_index",)
 
 
 def joined_members(stores: Sequence[Store]) -> Store:
@@ -177,8 +176,9 @@ class _EqualArray(StoredArray):
         for start, place in enumerate(map(self._place, positions)):
             if place is None:
                 continue
-            if runs and sum((runs[-1][0], len(runs[-1][1]))) == start and runs[-1][1].stop == place:
-                runs[-1] = runs[-1][0], range(runs[-1][1].start, place + 1)
+            begin, places = runs[-1] if runs else (0, range(0))
+            if runs and begin + len(places) == start and places.stop == place:
+                runs[-1] = begin, range(places.start, place + 1)
             else:
                 runs.append((start, range(place, place + 1)))
         return runs
@@ -195,7 +195,7 @@ class _EqualArray(StoredArray):
             if not np.array_equal(a, b, equal_nan=has_nan)
         )  # fmt: skip
         advice = "remove it from the others, or rename it"
-        if self._name in _MEANING:
+        if self._name in _EVALUATED:
             advice = "keep it in one of them, or give labels and targets after the predictions"
         raise DataError(
             f"{self.where} and {planes.where_of(place)} differ (item {place}); members of one "
@@ -227,12 +227,10 @@ class _EqualArray(StoredArray):
     def _all(self, index: int | None) -> list[tuple[StoredArray, int | None]]:
         """Return the arrays of all members with an item, and its position in each."""
         place = self._place(index)
+        if place is None and index is None:
+            return [(array, None) for array in self._holders]
         if place is None:
-            return (
-                [(array, None) for array in self._holders]
-                if index is None
-                else [(self._array, index)]
-            )
+            return [(self._array, index)]
         others = [planes.parts[place] for planes in self._others]
         return [(self._array, index), *((part.array, part.index) for part in others)]
 
@@ -276,8 +274,8 @@ def _attributes(name: str, arrays: Sequence[StoredArray]) -> dict[str, Any]:
     any of them. Raises `StoreError` if two declare other meanings.
     """
     joined = dict(arrays[0].attributes)
-    for key in _MEANING.get(name, _MEANING_OF_MAPS):
-        declared = [(meaning, array) for array in arrays if (meaning := _meaning(name, array, key))]
+    for key in _EVALUATED.get(name, _OF_MAPS):
+        declared = [(meaning, array) for array in arrays if (meaning := _meaning(array, key))]
         for (meaning, array), (other_meaning, other) in pairwise(declared):
             if meaning != other_meaning:
                 raise StoreError(
@@ -290,9 +288,8 @@ def _attributes(name: str, arrays: Sequence[StoredArray]) -> dict[str, Any]:
     return joined
 
 
-def _meaning(name: str, array: StoredArray, key: str) -> Any:
-    """Return what an attribute says, to compare it; None if it says nothing."""
-    if name == "target":
-        return sorted(map(repr, numbers_of(array, key))) or None
-    value = array.attributes.get(key)
-    return None if value is None else repr(value)
+def _meaning(array: StoredArray, key: str) -> list[str]:
+    """Return what an attribute says, to compare it; nothing for one that is missing or says
+    nothing."""
+    values = numbers_of(array, key) if key in INVALID else [array.attributes.get(key)]
+    return sorted({repr(value) for value in values if value is not None})
