@@ -274,6 +274,24 @@ def test_masks_are_equal_that_are_true_at_the_same_pixels(tmp_path: Path) -> Non
             assert found == np.count_nonzero(valid)
 
 
+@pytest.mark.parametrize("holder", [0, 1])
+def test_targets_may_differ_where_they_are_not_valid(tmp_path: Path, holder: int) -> None:
+    valid = np.ones((N, H, W), bool)
+    valid[1, 2] = False
+    targets = [np.where(valid, NUMBERS[2], fill).astype("f4") for fill in (0, np.nan)]
+    arrays = [numbers(k) | {"target": targets[k]} for k in range(2)]
+    arrays[holder]["valid"] = valid
+    paths = members(tmp_path, *arrays)
+    options = {"metrics": "regression"}
+    found = [results(paths[::order], options)[0] for order in (1, -1)]
+    assert found[0] == found[1]
+    assert found[0]["regression"]["pixels"] == np.count_nonzero(valid)
+    zarr.open_group(str(paths[1]))["target"][1, 3] = 9
+    for order in (1, -1):
+        refused(lambda: results(paths[::order], options), "target differ (item 1)",  # noqa: B023
+                error=DataError)  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["labels", "region", "target", "valid"])
 def test_missing_chunks_of_any_member_are_found_before_the_first_is_read(
     tmp_path: Path, name: str

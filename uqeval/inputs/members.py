@@ -19,7 +19,7 @@ from typing import Any
 from uqeval.arrays import Array, np
 from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.maps.checks import evaluated_by
-from uqeval.stores.array import ItemArray, ItemsOf, Region, Store, StoredArray, arrays_of
+from uqeval.stores.array import AXES, ItemArray, ItemsOf, Region, Store, StoredArray, arrays_of
 from uqeval.stores.fill_values import INVALID, numbers_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
@@ -40,10 +40,12 @@ def joined_members(stores: Sequence[Store]) -> Store:
     """
     first, *others = stores
     arrays = dict(first.arrays)
-    for name in dict.fromkeys(name for store in others for name in store.arrays):
+    of_others = dict.fromkeys(name for store in others for name in store.arrays)
+    for name in sorted(of_others, key="valid".__ne__):  # the mask first: targets need it
         holders = [store.arrays[name] for store in stores if name in store.arrays]
         if name not in _PREDICTIONS:
-            arrays[name] = _equal(name, holders)
+            valid = arrays.get("valid") if name == "target" else None
+            arrays[name] = _equal(name, holders, Planes(valid) if valid else None)
     other_paths = {
         name: store.path for store in reversed(others)
         for name in store.arrays if name not in first.arrays
@@ -71,13 +73,16 @@ def _groups(stores: Sequence[Store]) -> tuple[str, ...] | None:
     return declared[0][1] if declared else None
 
 
-def _equal(name: str, holders: Sequence[Sequence[ItemArray]]) -> Sequence[ItemArray]:
-    """Return the items of an array that several members have, which are compared when read."""
+def _equal(
+    name: str, holders: Sequence[Sequence[ItemArray]], valid: Planes | None
+) -> Sequence[ItemArray]:
+    """Return the items of an array that several members have, which are compared when read, where
+    pixels are `valid`."""
     first, *others = holders
     if not others or any(len(items) != len(first) for items in others):
         return first  # other numbers of items are refused later
     arrays = arrays_of(first)
-    orders = {tuple(axis for axis in array.axes if axis != "item") for array in arrays}
+    orders = {_inner(array) for array in arrays}
     planes = {order: [_PlanesOfOther(items, order) for items in others] for order in orders}
     places: dict[int, dict[int | None, int]] = {}
     if not isinstance(first, ItemsOf):
@@ -86,11 +91,15 @@ def _equal(name: str, holders: Sequence[Sequence[ItemArray]]) -> Sequence[ItemAr
     equal = {}
     for array in arrays:
         own = first.indices if isinstance(first, ItemsOf) else places[id(array)]
-        order = tuple(axis for axis in array.axes if axis != "item")
-        equal[id(array)] = _EqualArray(name, array, own, order, planes[order])
+        equal[id(array)] = _EqualArray(name, array, own, planes[_inner(array)], valid)
     if isinstance(first, ItemsOf):
         return ItemsOf(equal[id(first.array)], first.indices) if equal else first
     return [ItemArray(equal[id(part.array)], part.index) for part in first]
+
+
+def _inner(array: StoredArray) -> tuple[str, ...]:
+    """Return the axes of an item of an array in canonical order."""
+    return tuple(axis for axis in AXES if axis in array.axes and axis != "item")
 
 
 class _PlanesOfOther(Planes):
@@ -104,8 +113,8 @@ class _PlanesOfOther(Planes):
 class _EqualArray(StoredArray):
     """An array of the first member, which must have the values of the `others`.
 
-    `places`: the place of each position of its item axis in the sequences of the others. `order`:
-    the axes but that of items. Attributes are those of any member.
+    `places`: the place of each position of its item axis in the sequences of the others. `valid`:
+    the pixels that are evaluated, if a mask says which. Attributes are those of any member.
     """
 
     def __init__(
@@ -113,11 +122,11 @@ class _EqualArray(StoredArray):
         name: str,
         array: StoredArray,
         places: range | Mapping[int | None, int],
-        order: tuple[str, ...],
         others: Sequence[Planes],
+        valid: Planes | None,
     ) -> None:
         self._name, self._array, self._places = name, array, places
-        self._order, self._others = order, others
+        self._order, self._others, self._valid = _inner(array), others, valid
         self.where, self.shape, self.dtype = array.where, array.shape, array.dtype
         self.chunks, self.dimension_names = array.chunks, array.dimension_names
         self.axes, self.attributes = array.axes, array.attributes
@@ -160,7 +169,7 @@ class _EqualArray(StoredArray):
         for start, places in self._runs(positions):
             for planes in self._others:
                 other = planes.read_together(places)[:, *inner]
-                self._compare(own[start : start + len(places)], other, planes, places)
+                self._compare(own[start : start + len(places)], other, planes, places, inner)
         return values
 
     def _place(self, index: int | None) -> int | None:
@@ -183,22 +192,30 @@ class _EqualArray(StoredArray):
                 runs.append((start, range(place, place + 1)))
         return runs
 
-    def _compare(self, own: Array, other: Array, planes: Planes, places: range) -> None:
+    def _compare(
+        self, own: Array, other: Array, planes: Planes, places: range, inner: Region
+    ) -> None:
         if self._name == "valid":  # true is 1 or 255
             own = np.stack([evaluated_by(mask, self.where) for mask in own])
             other = np.stack([evaluated_by(mask, planes.where_of(places[0])) for mask in other])
         has_nan = own.dtype.kind == other.dtype.kind == "f"
         if np.array_equal(own, other, equal_nan=has_nan):
             return
-        place = next(
-            place for place, a, b in zip(places, own, other, strict=True)
-            if not np.array_equal(a, b, equal_nan=has_nan)
-        )  # fmt: skip
+        for place, a, b in zip(places, own, other, strict=True):
+            if np.array_equal(a, b, equal_nan=has_nan):
+                continue
+            if self._valid is not None and self._valid.size(place) == planes.size(place):
+                is_valid = evaluated_by(self._valid.read(place), self._valid.where_of(place))[inner]
+                if np.array_equal(a[is_valid], b[is_valid], equal_nan=has_nan):
+                    continue
+            self._refuse(planes.where_of(place), place)
+
+    def _refuse(self, other: str, place: int) -> None:
         advice = "remove it from the others, or rename it"
         if self._name in _EVALUATED:
             advice = "keep it in one of them, or give labels and targets after the predictions"
         raise DataError(
-            f"{self.where} and {planes.where_of(place)} differ (item {place}); members of one "
+            f"{self.where} and {other} differ (item {place}); members of one "
             "ensemble that have the same array need the same values. If only one is right, "
             f"{advice}."
         )
