@@ -11,7 +11,7 @@ from number_stores import numbers, with_target
 
 import uqeval
 from uqeval.errors import StoreError
-from uqeval.stores.writing.convert import convert
+from uqeval.usecases.convert import convert
 
 
 def evaluated(path: Any) -> Any:

@@ -19,7 +19,7 @@ import uqeval
 from uqeval.errors import DataError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.stores.void_id import ASSUMED_VOID, stamp_of_void
-from uqeval.stores.writing.convert import convert
+from uqeval.usecases.convert import convert
 from uqeval.usecases.inspect import inspect
 from uqeval.usecases.reduce import reduce
 
