@@ -14,8 +14,13 @@ from small_stores import CLASS_NAMES, NAMES, H, N, W, labels, probs, save
 
 import uqeval
 from uqeval.errors import DataError, StoreError
+from uqeval.inputs import InputOptions, open_inputs
 from uqeval.inputs.members import joined_members
 from uqeval.stores.array import Store
+from uqeval.stores.planes import Planes
+from uqeval.stores.store import open_store
+from uqeval.stores.zarr.array import ZarrArray
+from uqeval.usecases.reduce import reduce
 from uqeval.usecases.verify.verifying import verify
 
 RNG = np.random.default_rng(0)
@@ -122,3 +127,181 @@ def test_the_report_names_the_member_that_has_an_array(
     found = verify("r.json")
     assert not found.problems()
     assert ("labels", "m1") in {(own["role"], own["path"]) for own in found.stores}
+
+
+def set_attributes(store: Path, name: str, **attributes: Any) -> None:
+    zarr.open_group(str(store))[name].attrs.update(attributes)
+
+
+#: Which array may declare what its values mean in any member, and another meaning.
+MEANINGS = {
+    "invalid": ("target", 3.0, 4.0),
+    "_FillValue": ("target", 3.0, 4.0),
+    "missing_value": ("target", [3.0], 4.0),
+    "ignore_index": ("region", 1, 2),
+}
+
+
+@pytest.mark.parametrize("attribute", MEANINGS)
+def test_any_member_may_say_what_values_mean(tmp_path: Path, attribute: str) -> None:
+    case, meaning, other = MEANINGS[attribute]
+    of_member, arrays, options = SHARED[case]
+    ((name, values),) = arrays.items()
+    values = values.copy()
+    values[:, 0] = 3 if case == "target" else 1
+    paths = members(tmp_path, *(of_member(k) | {name: values} for k in range(2)))
+    without = results(paths, options)
+    set_attributes(paths[1], name, **{attribute: meaning})
+    found = [results(paths[::order], options)[0] for order in (1, -1)]
+    set_attributes(paths[0], name, **{attribute: meaning})
+    declared = results(paths, options)[0]
+    pixels = [{key: own["pixels"] for key, own in r.items()} for r in (*found, declared)]
+    assert (
+        pixels[0] == pixels[1] == pixels[2] != {k: own["pixels"] for k, own in without[0].items()}
+    )
+    assert found[0] == declared
+    zarr.open_group(str(paths[0]))[name].attrs.clear()
+    report = uqeval.evaluate(paths, None, workers=1, **options)
+    report.save(tmp_path / "r.json")
+    assert not verify(tmp_path / "r.json", paths).problems()
+    set_attributes(paths[0], name, **{attribute: other})
+    for order in (1, -1):
+        refused(lambda: results(paths[::order], options), attribute, f"{paths[0]}/{name}",  # noqa: B023
+                f"{paths[1]}/{name}", error=StoreError)  # fmt: skip
+
+
+def test_a_fill_value_of_nan_is_no_other_meaning(tmp_path: Path) -> None:
+    of_member, arrays, options = SHARED["target"]
+    paths = members(tmp_path, of_member(0) | arrays, of_member(1) | arrays)
+    for path, value in zip(paths, ("NaN", -9999), strict=True):
+        set_attributes(path, "target", _FillValue=value)
+    assert results(paths, options)[0]["regression"]["pixels"] == N * H * W
+
+
+def test_targets_of_all_members_have_one_unit(tmp_path: Path) -> None:
+    of_member, arrays, options = SHARED["target"]
+    paths = members(tmp_path, of_member(0) | arrays, of_member(1) | arrays)
+    set_attributes(paths[0], "target", units="m")
+    results(paths, options)
+    set_attributes(paths[1], "target", units="cm")
+    for order in (1, -1):
+        refused(lambda: results(paths[::order], options), "mixed units", str(paths[0]),  # noqa: B023
+                str(paths[1]), error=StoreError)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "axis"),
+    [("labels", "labels", 1), ("labels", "labels", 2), ("areas", "region", 1),
+     ("mine", "uncertainty", 2), ("depth", "depth", 1), ("target", "target", 2),
+     ("valid", "valid", 1)],
+)  # fmt: skip
+def test_a_larger_array_of_another_member_is_refused(
+    tmp_path: Path, name: str, case: str, axis: int
+) -> None:
+    of_member, arrays, options = SHARED[case]
+    values = arrays[name]
+    larger = np.concatenate([values, values.take([0], axis)], axis)
+    paths = members(tmp_path, of_member(0) | arrays, of_member(1) | {name: larger})
+    for order in (1, -1):
+        refused(lambda: results(paths[::order], options), f"{paths[0]}/{name}",  # noqa: B023
+                f"{paths[1]}/{name}", f"{'yx'[axis - 1]} {values.shape[axis] + 1}",
+                error=StoreError)  # fmt: skip
+
+
+def test_labels_of_further_annotators_are_refused(tmp_path: Path) -> None:
+    labelled = [np.stack([labels()] * count, 1) for count in (3, 4)]
+    paths = members(tmp_path, *({"probs": probs(seed=k), "labels": labelled[k]} for k in range(2)))
+    for order in (1, -1):
+        refused(lambda: results(paths[::order], {"metrics": "annotators"}),  # noqa: B023
+                "annotator 3", "annotator 4", error=StoreError)  # fmt: skip
+
+
+def test_each_member_may_have_maps_of_its_own_that_are_not_read(tmp_path: Path) -> None:
+    own: list[dict[str, np.ndarray]] = [{"mine": MAP}, {"mine": MAP[:, 1:] + 1}]
+    paths = members(tmp_path, *(with_labels(k) | own[k] for k in range(2)))
+    set_attributes(paths[0], "mine", ignore_index=1)
+    set_attributes(paths[1], "mine", ignore_index=2)
+    results(paths, {"metrics": "segmentation"})
+
+
+def test_reduce_copies_a_map_of_several_members_only_by_name(tmp_path: Path) -> None:
+    own: list[dict[str, np.ndarray]] = [{"mine": MAP, "same": MAP}, {"mine": MAP + 1, "same": MAP}]
+    paths = members(tmp_path, *(with_labels(k) | own[k] for k in range(2)))
+    zarr.open_group(str(paths[0])).create_array("one", data=MAP)
+
+    def reduced(maps: list[str] | None) -> tuple[set[str], list[str]]:
+        inputs = open_inputs(paths, None, InputOptions())
+        store = reduce(inputs, tmp_path / "out", maps, overwrite=True)
+        return set(zarr.open_group(str(store)).array_keys()), inputs.warnings
+
+    arrays, warnings = reduced(None)
+    assert arrays & {"one", "mine", "same"} == {"one"}
+    assert [name in " ".join(warnings) for name in ("'mine'", "'same'", "--maps")] == [True] * 3
+    assert "same" in reduced(["same"])[0]
+    refused(lambda: reduced(["mine"]), "differ", "rename", error=DataError)
+
+
+def test_chunks_of_other_members_are_decoded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items, decoded = 8, []
+    values = np.arange(items * H * W, dtype="u1").reshape(items, H, W)
+    paths = [save(tmp_path / f"m{k}", {"depth": values}, together=(1, 4)[k]) for k in range(2)]
+    box = ZarrArray._box
+
+    def counted(array: ZarrArray, position: tuple[int, ...], *rest: Any) -> Any:
+        decoded.append((array.where, position))
+        return box(array, position, *rest)
+
+    monkeypatch.setattr(ZarrArray, "_box", counted)
+    stores = [open_store(path, role="predictions") for path in paths]
+    for order in (1, -1):
+        decoded.clear()
+        planes = Planes(joined_members(stores[::order]).arrays["depth"])
+        assert all((planes.read(i) == values[i]).all() for i in range(items))
+        assert len(decoded) == len(set(decoded)) == items + items // 4
+        assert planes.chunk_bytes > 2 * 4 * H * W  # chunks of four items stay in memory
+
+
+def test_masks_are_equal_that_are_true_at_the_same_pixels(tmp_path: Path) -> None:
+    of_member, arrays, options = SHARED["valid"]
+    valid = arrays["valid"]
+    masks = [valid, (valid * 255).astype("u1"), np.where(valid, 1, np.nan).astype("f4")]
+    for k, mask in enumerate(masks):
+        paths = members(tmp_path / str(k), of_member(0) | arrays, of_member(1) | {"valid": mask})
+        for order in (1, -1):
+            found = results(paths[::order], options)[0]["regression"]["pixels"]
+            assert found == np.count_nonzero(valid)
+
+
+@pytest.mark.parametrize("holder", [0, 1])
+def test_targets_may_differ_where_they_are_not_valid(tmp_path: Path, holder: int) -> None:
+    valid = np.ones((N, H, W), bool)
+    valid[1, 2] = False
+    targets = [np.where(valid, NUMBERS[2], fill).astype("f4") for fill in (0, np.nan)]
+    arrays = [numbers(k) | {"target": targets[k]} for k in range(2)]
+    arrays[holder]["valid"] = valid
+    paths = members(tmp_path, *arrays)
+    options = {"metrics": "regression"}
+    found = [results(paths[::order], options)[0] for order in (1, -1)]
+    assert found[0] == found[1]
+    assert found[0]["regression"]["pixels"] == np.count_nonzero(valid)
+    zarr.open_group(str(paths[1]))["target"][1, 3] = 9
+    for order in (1, -1):
+        refused(lambda: results(paths[::order], options), "target differ (item 1)",  # noqa: B023
+                error=DataError)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["labels", "region", "target", "valid"])
+def test_missing_chunks_of_any_member_are_found_before_the_first_is_read(
+    tmp_path: Path, name: str
+) -> None:
+    of_member, arrays, options = SHARED[name]
+    ((kind, _),) = arrays.items()
+    paths = members(tmp_path, of_member(0) | arrays, of_member(1) | arrays)
+    (first, *_) = sorted(path for path in (paths[1] / kind / "c").rglob("*") if path.is_file())
+    first.unlink()
+    own = InputOptions(**({"region": options["region"]} if "region" in options else {}))
+    for order in (1, -1):
+        refused(lambda: open_inputs(paths[::order], None, own), f"{paths[1]}/{kind}",  # noqa: B023
+                "chunks are missing", error=StoreError)  # fmt: skip

@@ -282,7 +282,7 @@ def _labels(
     if labels is not None:
         return labels_of(opened.joined, labels, opened.names, options)
     _refuse_options_of_folders(options, opened.joined.path)
-    return opened.holder("labels"), opened.joined.arrays.get("labels")
+    return opened.holder("labels"), opened.shared("labels")
 
 
 def labels_of(

@@ -44,6 +44,15 @@ class PredictionStores:
 
         return joined_members(self.stores)
 
+    def shared(self, name: str) -> Sequence[ItemArray] | None:
+        """Return an array of any members; None if none has it. Raises `StoreError` if members have
+        other sizes of it, or attributes that contradict each other.
+        """
+        parts = self.joined.arrays.get(name)
+        for array in arrays_of(parts or ()):
+            array.check_claims()
+        return parts
+
     def holder(self, name: str) -> Store | None:
         """Return the first member that has an array of this name."""
         return next((store for store in self.stores if name in store.arrays), None)
@@ -330,7 +339,8 @@ def refuse_missing(arrays: Iterable[StoredArray], fill: bool) -> None:
     """Raise `StoreError` for missing chunks, which would read as the fill value."""
     if fill:
         return
-    for array in {id(array): array for array in arrays}.values():
+    distinct = {id(own): own for joined in arrays for own in joined.holders}
+    for array in distinct.values():
         missing = array.missing()
         if missing:
             first = missing[0][: array.stored_rank]

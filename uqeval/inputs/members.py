@@ -2,7 +2,8 @@
 
 - Predictions (`probs`, `mean`, `samples`, …) are those of all members.
 - Any other array, such as labels, a target, or a map, may be in any of the members. If several have
-  it, they must have equal values, which is checked when it is read.
+  it, they must have equal sizes and attributes, which is checked before it is used, and equal
+  values, which is checked when it is read. An attribute may be missing in some of them.
 - Groups (cases of volumes) are those of any member; members that have them must agree.
 - Names of classes and the void id: `class_names.py`, `stores/void_id.py`.
 - The order of items is that of the first member that has names. Other attributes are not evaluated.
@@ -13,27 +14,38 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from uqeval.arrays import Array, np
-from uqeval.errors import DataError, StoreError, cut
-from uqeval.stores.array import ItemArray, ItemsOf, Region, Store, StoredArray, arrays_of
+from uqeval.errors import DataError, StoreError, cut, quoted
+from uqeval.maps.checks import evaluated_by
+from uqeval.stores.array import AXES, ItemArray, ItemsOf, Region, Store, StoredArray, arrays_of
+from uqeval.stores.fill_values import INVALID, numbers_of
 from uqeval.stores.kinds import SPREADS
+from uqeval.stores.planes import Planes
 
 _PREDICTIONS = frozenset({"probs", "logits", "mean", "samples", *SPREADS})
+#: The attributes of arrays that are evaluated; other arrays are maps. Units are compared with those
+#: of the predictions, where they matter.
+_EVALUATED: dict[str, tuple[str, ...]] = {"labels": (), "valid": (), "target": INVALID}
+_OF_MAPS = ("ignore_index",)
 
 
 def joined_members(stores: Sequence[Store]) -> Store:
     """Return the first of two or more members with the arrays and groups of any of them.
 
-    The items of all are in the same order. Raises `StoreError` for members of other groups; reading
-    an array raises `DataError` if members have other values.
+    The items of all are in the same order. Raises `StoreError` for members of other groups. An
+    array that members have with other sizes or attributes raises it before it is used
+    (`check_claims`), and `DataError` if it has other values.
     """
     first, *others = stores
     arrays = dict(first.arrays)
-    for name in dict.fromkeys(name for store in others for name in store.arrays):
+    of_others = dict.fromkeys(name for store in others for name in store.arrays)
+    for name in sorted(of_others, key="valid".__ne__):  # the mask first: targets need it
         holders = [store.arrays[name] for store in stores if name in store.arrays]
         if name not in _PREDICTIONS:
-            arrays[name] = _equal(holders)
+            valid = arrays.get("valid") if name == "target" else None
+            arrays[name] = _equal(name, holders, Planes(valid) if valid else None)
     other_paths = {
         name: store.path for store in reversed(others)
         for name in store.arrays if name not in first.arrays
@@ -61,52 +73,103 @@ def _groups(stores: Sequence[Store]) -> tuple[str, ...] | None:
     return declared[0][1] if declared else None
 
 
-def _equal(holders: Sequence[Sequence[ItemArray]]) -> Sequence[ItemArray]:
-    """Return the items of an array that several members have, which are compared when read."""
+def _equal(
+    name: str, holders: Sequence[Sequence[ItemArray]], valid: Planes | None
+) -> Sequence[ItemArray]:
+    """Return the items of an array that several members have, which are compared when read, where
+    pixels are `valid`."""
     first, *others = holders
     if not others or any(len(items) != len(first) for items in others):
         return first  # other numbers of items are refused later
-    if isinstance(first, ItemsOf):
-        return ItemsOf(_EqualArray(first.array, first.indices, others), first.indices)
+    arrays = arrays_of(first)
+    orders = {_inner(array) for array in arrays}
+    planes = {order: [_PlanesOfOther(items, order) for items in others] for order in orders}
     places: dict[int, dict[int | None, int]] = {}
-    for place, part in enumerate(first):
-        places.setdefault(id(part.array), {})[part.index] = place
-    arrays = {
-        id(array): _EqualArray(array, places[id(array)], others) for array in arrays_of(first)
-    }
-    return [ItemArray(arrays[id(part.array)], part.index) for part in first]
+    if not isinstance(first, ItemsOf):
+        for place, part in enumerate(first):
+            places.setdefault(id(part.array), {})[part.index] = place
+    equal = {}
+    for array in arrays:
+        own = first.indices if isinstance(first, ItemsOf) else places[id(array)]
+        equal[id(array)] = _EqualArray(name, array, own, planes[_inner(array)], valid)
+    if isinstance(first, ItemsOf):
+        return ItemsOf(equal[id(first.array)], first.indices) if equal else first
+    return [ItemArray(equal[id(part.array)], part.index) for part in first]
+
+
+def _inner(array: StoredArray) -> tuple[str, ...]:
+    """Return the axes of an item of an array in canonical order."""
+    return tuple(axis for axis in AXES if axis in array.axes and axis != "item")
+
+
+class _PlanesOfOther(Planes):
+    """The items of an array of a later member, with axes in the `order` of the first."""
+
+    def __init__(self, parts: Sequence[ItemArray], order: tuple[str, ...]) -> None:
+        super().__init__(parts, channels=True, axis="annotator")  # annotators are compared too
+        self._order = order
 
 
 class _EqualArray(StoredArray):
     """An array of the first member, which must have the values of the `others`.
 
-    `places`: the place of each position of its item axis in the sequences of the others.
+    `places`: the place of each position of its item axis in the sequences of the others. `valid`:
+    the pixels that are evaluated, if a mask says which. Attributes are those of any member.
     """
 
     def __init__(
         self,
+        name: str,
         array: StoredArray,
         places: range | Mapping[int | None, int],
-        others: Sequence[Sequence[ItemArray]],
+        others: Sequence[Planes],
+        valid: Planes | None,
     ) -> None:
-        self._array, self._places, self._others = array, places, others
+        self._name, self._array, self._places = name, array, places
+        self._order, self._others, self._valid = _inner(array), others, valid
         self.where, self.shape, self.dtype = array.where, array.shape, array.dtype
         self.chunks, self.dimension_names = array.chunks, array.dimension_names
         self.axes, self.attributes = array.axes, array.attributes
         self.in_memory, self.is_remote = array.in_memory, array.is_remote
         self.format_name, self.write_all_chunks = array.format_name, array.write_all_chunks
+        self._holders = [array]
+        for planes in others:
+            if isinstance(places, range):
+                self._holders += planes.arrays
+            else:
+                self._holders += arrays_of([planes.parts[place] for place in places.values()])
+        self._difference: StoreError | None = None
+        try:
+            _check_sizes(self._holders)
+            self.attributes = _attributes(name, self._holders)
+        except StoreError as error:  # raised if the array is used
+            self._difference = error
+
+    def check_claims(self) -> None:
+        """Raise `StoreError` if members have other sizes or attributes."""
+        if self._difference is not None:
+            raise self._difference
+
+    @property
+    def holders(self) -> Sequence[StoredArray]:
+        return self._holders
 
     def read(self, region: Region) -> Array:
         """Return the values of `region`. Raises `DataError` if another member has other values."""
+        self.check_claims()
         values = self._array.read(region)
-        if "item" not in self.axes:
-            self._compare(None, 1, region, values)
-            return values
-        along = self.axes.index("item")
-        start, stop, _ = region[along].indices(self.shape[along])
-        for index, count in self._runs(start, stop):
-            own = values[(slice(None),) * along + (slice(index - start, index - start + count),)]
-            self._compare(index, count, region, own)
+        axes, inner = self.axes, tuple(region[self.axes.index(axis)] for axis in self._order)
+        own = values.transpose([axes.index(a) for a in ("item", *self._order) if a in axes])
+        positions: Sequence[int | None] = [None]
+        if "item" in axes:
+            along = axes.index("item")
+            positions = range(*region[along].indices(self.shape[along]))
+        else:
+            own = own[None]
+        for start, places in self._runs(positions):
+            for planes in self._others:
+                other = planes.read_together(places)[:, *inner]
+                self._compare(own[start : start + len(places)], other, planes, places, inner)
         return values
 
     def _place(self, index: int | None) -> int | None:
@@ -116,55 +179,45 @@ class _EqualArray(StoredArray):
             return self._places.index(index) if is_item else None  # type: ignore[arg-type]
         return self._places.get(index)
 
-    def _runs(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Return first position and number of items that follow each other in all members."""
-        runs: list[tuple[int, int]] = []
-        before: list[ItemArray] = []
-        for index in range(start, stop):
-            place = self._place(index)
-            parts = [] if place is None else [items[place] for items in self._others]
-            follows = bool(before) and len(before) == len(parts) and all(
-                a.array is b.array and a.index is not None and b.index == a.index + 1
-                for a, b in zip(before, parts, strict=True)
-            )  # fmt: skip
-            if follows:
-                runs[-1] = runs[-1][0], runs[-1][1] + 1
-            elif parts:
-                runs.append((index, 1))
-            before = parts
+    def _runs(self, positions: Sequence[int | None]) -> list[tuple[int, range]]:
+        """Return the runs of positions whose places follow each other: start, and places."""
+        runs: list[tuple[int, range]] = []
+        for start, place in enumerate(map(self._place, positions)):
+            if place is None:
+                continue
+            begin, places = runs[-1] if runs else (0, range(0))
+            if runs and begin + len(places) == start and places.stop == place:
+                runs[-1] = begin, range(places.start, place + 1)
+            else:
+                runs.append((start, range(place, place + 1)))
         return runs
 
-    def _compare(self, index: int | None, count: int, region: Region, values: Array) -> None:
-        place = self._place(index)
-        if place is None:
+    def _compare(
+        self, own: Array, other: Array, planes: Planes, places: range, inner: Region
+    ) -> None:
+        if self._name == "valid":  # true is 1 or 255
+            own = np.stack([evaluated_by(mask, self.where) for mask in own])
+            other = np.stack([evaluated_by(mask, planes.where_of(places[0])) for mask in other])
+        has_nan = own.dtype.kind == other.dtype.kind == "f"
+        if np.array_equal(own, other, equal_nan=has_nan):
             return
-        slices = dict(zip(self.axes, region, strict=True))
-        axes = [axis for axis in self.axes if axis != "item"]
-        if index is not None and count == 1:
-            values = values.squeeze(self.axes.index("item"))
-        order = list(self.axes) if count > 1 else axes
-        for items in self._others:
-            part = items[place]
-            array = part.array
-            if sorted(set(array.axes) - {"item"}) != sorted(axes):
-                self._refuse(array, place)
-            of_other = dict(slices)
-            if part.index is not None:
-                of_other["item"] = slice(part.index, part.index + count)
-            other = array.read(tuple(of_other[axis] for axis in array.axes))
-            other_axes = list(array.axes)
-            if count == 1 and part.index is not None:
-                other = other.squeeze(other_axes.index("item"))
-                other_axes.remove("item")
-            other = other.transpose([other_axes.index(axis) for axis in order])
-            if not np.array_equal(values, other, equal_nan=values.dtype.kind == "f"):
-                self._refuse(array, place)
+        for place, a, b in zip(places, own, other, strict=True):
+            if np.array_equal(a, b, equal_nan=has_nan):
+                continue
+            if self._valid is not None and self._valid.size(place) == planes.size(place):
+                is_valid = evaluated_by(self._valid.read(place), self._valid.where_of(place))[inner]
+                if np.array_equal(a[is_valid], b[is_valid], equal_nan=has_nan):
+                    continue
+            self._refuse(planes.where_of(place), place)
 
-    def _refuse(self, other: StoredArray, place: int) -> None:
+    def _refuse(self, other: str, place: int) -> None:
+        advice = "remove it from the others, or rename it"
+        if self._name in _EVALUATED:
+            advice = "keep it in one of them, or give labels and targets after the predictions"
         raise DataError(
-            f"{self.where} and {other.where} differ (item {place} or one that is read with it); "
-            "members of one ensemble that both have this array need the same values. Keep it in "
-            "one of them, or give labels and targets of their own after the predictions."
+            f"{self.where} and {other} differ (item {place}); members of one "
+            "ensemble that have the same array need the same values. If only one is right, "
+            f"{advice}."
         )
 
     def stored_bytes(self) -> int | None:
@@ -174,6 +227,7 @@ class _EqualArray(StoredArray):
         return self._array.fingerprint()
 
     def missing(self) -> list[tuple[int, ...]] | None:
+        """Return the missing chunks of the first member; `holders` tell those of all."""
         return self._array.missing()
 
     @property
@@ -182,16 +236,19 @@ class _EqualArray(StoredArray):
 
     @property
     def chunk_bytes(self) -> int:
-        """Return the bytes of a decoded chunk of all members."""
-        arrays = [array for items in self._others for array in arrays_of(items)]
-        return self._array.chunk_bytes + max(array.chunk_bytes for array in arrays)
+        """Return the bytes of a decoded chunk and of what it is compared with, and of the chunks of
+        others that stay in memory."""
+        kept = sum(planes.kept_bytes() for planes in self._others)
+        return 2 * self._array.chunk_bytes + max(p.chunk_bytes for p in self._others) + kept
 
     def _all(self, index: int | None) -> list[tuple[StoredArray, int | None]]:
         """Return the arrays of all members with an item, and its position in each."""
         place = self._place(index)
+        if place is None and index is None:
+            return [(array, None) for array in self._holders]
         if place is None:
             return [(self._array, index)]
-        others = [items[place] for items in self._others]
+        others = [planes.parts[place] for planes in self._others]
         return [(self._array, index), *((part.array, part.index) for part in others)]
 
     def stamp(self, index: int | None) -> str | None:
@@ -205,5 +262,51 @@ class _EqualArray(StoredArray):
         }  # fmt: skip
 
     def recheck(self) -> None:
-        for array in (self._array, *(a for items in self._others for a in arrays_of(items))):
+        for array in self._holders:
             array.recheck()
+
+
+def _check_sizes(arrays: Sequence[StoredArray]) -> None:
+    """Raise `StoreError` for arrays of several members with other axes or sizes."""
+    first, *others = arrays
+    size, *sizes = [
+        {axis: n for axis, n in zip(array.axes, array.shape, strict=True) if axis != "item"}
+        for array in arrays
+    ]
+    for other, of_other in zip(others, sizes, strict=True):
+        if of_other != size:
+            raise StoreError(
+                f"{first.where} and {other.where} differ in size: {_shown(size)}, and "
+                f"{_shown(of_other)}; members of one ensemble that have the same array need the "
+                "same sizes. Remove the wrong one, or rename it."
+            )
+
+
+def _shown(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{axis} {n}" for axis, n in sizes.items())
+
+
+def _attributes(name: str, arrays: Sequence[StoredArray]) -> dict[str, Any]:
+    """Return the attributes of an array of several members: what its values mean may be declared by
+    any of them. Raises `StoreError` if two declare other meanings.
+    """
+    joined = dict(arrays[0].attributes)
+    for key in _EVALUATED.get(name, _OF_MAPS):
+        declared = [(meaning, array) for array in arrays if (meaning := _meaning(array, key))]
+        for (meaning, array), (other_meaning, other) in pairwise(declared):
+            if meaning != other_meaning:
+                raise StoreError(
+                    f"attribute {key} is {quoted(array.attributes[key])} in {array.where} and "
+                    f"{quoted(other.attributes[key])} in {other.where}; members of one ensemble "
+                    "that have the same array need the same. Change or remove the wrong one."
+                )
+        if declared:
+            joined[key] = declared[0][1].attributes[key]
+    return joined
+
+
+def _meaning(array: StoredArray, key: str) -> list[str]:
+    """Return what an attribute says, to compare it; nothing for one that is missing or says
+    nothing."""
+    values = numbers_of(array, key) if key in INVALID else [array.attributes.get(key)]
+    return sorted({repr(value) for value in values if value is not None})

@@ -69,6 +69,8 @@ class _Opener:
         if name not in arrays:
             return None
         assert self.store is not None
+        for own in arrays_of(arrays[name]):
+            own.check_claims()  # before the void id is read
         path = self.store.path_of(name)
         record = record_of(self.store, [name], path)
         self.records.append(record | {"region": region})

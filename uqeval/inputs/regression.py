@@ -106,9 +106,11 @@ def _check_units(stores: Sequence[Store], truth: _Truth, options: InputOptions) 
         if name in ("mean", "std", "samples")
         for array in arrays_of(parts)
     ]  # fmt: skip
-    if not options.converts and truth.store is not None:
-        where = f"target of {truth.store.path}"
-        arrays += [(where, array) for array in truth.target_arrays]
+    if not options.converts:
+        arrays += [
+            (f"target of {store.path}", array)
+            for store in truth.stores for array in arrays_of(store.arrays.get("target", ()))
+        ]  # fmt: skip
     places = {
         text: name
         for name, array in reversed(arrays)
@@ -145,11 +147,17 @@ def _converted(source: RegressionSource, options: InputOptions, truth: _Truth, w
 
 @dataclass(frozen=True)
 class _Truth:
-    """The target of all items and the masks of valid pixels, if there are any, and their store."""
+    """The target of all items and the masks of valid pixels, if there are any, and their stores:
+    all members that have the target, or that of the user."""
 
-    store: Store | None
+    stores: list[Store]
     target: Sequence[ItemArray] | None
     valid: list[Sequence[ItemArray]]
+
+    @property
+    def store(self) -> Store | None:
+        """Return the first store that has the target."""
+        return next(iter(self.stores), None)
 
     @property
     def arrays(self) -> list[tuple[str, Sequence[ItemArray]]]:
@@ -303,10 +311,10 @@ def _extra_maps(store: Store) -> dict[str, Sequence[ItemArray]]:
 def _target(opened: PredictionStores, target: Given | None, options: InputOptions) -> _Truth:
     """Return the target and the masks of valid pixels, in the order of the predictions."""
     predictions, names = opened.joined, opened.names
-    masks = [predictions.arrays["valid"]] if "valid" in predictions.arrays else []
+    masks = [valid] if (valid := opened.shared("valid")) else []
     if target is None:
-        parts = predictions.arrays.get("target")
-        return _Truth(opened.holder("target"), parts, masks)
+        holders = [store for store in opened.stores if "target" in store.arrays]
+        return _Truth(holders, opened.shared("target"), masks)
     target = open_once(target)
     store = open_truth(target, "target", "target", predictions, names, options)
     if "target" not in store.arrays:
@@ -317,4 +325,4 @@ def _target(opened: PredictionStores, target: Given | None, options: InputOption
 
     if "valid" in store.arrays:
         masks.append(ordered("valid"))
-    return _Truth(store, ordered("target"), masks)
+    return _Truth([store], ordered("target"), masks)

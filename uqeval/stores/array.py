@@ -117,7 +117,13 @@ class StoredArray(ABC):
         return len(self.shape)
 
     def check_claims(self) -> None:  # noqa: B027 - most formats check their files at once
-        """Raise `StoreError` if the stored bytes are too few for the shape, before it is used."""
+        """Raise `StoreError` if the stored bytes are too few for the shape, before it is used; also
+        if members of an ensemble contradict each other."""
+
+    @property
+    def holders(self) -> Sequence[StoredArray]:
+        """Return the arrays that have its values: itself, or those of members of an ensemble."""
+        return (self,)
 
     def missing(self) -> list[tuple[int, ...]] | None:
         """Return the grid positions of missing chunks (which would read as the fill value); None if

@@ -22,13 +22,15 @@ def invalid_of(array: StoredArray) -> list[float]:
     NaN as a fill value says nothing: NaN is always invalid. Raises `StoreError` for anything but a
     number or a list of numbers.
     """
-    values: list[float] = []
-    for name in INVALID:
-        attribute = array.attributes.get(name)
-        entries = attribute if isinstance(attribute, list) else [attribute]
-        numbers = [_number(entry, name, array) for entry in entries if attribute is not None]
-        values += [v for v in numbers if name == "invalid" or not math.isnan(v)]
-    return values
+    return [value for name in INVALID for value in numbers_of(array, name)]
+
+
+def numbers_of(array: StoredArray, name: str) -> list[float]:
+    """Return the target values that one of the attributes names. Raises `StoreError`."""
+    attribute = array.attributes.get(name)
+    entries = attribute if isinstance(attribute, list) else [attribute]
+    numbers = [_number(entry, name, array) for entry in entries if attribute is not None]
+    return [v for v in numbers if name == "invalid" or not math.isnan(v)]
 
 
 def _number(value: Any, name: str, array: StoredArray) -> float:

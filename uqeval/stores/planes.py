@@ -28,7 +28,7 @@ class Planes:
         self, parts: Sequence[ItemArray], channels: bool = False, axis: str = "class"
     ) -> None:
         self.parts = parts
-        self._order = (axis, "y", "x") if channels else ("y", "x")
+        self._order: tuple[str, ...] = (axis, "y", "x") if channels else ("y", "x")
         self._chunks: OrderedDict[tuple[int, int], Array] = OrderedDict()
         self._lock = threading.Lock()
         for array in self.arrays:

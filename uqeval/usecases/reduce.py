@@ -189,9 +189,9 @@ def _copied_maps(inputs: Inputs, source: Source, maps: Sequence[str] | None) -> 
     """Return the maps of the store to copy: those in `maps`, by default all.
 
     Raises `StoreError` for missing chunks, `UsageError` for a map in `maps` that cannot be copied.
-    By default such a map gives a warning.
+    By default such a map gives a warning, as one that several members have.
     """
-    obstacles = stored_beside_samples(source)
+    obstacles = dict(stored_beside_samples(source))
     if maps is None and source.and_others:
         inputs.warnings.append(
             f"{source.where}: a web server cannot list arrays, so uqeval copies only the maps that "
@@ -200,6 +200,12 @@ def _copied_maps(inputs: Inputs, source: Source, maps: Sequence[str] | None) -> 
     if maps is not None:
         obstacles = {name: why for name, why in obstacles.items() if name in maps}
     for name, why in obstacles.items():
+        if why is None and maps is None and len(source.stored[name].arrays[0].holders) > 1:
+            # Equal values are not known before all are read.
+            why = obstacles[name] = (
+                "several members have it, perhaps each its own. If it is the same in all, name it "
+                f"with every map that you need: --maps entropy --maps {cut(name)}"
+            )
         if why is not None and maps is not None:
             raise UsageError(f"--maps {cut(name)}: {source.where} has this map, but {why}.")
         if why is not None:
