@@ -14,6 +14,7 @@ from uqeval.records.report import Report
 from uqeval.statistics.from_states import FromStates
 from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
 from uqeval.statistics.series import series_mean
+from uqeval.statistics.units import resampling_of_video
 
 PAIRS, SIDE = 150, 16
 
@@ -51,9 +52,13 @@ def predictions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-def expected_units(values: np.ndarray) -> tuple[float | None, float | None, int]:
+def expected_units(
+    values: np.ndarray, most: float = np.inf
+) -> tuple[float | None, float | None, int]:
     found = series_mean(values, ["v"] * PAIRS).resampling
-    return found.lag1, found.effective, found.units
+    assert found.effective is not None
+    effective = min(found.effective, most)
+    return found.lag1, effective, int(np.clip(effective // 5, 3, 10))
 
 
 def units_in(record: dict[str, Any]) -> tuple[float, float, int]:
@@ -98,8 +103,8 @@ def test_differences_have_the_batches_of_their_own_series(predictions: dict[str,
     address = Address.parse("temporal.mtc")
     change = FromStates().change(*paths, address, 0.95, relative=False)
     difference = values_of(a, "tc") - values_of(b, "tc")
-    units = change.units
-    expected = expected_units(difference)
+    units, most = change.units, min(r.settings["intervals"]["effective"] for r in (a, b))
+    expected = expected_units(difference, most)
     assert (units.lag1, units.effective, units.drawn) == pytest.approx(expected)
 
     models = [[OpenedReport.of(path, Report.load(path))] for path in paths]
@@ -107,9 +112,38 @@ def test_differences_have_the_batches_of_their_own_series(predictions: dict[str,
     paired = paired_comparison(models, models[0][0].scoring.names, addresses, 100, 0)
     for text, field in zip(addresses, ("tc", "miou"), strict=True):
         found = paired.difference(0, 1, text, 0.95)
-        count = expected_units(values_of(a, field) - values_of(b, field))[2]
+        count = expected_units(values_of(a, field) - values_of(b, field), most)[2]
         assert found.interval.units.drawn == count  # type: ignore[union-attr]
         assert found.least == 2.0 ** (1 - count) and found.p is not None
+
+
+def test_pairs_without_the_score_do_not_count() -> None:
+    """Labels of every 8th frame say as much as a video of these frames."""
+    rng, names = np.random.default_rng(0), ["v"] * 200
+    own = np.convolve(rng.normal(size=40), np.ones(16), "valid")
+    sparse = np.full(200, np.nan)
+    sparse[::8] = own
+    alone, found = (resampling_of_video([values], ["v"] * len(values)) for values in (own, sparse))
+    assert (found.lag1, found.effective) == (alone.lag1, alone.effective)
+    assert alone.effective is not None and alone.effective < 10
+    assert found.unit_of[::8] == alone.unit_of
+    counts = np.unique(found.codes[::8], return_counts=True)[1]
+    assert len(counts) == found.units == 3 and counts.min() >= 8
+
+    # The first tenth of a video is one stretch, if pairs are alike over a tenth.
+    first = np.where(np.arange(200) < 20, rng.normal(size=200), np.nan)
+    few = resampling_of_video([first], names, most_effective=10)
+    assert few.effective == 1 and few.problem is not None and "with this score" in few.problem
+    every = np.concatenate([first[:20]] * 10)
+    assert resampling_of_video([every], names, most_effective=10).effective == 10
+
+
+def test_no_score_has_more_independent_pairs_than_the_headline(
+    predictions: dict[str, Any],
+) -> None:
+    report = predictions["a.json"]
+    found = [record.get("effective") for record in report.intervals.values()]
+    assert max(found) == pytest.approx(report.settings["intervals"]["effective"])
 
 
 def test_a_score_that_drifts_over_a_whole_video_has_no_interval_alone(tmp_path: Path) -> None:

@@ -76,17 +76,26 @@ class Samples:
         The batches of a video are long compared with the autocorrelation time of what each pair
         adds to the score: the scores without each pair, which `series_of` makes series of (by
         default one for each run) from an array [run, pair]. The pairs of one score may be alike
-        over longer than those of another. The longest time of the series decides. Other units are
-        those of all scores.
+        over longer than those of another. Pairs without the score are left out. No score has more
+        independent pairs than the headline: what a rare class adds is spread over few pairs, from
+        which their autocorrelation cannot be seen. Other units are those of all scores.
         """
         sequences = self.resampling.sequences
         if sequences is None:
             return self
         by_item = self.by_item
-        without = by_item.scores("without", address)[:, by_item.resampling.codes]
+        alone, without = (
+            by_item.scores(sets, address)[:, by_item.resampling.codes]
+            for sets in ("alone", "without")
+        )
+        if np.isfinite(alone).any():  # a correlation has no value of a single pair
+            without = np.where(np.isfinite(alone), without, np.nan)
         with np.errstate(all="ignore"):
             series = [_additions(own) for own in series_of(without)]
-        own = resampling_of_video(series, sequences, self.resampling.draws, self.resampling.seed)
+        own = resampling_of_video(
+            series, sequences, self.resampling.draws, self.resampling.seed,
+            self.resampling.effective,
+        )  # fmt: skip
         return self._in(own)
 
     @cached_property
@@ -268,10 +277,10 @@ class Samples:
 
 def _additions(without: Floats) -> Floats:
     """Return what each item adds to a score, from the scores without it: of a mean over items, the
-    value of the item minus the mean."""
+    value of the item minus the mean. NaN for items whose scores are."""
     defined = without[np.isfinite(without)]
     if not defined.size or are_equal(defined):  # but for rounding
-        return np.zeros_like(without)
+        return np.where(np.isfinite(without), 0.0, np.nan)
     additions: Floats = (len(without) - 1) * (defined.mean() - without)
     return additions
 

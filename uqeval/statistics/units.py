@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 
@@ -83,44 +84,74 @@ def _of_video(
 
 
 def resampling_of_video(
-    series: Sequence[Floats], sequences: Sequence[str], draws: int = DRAWS, seed: int = 0
+    series: Sequence[Floats],
+    sequences: Sequence[str],
+    draws: int = DRAWS,
+    seed: int = 0,
+    most_effective: float | None = None,
 ) -> Resampling:
     """Return the units of pairs: sequences if there are ten or more, else batches.
 
     `sequences`: the sequence of each pair. `series`: for each model one value per pair, NaN where
-    undefined. The series with the longest autocorrelation time decides.
+    undefined. The series with the fewest independent pairs decides. `most_effective`: the most
+    independent pairs of a series that is defined in all stretches of the video.
     """
     sequences = tuple(sequences)
-    names = np.array(sequences)
-    autocorrelations = []
-    for values in series:
-        if np.isfinite(values).any():
-            series_by_sequence = [values[names == name] for name in dict.fromkeys(sequences)]
-            autocorrelations.append(autocorrelation(series_by_sequence))
-    tau, lag1 = max(
-        autocorrelations, key=lambda own: (own[0], -np.inf if own[1] is None else own[1]),
-        default=(1.0, None),
-    )  # fmt: skip
-    effective = len(sequences) / tau
+    effective, lag1, is_defined = min(
+        (_independent(values, sequences) for values in series if np.isfinite(values).any()),
+        key=lambda own: (own[0], np.inf if own[1] is None else -own[1]),
+        default=(float(len(sequences)), None, (True,) * len(sequences)),
+    )
+    if most_effective is not None:
+        time = len(sequences) / most_effective
+        effective = min(effective, most_effective * _covered(is_defined, sequences, time))
     if len(set(sequences)) >= SEQUENCES:
         return Resampling(sequences, draws, seed, "sequence", lag1, effective, sequences=sequences)
-    codes = _batches(sequences, batch_count(len(sequences), tau))
-    problem = _too_short(sequences, codes, tau)
+    tau = sum(is_defined) / effective
+    codes = _batches(sequences, batch_count(sum(is_defined), tau), is_defined)
+    problem = _too_short(sequences, codes, tau, is_defined)
     return Resampling(codes, draws, seed, "batch", lag1, effective, problem, sequences=sequences)
 
 
-def _too_short(sequences: Sequence[str], codes: Sequence[str], tau: float) -> str | None:
-    """Return why batches are too short for an autocorrelation time; None if they are not."""
-    shortest = min(Counter(codes).values(), default=0)
+def _independent(
+    values: Floats, sequences: Sequence[str]
+) -> tuple[float, float | None, tuple[bool, ...]]:
+    """Return the number of independent pairs of a series, its lag-1 autocorrelation, and in which
+    pairs it is defined. Its neighbours are those of the pairs in which it is."""
+    is_defined = np.isfinite(values)
+    names = np.array(sequences)
+    by_sequence = [values[is_defined & (names == name)] for name in dict.fromkeys(sequences)]
+    tau, lag1 = autocorrelation([own for own in by_sequence if own.size])
+    return float(is_defined.sum()) / tau, lag1, tuple(is_defined.tolist())
+
+
+def _covered(is_defined: Sequence[bool], sequences: Sequence[str], time: float) -> float:
+    """Return the share of the stretches of so many pairs that have a defined one."""
+    length, position = int(np.ceil(time)), Counter[str]()
+    stretches: dict[tuple[str, int], bool] = {}
+    for name, is_one in zip(sequences, is_defined, strict=True):
+        stretch = name, position[name] // length
+        stretches[stretch] = stretches.get(stretch, False) or is_one
+        position[name] += 1
+    return sum(stretches.values()) / len(stretches)
+
+
+def _too_short(
+    sequences: Sequence[str], codes: Sequence[str], tau: float, is_defined: Sequence[bool]
+) -> str | None:
+    """Return why batches are too short for an autocorrelation time; None if they are not. Pairs
+    without the score do not count."""
+    shortest = min(Counter(compress(codes, is_defined)).values(), default=0)
     if shortest > tau:
         return None
-    pairs = Counter(sequences)
+    pairs = Counter(compress(sequences, is_defined))
+    own = "" if all(is_defined) else " with this score"
     short = [f"{name} ({number_of(n, 'pair')})" for name, n in pairs.items() if n <= tau]
     if len(pairs) == 1:
         return (
-            f"the video is too short: its shortest batch has {number_of(shortest, 'pair')}, but "
-            f"neighbouring pairs are correlated over {tau:.0f}; about "
-            f"{int(np.ceil(LEAST * tau)) + 1} pairs are needed"
+            f"the video is too short: its shortest batch has {number_of(shortest, 'pair')}{own}, "
+            f"but neighbouring pairs are correlated over {tau:.0f}; about "
+            f"{int(np.ceil(LEAST * tau)) + 1} pairs{own} are needed"
         )
     which = f"{number_of(len(short), 'sequence')} of the video {'is' if len(short) == 1 else 'are'}"
     too_short = f"{which} too short: {listed(short, 3)}"
@@ -128,8 +159,8 @@ def _too_short(sequences: Sequence[str], codes: Sequence[str], tau: float) -> st
         too_short = f"the sequences of the video are too short for {LEAST} batches"
     advice = "the others alone" if 0 < len(short) < len(pairs) else "longer sequences"
     return (
-        f"{too_short}; a batch needs at least {int(tau) + 1} pairs, more than the autocorrelation "
-        f"time of {tau:.0f}. Evaluate {advice}, or at least {SEQUENCES} sequences"
+        f"{too_short}; a batch needs at least {int(tau) + 1} pairs{own}, more than the "
+        f"autocorrelation time of {tau:.0f}. Evaluate {advice}, or at least {SEQUENCES} sequences"
     )
 
 
@@ -182,14 +213,19 @@ def batch_count(items: int, tau: float) -> int:
     return int(np.clip(items // (TIMES * tau), LEAST, MOST))
 
 
-def batches(sequences: Sequence[str], count: int) -> tuple[str, ...]:
+def batches(
+    sequences: Sequence[str], count: int, is_defined: Sequence[bool] | None = None
+) -> tuple[str, ...]:
     """Return the batch of each item: `count` of them, shared among sequences by length.
 
     No batch crosses a sequence; each sequence has at least one. So there are more than `count` for
-    more sequences.
+    more sequences. `is_defined`: the items that have a score (None: all), which alone count for the
+    lengths; the others are in the batch of the one before them.
     """
     names = list(dict.fromkeys(sequences))
-    lengths = np.array([sum(sequence == name for sequence in sequences) for name in names])
+    counted = is_defined if is_defined is not None and any(is_defined) else [True] * len(sequences)
+    counts = Counter(compress(sequences, counted))
+    lengths = np.array([counts[name] for name in names])
     shares = np.maximum(np.floor(count * lengths / lengths.sum()), 1).astype(int)
     while shares.sum() < count and (shares < lengths).any():
         longest = np.where(shares < lengths, lengths / shares, -1)
@@ -199,11 +235,12 @@ def batches(sequences: Sequence[str], count: int) -> tuple[str, ...]:
         shares[int(np.argmin(shortest))] -= 1
     position = dict.fromkeys(names, 0)
     batch_names = []
-    for sequence in sequences:
+    for sequence, is_counted in zip(sequences, counted, strict=True):
         number = names.index(sequence)
-        batch = position[sequence] * int(shares[number]) // int(lengths[number])
+        place = max(position[sequence] + is_counted - 1, 0)
+        batch = place * int(shares[number]) // max(int(lengths[number]), 1)
         batch_names.append(f"{number:04d}/{batch:04d}")
-        position[sequence] += 1
+        position[sequence] += is_counted
     return tuple(batch_names)
 
 

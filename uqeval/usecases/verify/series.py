@@ -31,14 +31,57 @@ def units_of_pairs(
     independent pairs.
     """
     values = _values(report, items, Address.parse(address))
+    sequences = _sequences(report, items)
     expected: dict[str, Any] = {}
     if values is not None:
-        time, lag1 = _autocorrelation(values, _sequences(report, items))
-        expected = {"lag1": lag1, "effective": len(items) / time}
+        own, lag1 = _independent(values, sequences)
+        most = _of_headline(report, items)
+        most *= _share_with_value(values, sequences, math.ceil(len(items) / most))
+        expected = {"lag1": lag1, "effective": min(own, most)}
     effective = expected.get("effective", record.get("effective"))
     if isinstance(effective, int | float) and effective > 0:
-        expected["units.drawn"] = _drawn(effective, _sequences(report, items))
+        drawn, pairs = _drawn(effective, sequences), len(items)
+        if values is not None and np.isfinite(values).any():
+            pairs = int(np.isfinite(values).sum())
+        expected["units.drawn"] = min(drawn, max(pairs, len(set(sequences))))
     return expected, values is not None
+
+
+def _of_headline(report: Report, items: Sequence[int]) -> float:
+    """Return the smallest number of independent pairs of the TC of any result, which no score
+    exceeds."""
+    found = [float(len(items))]
+    for key in report.settings:
+        records = [report.items[i].get(key) for i in items]
+        own = [record.get("tc") if isinstance(record, dict) else None for record in records]
+        values = np.array([math.nan if value is None else float(value) for value in own])
+        if np.isfinite(values).any():
+            found.append(_independent(values, _sequences(report, items))[0])
+    return min(found)
+
+
+def _share_with_value(values: Array, sequences: Sequence[str], length: int) -> float:
+    """Return the share of stretches of so many pairs, of any sequence, in which a pair has a
+    value; 1 if none has."""
+    names = np.array(sequences)
+    has_value = np.isfinite(values) if np.isfinite(values).any() else np.ones(len(values), bool)
+    found = [
+        bool(has_value[names == name][k : k + length].any())
+        for name in dict.fromkeys(sequences)
+        for k in range(0, int((names == name).sum()), length)
+    ]
+    return sum(found) / len(found)
+
+
+def _independent(values: Array, sequences: Sequence[str]) -> tuple[float, float | None]:
+    """Return how many independent pairs have the same information as those with a value, and the
+    lag-1 autocorrelation."""
+    has_value = np.isfinite(values)
+    if not has_value.any():
+        return float(len(values)), None
+    own = [name for name, is_one in zip(sequences, has_value, strict=True) if is_one]
+    time, lag1 = _autocorrelation(values[has_value], own)
+    return len(own) / time, lag1
 
 
 def _values(report: Report, items: Sequence[int], address: Address) -> Array | None:
