@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from number_stores import numbers, with_target
-from scenes import zarr_array
+from scenes import zarr_array, zarr_group
 
 import uqeval
 from uqeval.errors import StoreError
@@ -79,3 +79,40 @@ def test_a_packed_map_that_is_not_read_is_left_out(tmp_path: Path) -> None:
     zarr_array(path / "height", height, attributes={"scale_factor": 0.5})
     report = uqeval.evaluate(path, None, "regression", workers=1)
     assert any("left out" in text and "height" in text for text in report.warnings)
+
+
+@pytest.mark.parametrize("attribute", ["scale", "scale_factor"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("zone", {"region": ["map:zone"]}),
+        ("depth", {"region": ["depth:0-40"]}),
+        ("unsure", {"metrics": {"sparsification": {"uncertainty": ["unsure"]}}}),
+    ],
+)
+def test_packed_maps_that_options_name(
+    tmp_path: Path, name: str, options: Any, attribute: str
+) -> None:
+    """A packed depth was left out, and regions were those of the target."""
+    path = with_target(tmp_path / "r.zarr", numbers()["target"])
+    ids = np.tile(np.arange(16, dtype="u1"), (3, 12, 1))
+    zarr_array(path / name, ids, attributes={attribute: 0.5})
+    request = {"metrics": "regression", "workers": 1} | options
+    if attribute == "scale":  # it says nothing
+        uqeval.evaluate(path, None, **request)
+        return
+    with pytest.raises(StoreError, match=rf"{name}: holds uint8 numbers that are packed"):
+        uqeval.evaluate(path, None, **request)
+
+
+def test_a_packed_map_in_groups_of_items(tmp_path: Path) -> None:
+    arrays = numbers()
+    for i, item in enumerate("ab"):
+        inside = {name: arrays[name][i] for name in ("mean", "std", "target")}
+        packed = (np.ones((12, 16), "u1"), {"attributes": {"scale_factor": 2}})
+        zarr_group(tmp_path / "r.zarr/items" / item, inside | {"zone": packed})
+    zarr_group(tmp_path / "r.zarr", {})
+    report = uqeval.evaluate(tmp_path / "r.zarr", None, "regression", workers=1)
+    assert sum("left out" in text and "zone" in text for text in report.warnings) == 1
+    with pytest.raises(StoreError, match="zone: holds uint8 numbers that are packed"):
+        uqeval.evaluate(tmp_path / "r.zarr", None, "regression", workers=1, region="map:zone")
