@@ -41,7 +41,15 @@ def test_masks_that_are_read() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "values"),
-    [("i8", (0, 1)), ("u1", (0, 255)), ("i2", (0, 255)), ("f2", (0, 1)), ("f4", (np.nan, 1))],
+    [
+        ("i8", (0, 1)),
+        ("u1", (0, 255)),
+        ("i2", (0, 255)),
+        ("f2", (0, 1)),
+        ("f4", (np.nan, 1)),
+        ("f2", (0, 255)),
+        ("f4", (np.nan, 255)),
+    ],
 )
 def test_values_of_a_mask(dtype: str, values: Any) -> None:
     stored = numbers()

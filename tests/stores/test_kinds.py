@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from number_stores import numbers, with_target
-from scenes import zarr_array
+from scenes import zarr_array, zarr_group
 
 import uqeval
 from uqeval.errors import StoreError
+from uqeval.stores.kinds import resolve
+from uqeval.stores.store import contents_of
 
 
 @pytest.mark.parametrize(
@@ -30,9 +32,87 @@ def test_packed_numbers(tmp_path: Path, dtype: str, attributes: Any, code: str) 
     assert f"Store {code!r} as float32" in str(told.value)
 
 
+@pytest.mark.parametrize("scale", ["nominal", [1.0, 1.0], 0.5])
+def test_scale_counts_only_where_it_is_read(tmp_path: Path, scale: Any) -> None:
+    """It is no attribute of the CF conventions: that of a mask or of ids may mean anything."""
+    stored = numbers()
+    path = with_target(tmp_path / "r.zarr", stored["target"])
+    mask = stored["valid"].astype("u1")
+    zarr_array(path / "valid", mask, attributes={"scale": scale})
+    ids = zarr_array(tmp_path / "ids.zarr", mask, attributes={"scale": scale})
+    expected = uqeval.evaluate(stored, None, "regression", workers=1).results
+    assert uqeval.evaluate(path, None, "regression", workers=1).results == expected
+    uqeval.evaluate(mask, ids, "segmentation", workers=1, classes=2)
+
+
+@pytest.mark.parametrize("scale", ["nominal", [1.0, 1.0], 1])
+def test_scale_of_a_target_that_changes_no_number(tmp_path: Path, scale: Any) -> None:
+    target = np.ones(numbers()["target"].shape, "u2")
+    path = with_target(tmp_path / "r.zarr", target, scale=scale)
+    uqeval.evaluate(path, None, "regression", workers=1)
+
+
+@pytest.mark.parametrize(("kind", "says"), [("labels", "the class ids as integers"),
+                                            ("valid", "the values of a mask as bool")])  # fmt: skip
+def test_packed_ids_and_masks(tmp_path: Path, kind: str, says: str) -> None:
+    array = zarr_array(tmp_path / "a.zarr", np.ones((3, 4, 4), "u1"), attributes={"add_offset": 1})
+    with pytest.raises(StoreError, match=f"are packed .* Store {says}"):
+        resolve(contents_of(str(array)).unnamed, kind)
+
+
+@pytest.mark.parametrize("factor", [1 / 255, [1 / 255], 1 / 254])
+def test_probabilities_with_a_scale_and_a_scale_factor(tmp_path: Path, factor: Any) -> None:
+    attributes = {"scale": 1 / 255, "scale_factor": factor, "add_offset": 0.0}
+    probs = np.full((1, 5, 4, 4), 51, "u1")
+    path = str(zarr_array(tmp_path / "p.zarr", probs, attributes=attributes))
+    labels = np.zeros((1, 4, 4), "u1")
+    if factor == 1 / 254:
+        with pytest.raises(StoreError, match="numbers that are packed"):
+            uqeval.evaluate(path, labels, "segmentation", workers=1)
+    else:
+        uqeval.evaluate(path, labels, "segmentation", workers=1)
+
+
 def test_a_packed_map_that_is_not_read_is_left_out(tmp_path: Path) -> None:
     path = with_target(tmp_path / "r.zarr", numbers()["target"], scale_factor=1, add_offset=0.0)
     height = np.ones(numbers()["target"].shape, "i2")
     zarr_array(path / "height", height, attributes={"scale_factor": 0.5})
     report = uqeval.evaluate(path, None, "regression", workers=1)
     assert any("left out" in text and "height" in text for text in report.warnings)
+
+
+@pytest.mark.parametrize("attribute", ["scale", "scale_factor"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("zone", {"region": ["map:zone"]}),
+        ("depth", {"region": ["depth:0-40"]}),
+        ("unsure", {"metrics": {"sparsification": {"uncertainty": ["unsure"]}}}),
+    ],
+)
+def test_packed_maps_that_options_name(
+    tmp_path: Path, name: str, options: Any, attribute: str
+) -> None:
+    """A packed depth was left out, and regions were those of the target."""
+    path = with_target(tmp_path / "r.zarr", numbers()["target"])
+    ids = np.tile(np.arange(16, dtype="u1"), (3, 12, 1))
+    zarr_array(path / name, ids, attributes={attribute: 0.5})
+    request = {"metrics": "regression", "workers": 1} | options
+    if attribute == "scale":  # it says nothing
+        uqeval.evaluate(path, None, **request)
+        return
+    with pytest.raises(StoreError, match=rf"{name}: holds uint8 numbers that are packed"):
+        uqeval.evaluate(path, None, **request)
+
+
+def test_a_packed_map_in_groups_of_items(tmp_path: Path) -> None:
+    arrays = numbers()
+    for i, item in enumerate("ab"):
+        inside = {name: arrays[name][i] for name in ("mean", "std", "target")}
+        packed = (np.ones((12, 16), "u1"), {"attributes": {"scale_factor": 2}})
+        zarr_group(tmp_path / "r.zarr/items" / item, inside | {"zone": packed})
+    zarr_group(tmp_path / "r.zarr", {})
+    report = uqeval.evaluate(tmp_path / "r.zarr", None, "regression", workers=1)
+    assert sum("left out" in text and "zone" in text for text in report.warnings) == 1
+    with pytest.raises(StoreError, match="zone: holds uint8 numbers that are packed"):
+        uqeval.evaluate(tmp_path / "r.zarr", None, "regression", workers=1, region="map:zone")

@@ -15,6 +15,7 @@ from uqeval.disk.objects import is_object_url, refuse_overlap_of_urls
 from uqeval.errors import UsageError, check_numbers, cut, option_name, quoted
 from uqeval.maps.names import map_and_id
 from uqeval.settings import Settings, documented, options_of, shared_option
+from uqeval.stores.map_names import STORED_DEPTH
 
 
 @dataclass(frozen=True)
@@ -265,7 +266,10 @@ class InputOptions(Settings):
     @property
     def named_maps(self) -> frozenset[str]:
         """Return the names of arrays in the store of predictions that options name."""
-        return frozenset(map(str.strip, (*self.read_maps, *self.region_maps)))
+        named = {*map(str.strip, (*self.read_maps, *self.region_maps))}
+        if self.depth_map is None and any(t.strip().startswith("depth:") for t in self.regions):
+            named.add(STORED_DEPTH)
+        return frozenset(named)
 
     def paths(self) -> list[Any]:
         """Return the paths that are read, except predictions and labels."""

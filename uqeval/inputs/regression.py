@@ -24,7 +24,7 @@ from uqeval.inputs.common import (
 from uqeval.inputs.opened import Given, Inputs, of_all_shards, sizes_of, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
-from uqeval.stores.fill_values import invalid_of
+from uqeval.stores.fill_values import ignored, invalid_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
@@ -87,6 +87,7 @@ def open_regression(
         converted, ("0",), 255,
         record | evaluated | {"samples": stacks[kinds[0]].samples},
         [text for store in [*stores, *truth_store] for text in store.warnings]
+        + next(filter(None, map(ignored, truth.target_arrays)), [])
         + warn_of_masks([*stores, *truth_store], options, ["valid"], _EXCLUDED),
         partial=len(item_range) < count, watch=watch,
         invalid=options.invalid is not None or any(map(invalid_of, truth.target_arrays)),

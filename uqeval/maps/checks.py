@@ -166,8 +166,7 @@ def refuse_negative_sigma(values: Array, name: str, where: str, store: str) -> N
 
 
 def evaluated_by(mask: Array, where: str) -> Array:
-    """Return where a mask `valid` is true: at 1 or 255 of whole numbers, and at 1 of floats, in
-    which NaN is false.
+    """Return where a mask `valid` is true: at 1, or at 255 if no value is 1. NaN is false.
 
     Raises `DataError` for other values, of which nothing tells what they mean.
     """
@@ -176,7 +175,7 @@ def evaluated_by(mask: Array, where: str) -> Array:
     is_valid, is_known = mask == 1, mask == 0
     if mask.dtype.kind == "f":
         is_known |= np.isnan(mask)
-    elif not is_valid.any():
+    if not is_valid.any():
         is_valid = mask == 255
     if not (is_known | is_valid).all():
         bad = ~(is_known | is_valid)

@@ -209,8 +209,9 @@ def store_of_named(
     arrays, is_single = _one_item(arrays)
     names = None if is_single else own_names(members, attributes, path)
     return assemble(
-        path, arrays, opening.names, names, attributes, is_single=is_single, kinds=tuple(members)
-    )
+        path, arrays, opening.names, names, attributes, is_single=is_single, kinds=tuple(members),
+        maps=opening.maps,
+    )  # fmt: skip
 
 
 def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
@@ -261,11 +262,12 @@ def assemble(
     warnings: Sequence[str] = (),
     is_single: bool = False,
     kinds: Sequence[str] = (),
+    maps: frozenset[str] = frozenset(),
 ) -> Store:
     """Return arrays as a store, after checking that axes, counts and names agree.
 
     `is_single`: the arrays are one item. `kinds`: the names of the arrays in the store, if they
-    differ.
+    differ. `maps`: names of arrays that options name, which are not left out.
     """
     kinds = tuple(kinds or arrays)
     parts: dict[str, Sequence[ItemArray]] = {}
@@ -277,7 +279,7 @@ def assemble(
             array = with_pixel(array, kind, is_single=is_single)
             resolve(array, kind, is_single=is_single)
         except StoreError as error:
-            if kind in KNOWN:
+            if kind in KNOWN or kind in maps:
                 raise
             warned.append(f"left out: {error}")
             continue

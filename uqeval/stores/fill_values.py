@@ -19,30 +19,55 @@ INVALID = ("invalid", "_FillValue", "missing_value")
 def invalid_of(array: StoredArray) -> list[float]:
     """Return the target values that mean "no measurement", from the attributes of an array.
 
-    NaN as a fill value says nothing: NaN is always invalid. Raises `StoreError` for anything but a
-    number or a list of numbers.
+    NaN as a fill value says nothing: NaN is always invalid. Raises `StoreError` for an `invalid`
+    that is not a number or a list of numbers.
     """
     return [value for name in INVALID for value in numbers_of(array, name)]
 
 
 def numbers_of(array: StoredArray, name: str) -> list[float]:
     """Return the target values that one of the attributes names. Raises `StoreError`."""
+    numbers = [_number(entry, name) for entry in _entries(array, name)]
+    if name == "invalid" and None in numbers:
+        raise StoreError(
+            f"{_not_a_number(array, name)}; expected a number or a list of numbers: values of "
+            "targets without a measurement."
+        )
+    return [v for v in numbers if v is not None and (name == "invalid" or not math.isnan(v))]
+
+
+def ignored(array: StoredArray) -> list[str]:
+    """Return a warning for each fill value of a target that is not a number.
+
+    Other tools write these attributes, also where they mean nothing.
+    """
+    return [
+        f"{_not_a_number(array, name)}; it is ignored. Values without a measurement are numbers: "
+        "set the attribute invalid, or use --invalid."
+        for name in INVALID
+        if name != "invalid" and None in [_number(entry, name) for entry in _entries(array, name)]
+    ]
+
+
+def _entries(array: StoredArray, name: str) -> list[Any]:
     attribute = array.attributes.get(name)
     entries = attribute if isinstance(attribute, list) else [attribute]
-    numbers = [_number(entry, name, array) for entry in entries if attribute is not None]
-    return [v for v in numbers if name == "invalid" or not math.isnan(v)]
+    return [] if attribute is None else entries
 
 
-def _number(value: Any, name: str, array: StoredArray) -> float:
+def _not_a_number(array: StoredArray, name: str) -> str:
+    value = str(array.attributes[name])[:100]
+    return f"{array.where}: attribute {name} is {quoted(value)}"
+
+
+def _number(value: Any, name: str) -> float | None:
+    """Return the number that an entry of an attribute means; None if it means none."""
     try:
         if isinstance(value, bool):
-            raise ValueError
+            return None
         if name == "_FillValue" and isinstance(value, str) and len(value) == 12:
             # xarray writes the eight bytes of a float to Zarr 3 as base64.
             return float(struct.unpack("<d", base64.b64decode(value, validate=True))[0])
         return float(value)  # also the text "NaN"
     except (TypeError, ValueError, OverflowError, struct.error):
-        raise StoreError(
-            f"{array.where}: attribute {name} is {quoted(str(value)[:100])}; expected a number or "
-            "a list of numbers: values of targets without a measurement."
-        ) from None
+        return None

@@ -58,6 +58,9 @@ PREDICTIONS = frozenset({"probs", "logits", "predictions", "mean_probs", "mean",
 #: Numbers with a target.
 REGRESSION = frozenset({"mean", *SPREADS, "samples", "target", "valid"})
 
+#: Arrays of class ids.
+_IDS = frozenset({"labels", "predictions", "sample_predictions"})
+
 #: Arrays whose integers are multiplied by their attribute `scale`.
 _SCALED = frozenset({"probs", "logits", "mean", *SPREADS, "samples"})
 
@@ -140,14 +143,19 @@ def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[
     )
 
 
-def _refuse_packed(array: StoredArray, is_scaled: bool) -> None:
+def _refuse_packed(array: StoredArray, kind: str) -> None:
     """Raise `StoreError` for stored numbers that stand for others.
 
-    `is_scaled`: whether the reader of the array multiplies integers by its attribute `scale`.
+    The attribute `scale` is not of the CF conventions. It counts only for integers of predictions,
+    whose readers multiply by it, and of a target.
     """
     neutral = dict(_PACKED)
-    if array.dtype.kind in "iu" and not is_scaled:
-        neutral["scale"] = 1
+    scale = _single(array.attributes.get("scale"))
+    if array.dtype.kind in "iu" and isinstance(scale, int | float):
+        if kind == "target":
+            neutral["scale"] = 1
+        elif kind in _SCALED and scale == _single(array.attributes.get("scale_factor")):
+            del neutral["scale_factor"]
     packed = {
         name: value
         for name, same in neutral.items()
@@ -159,21 +167,29 @@ def _refuse_packed(array: StoredArray, is_scaled: bool) -> None:
     factor = packed.get("scale_factor", packed.get("scale"))
     steps = "numbers" + (f" * {factor}" if factor is not None else "")
     steps += f" + {packed['add_offset']}" if "add_offset" in packed else ""
+    noun, unpacked = "numbers", f"{quoted(steps)} as float32"
+    if kind in _IDS or kind == "valid":
+        noun = "values of a mask" if kind == "valid" else "class ids"
+        unpacked = f"the {noun} as {'bool' if kind == 'valid' else 'integers'}"
+    elif kind not in KNOWN:  # a map may be one of ids, which stay integers
+        unpacked = quoted(steps)
     raise StoreError(
-        f"{array.where}: holds {array.dtype} numbers that are packed (attribute {listed}); "
-        f"expected the numbers themselves. Store {quoted(steps)} as float32, without these "
-        "attributes; where the numbers are unpacked already, remove the attributes."
+        f"{array.where}: holds {array.dtype} {noun} that are packed (attribute {listed}); "
+        f"expected the {noun} themselves. Store {unpacked}, without these attributes; where the "
+        f"{noun} are unpacked already, remove the attributes."
     )
 
 
 def _single(value: Any) -> Any:
-    """Return the only entry of a list, as HDF5 stores a number; other values unchanged."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
+    """Return the entry of a list of equal ones, as HDF5 stores a number; other values unchanged."""
+    if isinstance(value, list) and value and value.count(value[0]) == len(value):
+        return value[0]
+    return value
 
 
 def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
     """Set `array.axes`; raises `StoreError` if axes or dtype do not fit the `kind`."""
-    ids = kind in ("labels", "predictions", "sample_predictions")
+    ids = kind in _IDS
     if array.dtype.kind not in ("biu" if ids else "biuf"):
         expected = "numbers. Convert it and write it again"
         if kind == "valid":
@@ -181,7 +197,7 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
         if ids:
             expected = f"class ids as integers. Save {kind}.astype(np.uint8), with 255 where void"
         raise StoreError(f"{array.where}: holds {array.dtype}, expected {expected}.")
-    _refuse_packed(array, kind in _SCALED)
+    _refuse_packed(array, kind)
     array.axes = axes_of(array, kind, is_single=is_single)
     array.check_claims()
     empty = [a for a, n in zip(array.axes, array.shape, strict=True) if n == 0 and a != "item"]

@@ -290,11 +290,15 @@ def _readable(where: str) -> Iterator[None]:
 
 def _attributes(holder: Any) -> dict[str, Any]:
     """Return the attributes of an array or a group as plain values; others are left out."""
+    import h5py
+
     values: dict[str, Any] = {}
     for name in holder.attrs:
         try:
             value = holder.attrs[name]
         except (OSError, RuntimeError, TypeError):
+            continue
+        if isinstance(value, h5py.Empty):
             continue
         if isinstance(value, np.ndarray | np.generic):
             value = value.tolist()

@@ -233,7 +233,7 @@ class ZarrStore(Contents):
         if "items" in group.groups:
             if opening.declared != Declared():
                 raise UsageError(f"{cut(path)}: names its arrays; leave out --kind and --axes.")
-            return self._store_of_items(group, opening.names, opening.fill_missing)
+            return self._store_of_items(group, opening)
         needed = KNOWN | {"names"}
         if not self._source.listable:  # the server may fail for a map that is there
             needed |= READ_BY_NAME | opening.maps
@@ -258,7 +258,9 @@ class ZarrStore(Contents):
         warnings = [f"left out: {error}" for error in group.unreadable.values()]
         warnings += self._warnings()
         arrays = opening.declared.of_named(arrays, path)
-        store = assemble(path, arrays, opening.names, names, group.attributes, warnings)
+        store = assemble(
+            path, arrays, opening.names, names, group.attributes, warnings, maps=opening.maps
+        )
         looked_up = frozenset(self._named & arrays.keys())
         return replace(store, looked_up=looked_up, unlisted=group.unlisted)
 
@@ -324,10 +326,8 @@ class ZarrStore(Contents):
             self._items[name] = open_zarr(self._source, f"items/{name}")
         return self._items[name]
 
-    def _store_of_items(
-        self, root: ZarrGroup, names: Sequence[str] | None, fill_missing: bool
-    ) -> Store:
-        path = self.path
+    def _store_of_items(self, root: ZarrGroup, opening: Opening) -> Store:
+        path, names = self.path, opening.names
         children = {name: self._item(name) for name in self._source.children("items")}
         groups = {name: at for name, at in children.items() if not isinstance(at, ZarrArray)}
         if "names" in root.arrays:
@@ -343,6 +343,7 @@ class ZarrStore(Contents):
                 f"{cut(path)}: there is no group items/{unknown[0]} for the item of this name."
             )
         parts: dict[str, list[ItemArray]] = {}
+        left_out: dict[str, str] = {}
         for name in order:
             group = groups[folders[name]]
             if group is None or not (group.arrays or group.unreadable):
@@ -353,10 +354,17 @@ class ZarrStore(Contents):
                 raise error
             for kind, array in group.arrays.items():
                 if kind in KNOWN or len(array.shape) == 2:
-                    array.fill_missing = fill_missing
+                    array.fill_missing = opening.fill_missing
                     single = with_pixel(array, kind, is_single=True)
-                    resolve(single, kind, is_single=True)
+                    try:
+                        resolve(single, kind, is_single=True)
+                    except StoreError as error:
+                        if kind in KNOWN or kind in opening.maps:
+                            raise
+                        left_out.setdefault(kind, f"left out: {error}")
                     parts.setdefault(kind, []).append(ItemArray(single, None))
+        for kind in left_out:
+            del parts[kind]
         for kind, members in parts.items():
             if len(members) != len(order):
                 raise StoreError(
@@ -367,7 +375,7 @@ class ZarrStore(Contents):
             raise StoreError(
                 f"{cut(path)}: items/ is empty; expected a group for each item. Write it again."
             )
-        warnings = tuple(self._warnings())
+        warnings = (*left_out.values(), *self._warnings())
         return Store(
             path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes, warnings
         )
