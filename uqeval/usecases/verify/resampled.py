@@ -305,7 +305,7 @@ def _korn_graubard(
         rare = own if value <= 0.5 else 1 - own
         # Two units with half of the events each count as two, however many others have one.
         alike = rare.sum() ** 2 / max((rare**2).sum(), 1e-300)
-        if (rare > 0).sum() < _FEW or not earlier and alike < min(_FEW, len(own) / 2):
+        if (rare > 0).sum() < _FEW or (not earlier and alike < min(_FEW, len(own) / 2)):
             effective = min(effective, units)
     return _clopper_pearson(value, max(effective, 1.0), level)
 
