@@ -87,6 +87,11 @@ def test_a_memory_that_is_too_small_says_which_would_do(tmp_path: Path, complete
     refused(run_uqeval("pavpu", complete, "--memory", f"{number - 2}kB"), needed[1])
 
 
+@pytest.mark.parametrize("flag", ["--deciles", "--no-deciles"])
+def test_a_flag_may_be_repeated(complete: Path, flag: str) -> None:
+    run_well("pavpu", complete, flag, flag, "-q")
+
+
 # ---- what is given as predictions and labels
 
 

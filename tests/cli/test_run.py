@@ -378,7 +378,12 @@ def test_what_can_be_judged_is_where_a_rule_cannot_be(folder: Path) -> None:
     expired = run_uqeval("run", "--today", "2030-02-01", cwd=folder)
     assert "1 passed, 1 failed, 2 not evaluated" in expired.stdout
     refused(run_uqeval("run", "--today", "2030-02-30", cwd=folder), "no such day")
-    refused(run_uqeval("run", "--today", "2030-01-01", "--no-gate", cwd=folder), "has no rules")
+    for option, value in (("--today", "2030-01-01"), ("--baseline", "out")):
+        of_rules = f"{option} is for the rules under gate: of a file"
+        done = run_uqeval("run", option, value, "--no-gate", "-o", "new", cwd=folder)
+        refused(done, f"{of_rules}; --no-gate leaves them out")
+        done = run_uqeval("run", option, value, "--part", "1/2", "-o", "new", cwd=folder)
+        refused(done, f"{of_rules}; a shard (--part) does not judge them")
 
 
 def test_draws_of_the_file(folder: Path) -> None:

@@ -214,14 +214,15 @@ _READ_REPORTS = {
 
 
 def _refuse_repeated(command: TyperCommand, ctx: Any, args: Sequence[str]) -> None:
-    """Raise `typer.BadParameter` for an option of one value, or on and off, that is given
-    twice."""
+    """Raise `typer.BadParameter` for an option of one value that is given twice, and for a flag
+    that is given on and off."""
     *_, given = command.make_parser(ctx).parse_args(args=list(args))
     for parameter, count in Counter(given).items():
         if not isinstance(parameter, TyperOption) or parameter.multiple:
             continue
-        if parameter.is_flag and not parameter.secondary_opts:  # twice is the same as once
-            continue
+        forms = (parameter.opts, parameter.secondary_opts)
+        if parameter.is_flag and any(set(args).isdisjoint(form) for form in forms):
+            continue  # twice is the same as once
         if count > 1:
             text = "given more than once; the option takes one value. Leave out all but one."
             raise typer.BadParameter(text, ctx, parameter)

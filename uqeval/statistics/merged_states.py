@@ -10,7 +10,6 @@ from typing import Any
 
 from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
-from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.records.input_options import value_options
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import DAMAGED, tally_key
@@ -197,9 +196,11 @@ def _check_stores(first: SavedStates, second: SavedStates) -> None:
 
 def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     yield "the version of uqeval", a["uqeval_version"], b["uqeval_version"]
+    first_facts, second_facts = equal_facts(a), equal_facts(b)
     for name in EQUAL_FACTS:
-        description = _OF_NAMES if name == _NAMES_DIGEST else name.replace("_", " ")
-        yield description, fact_of(a, name), fact_of(b, name)
+        if name in first_facts and name in second_facts:
+            description = _OF_NAMES if name == _NAMES_DIGEST else name.replace("_", " ")
+            yield description, first_facts[name], second_facts[name]
     video, other_video = (index["facts"]["video"] or {} for index in (a, b))
     for name in ("models", "against", "named"):
         yield name, video.get(name), other_video.get(name)
@@ -225,9 +226,11 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
                 yield f"{option_name(name)} of {key}", *values
 
 
-def fact_of(index: Mapping[str, Any], name: str) -> Any:
-    """Return a fact about the data of a run; states leave out some that are empty."""
-    return index["facts"].get(name, DatasetInfo.__dataclass_fields__[name].default)
+def equal_facts(index: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a run that must be equal in all runs, without those that are unknown:
+    files of earlier versions, and files that are no shards, do not have all of them."""
+    facts = {name: index["facts"][name] for name in EQUAL_FACTS if name in index["facts"]}
+    return {name: fact for name, fact in facts.items() if name != _NAMES_DIGEST or fact}
 
 
 def _named(index: Mapping[str, Any], fit_on: str | None) -> Any:

@@ -14,6 +14,8 @@ from changed_reports import assert_found, differences, read
 from saved_runs import stack
 
 import uqeval
+from uqeval.statistics import methods
+from uqeval.statistics.methods import FEW_EVENTS
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.verify.comparing import Tally, compare
 from uqeval.usecases.verify.verifying import verify
@@ -114,6 +116,28 @@ def test_percentiles_follow_from_the_predictions(folder: Path) -> None:
     assert differences(record) == []
     record["intervals"]["segmentation.miou"]["low"] -= 0.01
     assert [str(one.field) for one in differences(record)] == ["segmentation.low"]
+
+
+def test_shares_by_the_rule_of_an_earlier_version_are_no_differences(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All images with errors counted alike there, also if two have most of the errors."""
+    monkeypatch.setattr(methods, "few_events", lambda share, own: (own < 1).sum() < FEW_EVENTS)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, (20, 16, 16)).astype("u1")
+    wrong = rng.random(labels.shape) < np.where(np.arange(20) < 2, 0.9, 0.02)[:, None, None]
+    np.savez("bad.npz", predictions=labels ^ wrong, labels=labels)
+    report = uqeval.evaluate("bad.npz", metrics="segmentation", workers=1, classes=2, ci=0.9)
+    report.save("bad.json")
+    found = verify("bad.json", everything=True)
+    assert found.passed, found.problems()
+    expected = "not of this one: interval of segmentation.pixel_accuracy."
+    assert any(text.endswith(expected) for text in found.not_verified), found.not_verified
+    record = read("bad.json")
+    record["intervals"]["segmentation.pixel_accuracy"]["low"] += 0.01
+    assert [str(one.field) for one in differences(record)] == [
+        "segmentation.low", "segmentation.high",
+    ]  # fmt: skip
 
 
 def test_undefined_ends_are_none() -> None:

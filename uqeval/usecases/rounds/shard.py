@@ -25,7 +25,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import LastRequest, Running, replayed
 from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
 from uqeval.records.fingerprints import WHY_NONE
-from uqeval.statistics.merged_states import EQUAL_FACTS, difference, fact_of
+from uqeval.statistics.merged_states import EQUAL_FACTS, difference, equal_facts
 from uqeval.stores.states.entries import digest_of, tally_key
 from uqeval.stores.states.fitted import FittedFile, PackedTotal
 from uqeval.stores.states.saved import SavedStates
@@ -62,7 +62,7 @@ def run_of_inputs(
 def run_of_states(index: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of the run from the states of one of its shards."""
     facts, video = index["facts"], index["facts"].get("video")
-    chosen = {name: fact_of(index, name) for name in EQUAL_FACTS}
+    chosen = equal_facts(index)
     chosen["fit_names"] = facts.get("fit_names", {})
     chosen["video"] = None if video is None else {name: video.get(name) for name in _OF_VIDEO}
     version, fingerprint = index["uqeval_version"], index["fingerprint"]

@@ -155,14 +155,23 @@ def _rules_of(
 ) -> RulesFile | None:
     """Return the rules of the file that the run judges; None if it judges none. Raises `UsageError`
     for options without effect, and for limits that no value can break or keep."""
-    judges = run_settings.gate is not False and not run_settings.is_shard
-    rules = load_rules_file(file) if file is not None and judges and config.gate else None
+    if not config.gate or file is None:
+        why_none = "there are none"
+    elif run_settings.gate is False:
+        why_none = "--no-gate leaves them out"
+    else:
+        why_none = "a shard (--part) does not judge them" if run_settings.is_shard else ""
+    rules = None if why_none or file is None else load_rules_file(file)
     if rules is not None:
         refuse_senseless(rules.rules)
-    if run_settings.baseline is not None and not rules:
-        raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
-    if run_settings.day is not None:
-        refuse_unused_day(run_settings.day, rules.rules if rules else [], file)
+    unused = {"--baseline": run_settings.baseline, "--today": run_settings.day}
+    for option, value in unused.items():
+        if value is not None and why_none:
+            raise UsageError(
+                f"{option} is for the rules under gate: of a file; {why_none}. Leave it out."
+            )
+    if run_settings.day is not None and rules is not None:
+        refuse_unused_day(run_settings.day, rules.rules, file)
     return rules
 
 

@@ -100,7 +100,8 @@ class Comparison:
     addresses of compared intervals and debiased values, and `defined` those whose number of units
     was; `slices` and `rows`: the keys of which slices, or rows of classes, were compared;
     `slice_intervals`: the slice and the address of compared intervals; `series`: the same of those
-    of a video whose independent pairs were recomputed.
+    of a video whose independent pairs were recomputed. `earlier_rule`: the intervals that follow
+    by the rule of an earlier version only.
     """
 
     def __init__(self, report: Report) -> None:
@@ -117,6 +118,7 @@ class Comparison:
         self.fields: dict[str, set[str]] = {}
         self.fields_of_set: dict[str, set[str]] = {}
         self.intervals: set[str] = set()
+        self.earlier_rule: list[str] = []
         self.defined: set[str] = set()
         self.slices: set[str] = set()
         self.slice_intervals: set[tuple[str, str]] = set()

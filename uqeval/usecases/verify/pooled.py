@@ -141,11 +141,22 @@ def _compare_ends(
     if ends is None:
         return False
     values = dict(zip(("low", "high"), ends, strict=True))
-    is_same = all(distance(record.get(name), end) <= _SAME for name, end in values.items())
+    is_same = _are_same(record, ends)
+    if not is_same and method == "korn-graubard":
+        by_earlier_rule = resampled.interval(counts, record, metric, earlier=True)
+        if by_earlier_rule is not None and _are_same(record, by_earlier_rule):
+            comparison.earlier_rule.append(where)
+            return True
     spread = (0.0, 0.0) if is_same else resampled.spread(counts, record, metric)
     slack = {name: 3 * counts.slack + own for name, own in zip(values, spread, strict=True)}
     compare(where, key, record, values, slack, comparison.tallies["intervals"])
     return True
+
+
+def _are_same(record: Mapping[str, Any], ends: Sequence[float]) -> bool:
+    """Return whether an interval has these ends."""
+    names = ("low", "high")
+    return all(distance(record.get(n), end) <= _SAME for n, end in zip(names, ends, strict=True))
 
 
 @dataclass(frozen=True)

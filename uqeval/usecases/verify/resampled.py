@@ -127,12 +127,13 @@ class Resampled:
         return min(in_sets, default=0)
 
     def interval(
-        self, counted: Counted, record: Mapping[str, Any], metric: Mapping[str, Any]
-    ) -> tuple[float, float] | None:
+        self, counted: Counted, record: Mapping[str, Any], metric: Mapping[str, Any],
+        *, earlier: bool = False,
+    ) -> tuple[float, float] | None:  # fmt: skip
         """Return the ends of an interval by the method that its record names.
 
-        `metric`: the record of the score, with its range and the kind of its interval. None for
-        another method.
+        `metric`: the record of the score, with its range and the kind of its interval. `earlier`:
+        by the rule of earlier versions. None for another method.
         """
         method, level = record.get("method"), float(record["level"])
         sums = self.of_units(counted.counts)
@@ -143,7 +144,9 @@ class Resampled:
         defined, members = self.least_defined(counted, sums), self.members
         if method == "korn-graubard":
             trials = float(counted.trials(total[None])[0]) if counted.trials else float(defined)
-            limits = _korn_graubard(value, unit_scores, without_unit, trials, defined, level)
+            limits = _korn_graubard(
+                value, unit_scores, without_unit, trials, defined, level, earlier=earlier
+            )
         elif method == "jackknife-t" and (scale := _SCALES.get(metric.get("interval", ""))):
             if scale == "log":
                 limits = _jackknife_of_logarithms(value, without_unit, members, defined, level)
@@ -286,8 +289,10 @@ def _clopper_pearson(share: float, trials: float, level: float) -> tuple[float, 
 
 
 def _korn_graubard(
-    value: float, unit_scores: Array, without_unit: Array, trials: float, units: int, level: float
-) -> tuple[float, float]:
+    value: float, unit_scores: Array, without_unit: Array, trials: float, units: int, level: float,
+    *, earlier: bool,
+) -> tuple[float, float]:  # fmt: skip
+    """Return the interval of a share. `earlier`: all units with events count alike."""
     from scipy.special import stdtrit
 
     effective, variance = float(units), _variance(without_unit)
@@ -300,7 +305,7 @@ def _korn_graubard(
         rare = own if value <= 0.5 else 1 - own
         # Two units with half of the events each count as two, however many others have one.
         alike = rare.sum() ** 2 / max((rare**2).sum(), 1e-300)
-        if (rare > 0).sum() < _FEW or alike < min(_FEW, len(own) / 2):
+        if (rare > 0).sum() < _FEW or (not earlier and alike < min(_FEW, len(own) / 2)):
             effective = min(effective, units)
     return _clopper_pearson(value, max(effective, 1.0), level)
 

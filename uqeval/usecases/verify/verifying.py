@@ -285,6 +285,8 @@ def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[st
         fields_of.setdefault(score.key, []).append(".".join(score.fields))
     messages += _grouped(fields_of, "the intervals of {} are not recomputed.")
     messages += _grouped(debiased, "{} are not recomputed.")
+    if earlier := recomputation.earlier_rule:
+        messages.append(f"By the rule of an earlier version, not of this one: {_all(earlier)}.")
     messages += _records_left_out(recomputation, report)
     if report.slices:
         messages.append(_slices_left_out(recomputation, report))
