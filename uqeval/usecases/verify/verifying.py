@@ -88,7 +88,7 @@ def _verified(
 
 
 def _refuse(report: Report, name: str) -> None:
-    """Raise `UsageError` for a report that does not name its predictions."""
+    """Raise `UsageError` for a report that cannot be verified."""
     if report.partial or report.inputs.get("missing_parts"):
         raise UsageError(
             f"{name}: is a partial report ({len(report.items)} of "
@@ -100,6 +100,11 @@ def _refuse(report: Report, name: str) -> None:
             f"{name}: was written by uqeval {report.uqeval_version}, this is "
             f"{VERSION}, whose definitions may differ. Verify it with uqeval "
             f"{report.uqeval_version}, or evaluate again with this version."
+        )
+    if list(report.results) == ["sweep"]:
+        raise UsageError(
+            f"{name}: is a report of uqeval sweep, which cannot be verified. Verify a report of "
+            "the same metrics without a sweep, such as one of uqeval run."
         )
     inputs = report.inputs
     records = (inputs.get(kind) for kind in ("labels", "target", "frames", "reference"))
