@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import uqeval
+from uqeval.compare import Choice, compare, load_models
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
+from uqeval.statistics import no_interval
 from uqeval.statistics.from_states import FromStates
 from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
 from uqeval.statistics.series import series_mean
@@ -110,6 +112,19 @@ def test_differences_have_the_batches_of_their_own_series(predictions: dict[str,
         count = expected_units(values_of(a, field) - values_of(b, field))[2]
         assert found.interval.units.drawn == count  # type: ignore[union-attr]
         assert found.least == 2.0 ** (1 - count) and found.p is not None
+
+
+def test_a_comparison_warns_of_the_pairs_of_its_differences(
+    predictions: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of those of the first model: 91 of the difference of mTC, 96 of that of mIoU."""
+    monkeypatch.setattr(no_interval, "FEW", 95)
+    files = [predictions["folder"] / f"{name}.json" for name in "ab"]
+    found = compare(load_models(files), Choice(level=0.95))
+    assert list(found.warnings) == [
+        "intervals of differences come from fewer than 95 independent pairs: temporal.mtc (about "
+        "91). They may be too narrow"
+    ]
 
 
 def test_a_score_that_drifts_over_a_whole_video_has_no_interval_alone(tmp_path: Path) -> None:
