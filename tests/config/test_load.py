@@ -265,8 +265,8 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("slices: [m.csv]", ":1: slices: expected a path, or {table: PATH, by: [COLUMN, ...]}."),
         ("slices: 'C:\\m.csv'", "is a Windows path"),
         ("stores: {a: {predictions: x, region: }}", ":1: stores.a.region: null; the key has no"),
-        ("stores: {a: {predictions: x, region: [boundry:4]}}", ":1: stores.a.region: --region 'bo"),
-        ("stores: {a: {predictions: x, region: 'class:'}}", "stores.a.region: --region 'class:';"),
+        ("stores: {a: {predictions: x, region: [boundry:4]}}", ":1: stores.a.region: `region: 'bo"),
+        ("stores: {a: {predictions: x, region: 'class:'}}", "stores.a.region: `region: 'class:'`;"),
         (
             "stores: {a: {predictions: x}}\nevaluate:\n  a: {pavpu: {}}\n  calibration: {bins: 15}",
             ":4: evaluate.calibration: is a command, and no store of this file; indent it below",

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import uqeval
+from uqeval.compare import Choice, compare, load_models
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
+from uqeval.statistics import no_interval
 from uqeval.statistics.from_states import FromStates
 from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
 from uqeval.statistics.series import series_mean
@@ -144,6 +146,21 @@ def test_no_score_has_more_independent_pairs_than_the_headline(
     report = predictions["a.json"]
     found = [record.get("effective") for record in report.intervals.values()]
     assert max(found) == pytest.approx(report.settings["intervals"]["effective"])
+
+
+def test_a_comparison_warns_of_the_pairs_of_its_differences(
+    predictions: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of those of the first model, whose mTC has more."""
+    most = predictions["a.json"].settings["intervals"]["effective"]
+    assert most > 60
+    monkeypatch.setattr(no_interval, "FEW", 60)
+    files = [predictions["folder"] / f"{name}.json" for name in "ab"]
+    found = compare(load_models(files), Choice(level=0.95))
+    assert list(found.warnings) == [
+        "intervals of differences come from fewer than 60 independent pairs: temporal.mtc (about "
+        "49), temporal.miou_mean (about 49). They may be too narrow"
+    ]
 
 
 def test_a_score_that_drifts_over_a_whole_video_has_no_interval_alone(tmp_path: Path) -> None:

@@ -158,6 +158,9 @@ def test_a_reference_takes_no_family_away() -> None:
     for labelled in (labels, None):
         only = uqeval.evaluate(probs, labelled, "divergence", reference=probs)
         assert set(only.results) == {"divergence"}
+    with pytest.raises(UsageError, match="divergence compares whole images with those of a ref"):
+        metrics = ["failure", "divergence"]
+        uqeval.evaluate(probs, labels, metrics, reference=probs, region="boundary:2")
     with pytest.raises(UsageError, match="reference: no metric compares with it"):
         uqeval.evaluate(probs, labels, "failure", reference=probs)
     with pytest.raises(UsageError, match="metrics failur; did you mean 'failure'"):

@@ -135,7 +135,28 @@ class _OneStore:
         for reason, keys in _by_value(self._refused).items():
             self.warnings.append(f"{', '.join(keys)}: left out: {reason}")
         self._warn_of_pixels({address.key: None for address in lookups})
-        return [self._row(address, by_model, draws) for address, by_model in lookups.items()]
+        rows = [self._row(address, by_model, draws) for address, by_model in lookups.items()]
+        if self.choice.level is not None:
+            for where, (paired, _) in draws.items():
+                self._warn_of_units(paired, [row for row in rows if row.address.where == where])
+        return rows
+
+    def _warn_of_units(self, paired: PairedComparison, rows: Sequence[Row]) -> None:
+        """Warn about intervals from few units; those of a video differ between differences."""
+        from uqeval.statistics.no_interval import few_pairs_of, few_units
+        from uqeval.statistics.units import HEADLINE
+
+        pairs: dict[str, float] = {}
+        for row in rows:
+            shown = [cell.difference.interval for cell in row.cells if cell.difference is not None]
+            effective = [own.units.effective for own in shown if own is not None]
+            if known := [count for count in effective if count is not None]:
+                pairs[row.address.within] = min(known)
+        texts = few_pairs_of(pairs)
+        if paired.resampling.effective is None or (paired.resampling.problem and not pairs):
+            texts = few_units(paired.resampling, HEADLINE)
+        for text in texts:
+            self._warn(text.removesuffix("."))
 
     def _warn_of_others(self, keys: Collection[str]) -> None:
         """Warn about results that fewer than two models have."""
@@ -264,9 +285,7 @@ class _OneStore:
                 parts.setdefault(address.where, []).append(address)
         if not parts or self.base not in models or len(models) < 2:
             return {}
-        from uqeval.statistics.no_interval import few_units
         from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
-        from uqeval.statistics.units import HEADLINE
 
         reports = [
             [OpenedReport.of(named.path, named.report) for named in self.reports[m]] for m in models
@@ -276,9 +295,6 @@ class _OneStore:
             names, texts = self._common(of_part[0]).names, [a.within for a in of_part]
             paired = paired_comparison(reports, names, texts, self.choice.draws, self.choice.seed)
             draws[conditions] = paired, models
-            if self.choice.level is not None:
-                for text in few_units(paired.resampling, HEADLINE):
-                    self._warn(text.removesuffix("."))
         return draws
 
     def _common(self, address: Address) -> CommonItems:

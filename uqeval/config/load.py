@@ -19,6 +19,7 @@ from uqeval.gate import Address, Limits, Rule
 from uqeval.gate.senseless import refuse_senseless
 from uqeval.inputs.options import check_forms, regions_beside
 from uqeval.keys import COMMANDS_BY_KEY
+from uqeval.spelling import as_keys
 
 #: A variable of a shell, such as $DATA or ${DATA}.
 _VARIABLE = re.compile(r"\$(\w|\{\w+\})")
@@ -218,7 +219,7 @@ def _check_stores(document: Document, config: Config) -> None:
             raise UsageError(
                 f"{document.locate(('stores', name))}: names no predictions and no video; give one."
             )
-        with config.errors_at("stores", name, "region"):
+        with config.errors_at("stores", name, "region"), as_keys({"region"}):
             check_forms(store.options().get("region") or ())
         if store.labels is not None and store.target is not None:
             raise UsageError(

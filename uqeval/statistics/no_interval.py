@@ -221,6 +221,21 @@ def few_pairs(
     ]
 
 
+def few_pairs_of(pairs: Mapping[str, float]) -> list[str]:
+    """Return a warning that names differences with an interval from few independent pairs; `pairs`:
+    their number, by address."""
+    advice = {
+        FEW_EFFECTIVE: "Evaluate longer or more sequences.", FEW: "They may be too narrow."
+    }  # fmt: skip
+    for most, text in advice.items():
+        if few := [f"{name} (about {count:.0f})" for name, count in pairs.items() if count < most]:
+            return [
+                f"intervals of differences come from fewer than {most} independent pairs: "
+                f"{listed(few, 3)}. {text}"
+            ]
+    return []
+
+
 def few_defined(intervals: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return a warning that names headline scores with an interval from few units.
 

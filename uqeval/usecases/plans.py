@@ -296,7 +296,7 @@ def evaluations_of(
             evaluations |= family.evaluations(key, settings, info)
             if regions is not None and not regions:
                 _refuse_without_regions(settings)
-            for region in _regions(regions or (), family, info):
+            for region in _regions(regions or (), families, info):
                 evaluations |= family.evaluations(f"{key}@{region}", settings, info)
     for evaluation in evaluations.values():
         evaluation.use_evaluations(evaluations)
@@ -322,15 +322,16 @@ def _refuse_without_regions(settings: Any) -> None:
     )
 
 
-def _regions(regions: Sequence[str], family: Family, info: DatasetInfo) -> list[str]:
+def _regions(regions: Sequence[str], families: Iterable[str], info: DatasetInfo) -> list[str]:
     """Return the names of the regions, each once. Raises `UsageError`."""
     regions_by_text = {
         region.text: region for region in (region_of(t, info.labelled) for t in regions)
     }
     if regions_by_text and info.reference:
+        of_reference = [name for name in families if uses_reference([name])]
         raise UsageError(
-            f"--region {next(iter(regions_by_text))}: {family.name} compares whole images with "
-            "those of a reference. Leave --region out."
+            f"--region {next(iter(regions_by_text))}: {listed(of_reference)} compares whole images "
+            "with those of a reference. Leave --region out."
         )
     lies = [name for name, region in regions_by_text.items() if region.of_neighbours]
     if lies and info.is_of_single_pixels:

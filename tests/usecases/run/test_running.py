@@ -86,6 +86,22 @@ def test_an_error_of_a_store_names_its_line(store: str, more: str, says: str, fo
     assert message.startswith(f"{folder}/uqeval.yaml{says.format(folder)}")
 
 
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (
+            "slices: items.csv\ngroup_by: weather\n",
+            "5: group_by: `group_by:` needs intervals; give",
+        ),
+        ("group_by: weather\n", "4: group_by: `group_by:` names columns"),
+        ("seed: 3\n", "4: seed: `draws:` and `seed:` need intervals; give `ci: LEVEL`"),
+    ],
+)
+def test_intervals_that_a_file_lacks_name_its_line(more: str, says: str, folder: Path) -> None:
+    with pytest.raises(uqeval.UsageError, match=f"yaml:{says}"):
+        run(folder, P, more)
+
+
 def test_a_missing_table_names_its_line(folder: Path) -> None:
     with pytest.raises(uqeval.StoreError, match=r"yaml:4: slices\.table: .*none\.csv: cannot be"):
         run(folder, P, "slices: none.csv\n")

@@ -7,6 +7,7 @@ stop the others. A sweep reads its store again, for its subsets of samples.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,7 @@ def _run(
     names = _names(config, run_settings, file)
     refuse_shared_fits(run_settings, names)
     names = [name for name in names if not is_counted(run_settings.fitted_of(name))] or names
-    cut_settings = cut_options(**_overridden(config, run_settings, CutOptions))
+    cut_settings = _cut_options(config, run_settings)
     memory = {} if run_settings.memory is None else {"memory": run_settings.memory}
     machine = MachineOptions(**_overridden(config, run_settings, MachineOptions) | memory)
     rules = _rules_of(config, run_settings, file)
@@ -256,6 +257,21 @@ def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -
             )
         reserved.add(name.casefold())
     return names
+
+
+def _cut_options(config: Config, run_settings: RunSettings) -> CutOptions | None:
+    """Return the options of intervals and slices. Raises `UsageError`, which names keys and a line
+    if the file has them all."""
+    options = _overridden(config, run_settings, CutOptions)
+    try:
+        return cut_options(**options)
+    except UsageError as error:
+        if run_settings.shared.keys() & options.keys():
+            raise
+        named = (name.replace("-", "_") for name in re.findall(r"--([a-z-]+)", str(error)))
+        place = [name for name in named if name in options]
+        with config.errors_at(*place[:1]), as_keys(options_of(CutOptions)):
+            raise
 
 
 def _overridden(
