@@ -92,7 +92,7 @@ LESS = {
     },
     "config": {
         "disk", "engine.options", "errors", "gate", "inputs.options", "keys", "metrics", "settings",
-        "statistics.options",
+        "spelling", "statistics.options",
     },
     # Recomputes: of what it verifies it may see the inputs, stores and records of metrics, and no
     # formula.

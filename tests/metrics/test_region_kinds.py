@@ -412,7 +412,7 @@ def test_the_default_void_id_in_a_map_with_larger_ids_may_be_a_region(
         ({}, "map:roads", UsageError, "no array and no path roads; .*has areas"),
         ({}, "map:", UsageError, "names no map; .*has areas"),
         ({"depth": np.zeros((N, H + 1, W))}, "depth:0-1", StoreError, "13×16"),
-        ({"areas": np.zeros((N, C, H, W), "u1")}, "map:areas", UsageError, "no array"),
+        ({"areas": np.zeros((N, C, H, W), "u1")}, "map:areas", StoreError, "has the shape"),
     ],
 )  # fmt: skip
 def test_refused(
