@@ -194,8 +194,8 @@ def _copied_maps(inputs: Inputs, source: Source, maps: Sequence[str] | None) -> 
     obstacles = dict(stored_beside_samples(source))
     if maps is None and source.and_others:
         inputs.warnings.append(
-            f"{source.where}: a web server cannot list arrays, so uqeval copies only the maps that "
-            "it knows. To copy others, name every map: --maps entropy --maps mine."
+            f"{source.where}: a web server cannot list arrays, so only the usual maps are "
+            "copied. To copy your own too, give the names of all: --maps entropy --maps mine."
         )
     if maps is not None:
         obstacles = {name: why for name, why in obstacles.items() if name in maps}
