@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from uqeval.errors import option_name
+from uqeval.errors import UqevalError, option_name
 from uqeval.glossary import families
 from uqeval.inputs.options import OF_REFERENCE, OF_VIDEO, InputOptions
 from uqeval.keys import COMMANDS_BY_KEY, Key
@@ -179,7 +179,7 @@ def _settings(family: Family, report: Report, key: str) -> list[str]:
     definition = record.get("definition", "paper")
     try:
         defaults = settings.of(definition=definition)
-    except Exception as error:
+    except (UqevalError, TypeError) as error:  # of an edited report
         raise _NoCommandError from error
     if hasattr(defaults, "of_kind"):
         kind = "classes" if "classes" in report.inputs else "regression"

@@ -32,11 +32,14 @@ def _store(kind: str, rng: np.random.Generator) -> dict[str, Any]:
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: Any) -> dict[str, Any]:
-    """A report of such data, in the working folder."""
+    """A report of such data with slices, in the working folder."""
     monkeypatch.chdir(tmp_path)
     np.savez("a.npz", **_store(request.param, np.random.default_rng(0)))
     metrics = {"failure": VARIANTS, "sparsification": VARIANTS}
-    uqeval.evaluate("a.npz", metrics=metrics, workers=1, ci=0.9, draws=200).save("r.json")
+    Path("slices.csv").write_text("name,drive\n0,a\n1,b\n2,b\n")
+    uqeval.evaluate(
+        "a.npz", metrics=metrics, workers=1, ci=0.9, draws=200, slices="slices.csv"
+    ).save("r.json")
     record: dict[str, Any] = json.loads(Path("r.json").read_text())
     return record
 

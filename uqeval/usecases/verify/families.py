@@ -169,9 +169,8 @@ def of_classes(
     of_all = of_groups(error, settings["steps"], False)
 
     def scores(number: Array, sums: Array) -> dict[str, Any]:
-        found = of_all(number, sums)
         # Items have no curves, of which every number would be compared in every draw.
-        return found if reported is results else {name: found[name] for name in ("ause", "aurg")}
+        return {name: own for name, own in of_all(number, sums).items() if name in reported}
 
     record = of_all(*ranks.grouped(pixels.maps[key], error))
     slack = ranks.slack_of_order(scores, pixels.maps[key], error, pixels.rounding[key])
