@@ -649,7 +649,7 @@ def test_a_reduction_takes_the_file(folder: Path) -> None:
 def test_the_command_line_wins_over_the_file(folder: Path) -> None:
     store = CITY.replace("}", ", limit: 1, missing_chunks: fill}")
     write(folder, f"stores: {{{store}}}\n", "ci: 0.9\nmemory: 3kB\n")
-    refused(run_uqeval("failure", cwd=folder), "--memory")
+    refused(run_uqeval("failure", cwd=folder), "uqeval.yaml:3: memory: `memory: 3kB` is too small")
     done = run_well("failure", "--memory", "512MB", "--format", "json", cwd=folder)
     report = json.loads(done.stdout)
     assert report["partial"] and report["inputs"]["options"]["missing_chunks"] == "fill"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from uqeval.cli import options as o
@@ -84,19 +85,23 @@ def evaluated(
     from uqeval.usecases.evaluate import evaluate_store
 
     states_file = states_path(shared)
-    request, settings = completed(command, shared, data, settings, needs, states_file)
-    report = evaluate_store(
-        metrics={command: settings}, states=states_file, resume=shared.resume,
-        progress=progress_for(shared.quiet), **request,
-    )  # fmt: skip
+    request, settings, errors = completed(command, shared, data, settings, needs, states_file)
+    with errors:
+        report = evaluate_store(
+            metrics={command: settings}, states=states_file, resume=shared.resume,
+            progress=progress_for(shared.quiet), **request,
+        )  # fmt: skip
     deliver(report, shared)
 
 
 def completed(
     command: str, shared: Shared, data: dict[str, Any], settings: dict[str, Any], needs: str,
     states_file: str | None = None,
-) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
+) -> tuple[dict[str, Any], dict[str, Any], AbstractContextManager[None]]:  # fmt: skip
     """Return data with the shared options, and settings; without data, those of `uqeval.yaml`.
+
+    The evaluation runs in the context that is returned as well: it names the place in the file in
+    messages about its options.
 
     Raises `UsageError` before the work if `states_file` or the shared outputs cannot be written.
     """
@@ -106,6 +111,7 @@ def completed(
 
     request = data | shared.values_of(*o.INPUTS, *o.CUTS, *o.RUNNING)
     files = []
+    errors: AbstractContextManager[None] = nullcontext()
     if not ("predictions" in data or "video" in data):
         from uqeval.config import FILE  # YAML is loaded only where the file is read
 
@@ -113,7 +119,9 @@ def completed(
         settings = merged_options(from_yaml.settings, settings, shared.typed)
         everywhere = {n: v for n, v in from_yaml.everywhere.items() if n in shared.option_names}
         request = merged_options(from_yaml.data | everywhere, request, shared.typed)
-        if "slices" in everywhere and "slices" not in shared.typed and from_yaml.stores > 1:
+        errors = from_yaml.errors(command, shared.typed)
+        shares_table = len(from_yaml.config.stores) > 1
+        if "slices" in everywhere and "slices" not in shared.typed and shares_table:
             request["shares_table"] = True
     elif shared.store is not None:
         positional = "a VIDEO" if "video" in data else "paths"
@@ -129,7 +137,7 @@ def completed(
     for option in ("map_cache", "flow_cache"):
         positional = f"give the output or {option_name(option)} another name"
         refuse_overlap(output_paths, [request.get(option)], positional)
-    return request, settings
+    return request, settings, errors
 
 
 def read_by(request: dict[str, Any]) -> list[Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from uqeval.cli.streams import warn
 from uqeval.engine.options import MachineOptions
 from uqeval.errors import UsageError, cut
+from uqeval.settings import options_of
+from uqeval.spelling import as_keys
 from uqeval.statistics.options import CutOptions
 
 if TYPE_CHECKING:
@@ -25,13 +28,28 @@ class StoreRequest:
     """Request of `uqeval.yaml` for one store, with the names of `uqeval.evaluate`.
 
     `data`: the store and its input options; `settings`: the options of the command; `everywhere`:
-    the options for all stores; `stores`: the number of stores of the file.
+    the options for all stores; `name`: the name of the store in `config`.
     """
 
     data: dict[str, Any]
     settings: dict[str, Any]
     everywhere: dict[str, Any]
-    stores: int = 1
+    name: str
+    config: Config
+
+    @contextmanager
+    def errors(self, command: str, typed: Set[str]) -> Iterator[None]:
+        """Name the place in the file, and its keys, in messages about options of the file."""
+        with _as_keys(typed), self.config.errors_of(self.name, command, typed):
+            yield
+
+
+def _as_keys(typed: Set[str] = frozenset()) -> AbstractContextManager[None]:
+    """Spell options as keys of the file, but not those that were `typed`."""
+    from uqeval.config.model import keys_of_options
+
+    everywhere = {*options_of(CutOptions), *options_of(MachineOptions)}
+    return as_keys((keys_of_options() | everywhere) - typed)
 
 
 def merged_options(
@@ -65,7 +83,10 @@ def from_file(
     )
     opened: dict[str, list[Contents]] = {}
     if not names:
-        names = [n for n, store in config.stores.items() if _fits(command, n, store, opened)]
+        for own, store in config.stores.items():
+            with _as_keys(), config.errors_at("stores", own):
+                if _fits(command, own, store, opened):
+                    names.append(own)
     if len(names) != 1:
         raise UsageError(
             f"{FILE} has several stores for {command}: {', '.join(names)}; give --store NAME."
@@ -82,7 +103,7 @@ def from_file(
     data = _data(store) | ({"predictions": opened[name]} if name in opened else {})
     if command == "sweep" or _needs_reference(command):
         data["reference"] = store.reference
-    return StoreRequest(data, requests[name] or {}, _everywhere(config), len(config.stores))
+    return StoreRequest(data, requests[name] or {}, _everywhere(config), name, config)
 
 
 def stores_to_inspect(
@@ -103,9 +124,7 @@ def stores_to_inspect(
             f"{FILE}: {content}; expected stores of predictions. Name one, or give {needs}."
         )
     return {
-        name: StoreRequest(
-            _data(store), {}, _everywhere(config),
-        )
+        name: StoreRequest(_data(store), {}, _everywhere(config), name, config)
         for name, store in stores.items() if name not in videos
     }, videos  # fmt: skip
 

@@ -114,7 +114,8 @@ def _of_file(
         everywhere = {n: v for n, v in store.everywhere.items() if n in shared.option_names}
         request = merged_options(store.data | everywhere, options, shared.typed)
         try:
-            inspections[name] = _looked(request, full, shared)
+            with store.errors("inspect", shared.typed):
+                inspections[name] = _looked(request, full, shared)
         except UqevalError as error:
             path = request["predictions"]
             title = path if isinstance(path, str) else ", ".join(path)

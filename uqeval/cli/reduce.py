@@ -41,7 +41,7 @@ def reduce(
     from uqeval.engine.scheduler import cluster_of
     from uqeval.usecases.reduce import reduce as write_maps
 
-    request, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")
+    request, _, errors = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")
     refuse_overlap([output], paths_in(read_by(request)), "give another path for the maps")
     if "://" not in output:
         lock(output)
@@ -55,8 +55,8 @@ def reduce(
         )
     predictions, labels = request.pop("predictions"), request.pop("labels")
     machine = MachineOptions(**{n: request.pop(n) for n in o.RUNNING if n in request})
-    inputs = open_inputs(predictions, labels, InputOptions(**request, read_maps=maps or ()))
-    with cluster_of(machine) as cluster:
+    with errors, cluster_of(machine) as cluster:
+        inputs = open_inputs(predictions, labels, InputOptions(**request, read_maps=maps or ()))
         target = write_maps(
             inputs, output, maps or None, mean_probs=mean_probs, overwrite=overwrite,
             options=machine.run(progress=progress_for(shared.quiet), cluster=cluster),

@@ -46,11 +46,12 @@ def sweep(
     if shared.resume and shared.part is None:
         raise UsageError("--resume works only for a shard of a sweep (--part K/N). Leave it out.")
     states_file = states_path(shared) if shared.part is not None else None
-    request, settings = completed(
+    request, settings, errors = completed(
         "sweep", shared, o.data_of(paths), settings, "PREDS [LABELS]", states_file
     )
-    report = run_sweep(
-        **request | arguments(settings), states=states_file, resume=shared.resume,
-        progress=progress_for(shared.quiet),
-    )  # fmt: skip
+    with errors:
+        report = run_sweep(
+            **request | arguments(settings), states=states_file, resume=shared.resume,
+            progress=progress_for(shared.quiet),
+        )  # fmt: skip
     deliver(report, shared)

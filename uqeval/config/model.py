@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -23,7 +25,7 @@ from pydantic import (
 
 from uqeval.config.options import commands, declared_options
 from uqeval.engine.options import MachineOptions
-from uqeval.errors import UqevalError
+from uqeval.errors import UqevalError, printable
 from uqeval.gate import Limits
 from uqeval.gate.given_keys import GivenKeys
 from uqeval.inputs.options import InputOptions
@@ -37,6 +39,10 @@ Name = Annotated[
     str,
     StringConstraints(min_length=1, pattern=r"^[^/\\\x00-\x1f]*[^/\\\x00-\x1f. ][^/\\\x00-\x1f]*$"),
 ]
+#: Where a file has the options of slices, which Python and the command line name otherwise.
+CUT_PLACES = {"slices": ("slices", "table"), "slice_by": ("slices", "by")}
+#: An option in a message, as a flag or as a key of the file.
+_OPTION = re.compile(r"--(?:no-)?([a-z][a-z-]*)|`([a-z_]+):")
 #: A path relative to the file's folder, or a URL.
 FilePath = Annotated[str, StringConstraints(min_length=1)]
 
@@ -243,11 +249,50 @@ class Config(_ConfigKeys):
 
     @contextmanager
     def errors_at(self, *place: str) -> Iterator[None]:
-        """Start the message of an error with a place."""
+        """Start the message of an error with a place: the key of a store that it is about, else
+        `place`."""
         try:
             yield
         except UqevalError as error:
-            raise type(error)(f"{self.locate(*place)}{error}") from None
+            found = self._place_in(str(error), place[:2]) if place[:1] == ("stores",) else None
+            error.args = (printable(f"{self.locate(*(found or place))}{error}"),)
+            raise
+
+    @contextmanager
+    def errors_of(self, store: str, command: str, typed: Collection[str]) -> Iterator[None]:
+        """Start the message of an error about an option of a request with its place in the file.
+
+        `typed`: the options on the command line, which override the file.
+        """
+        try:
+            yield
+        except UqevalError as error:
+            above = (("evaluate", store, command), ("stores", store), ())
+            places = (self._place_in(str(error), place, typed) for place in above)
+            if found := next(filter(None, places), None):
+                error.args = (printable(f"{self.locate(*found)}{error}"),)
+            raise
+
+    def _place_in(
+        self, message: str, above: tuple[str, ...], typed: Collection[str] = ()
+    ) -> tuple[str, ...] | None:
+        """Return the place of the path at the start of a message, or of the first option in it,
+        among the keys that the file gives at a place; None for another message."""
+        given = {name: value for name, value in self._given(above).items() if name not in typed}
+        first = message.partition(": ")[0]
+        paths = (name for name, value in given.items() if first in _texts(value))
+        options = ((flag or key).replace("-", "_") for flag, key in _OPTION.findall(message))
+        name = next((name for name in chain(paths, options) if name in given), None)
+        return None if name is None else CUT_PLACES.get(name, (*above, name))
+
+    def _given(self, above: tuple[str, ...]) -> Mapping[str, Any]:
+        """Return the keys that the file gives at a place, with their values."""
+        match above:
+            case ("stores", store, *_):
+                return self.stores[store].model_dump(exclude_none=True)
+            case ("evaluate", store, command):
+                return (self.metrics_of(store) or {}).get(command, {})
+        return self.settings_from_file(CutOptions) | self.settings_from_file(MachineOptions)
 
     def settings_from_file(self, settings: type[Settings]) -> dict[str, Any]:
         """Return the options of these settings that the file sets for all stores."""
@@ -268,6 +313,11 @@ class Config(_ConfigKeys):
             if requested is None
             else {name: options or {} for name, options in requested.items()}
         )
+
+
+def _texts(value: Any) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [text for text in values if isinstance(text, str)]
 
 
 def keys_of_options() -> set[str]:

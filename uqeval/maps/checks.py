@@ -30,7 +30,10 @@ from uqeval.maps.names import (
 )
 from uqeval.stores.sum_hints import hint_of_sums
 
-LOGITS = "If these are logits, add --kind=logits, or call the array `logits`."
+LOGITS = (
+    "If these are logits, call the array `logits`; for one without a name, add --kind=logits, or "
+    "write a store: `uqeval convert IN OUT.zarr --kind logits`."
+)
 #: The largest values, with room for class probabilities that do not quite sum to 1. Larger ones,
 #: which a wide --sum-tolerance allows, are read from the store again.
 _MOST = {"confidence": 2.0, "label_probability": 2.0, "mean_probs": 2.0, "brier": 2.02}

@@ -47,6 +47,11 @@ def region_of(text: str, data: Labelled, share: float = SHARE) -> Region:
             f"--region {quoted(text[:100])}: out-of-distribution detection has no regions of "
             "classes; expected box:y0:y1,x0:x1, map:NAME or depth:LOW-HIGH."
         )
+    if region.needs_labels and data.kind == "regression":
+        raise UsageError(
+            f"--region {quoted(text[:100])}: predicted numbers have no regions of classes; "
+            "expected box:y0:y1,x0:x1, map:NAME or depth:LOW-HIGH."
+        )
     if region.needs_labels and not data.class_names:
         raise UsageError(
             f"--region {quoted(text[:100])}: {data.where} has no class labels, which this region "

@@ -181,10 +181,10 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
             return item_numbers.OfColumn(wanted.column, settings.item_table, info, wanted.scale)
         if wanted.name in OF_COUNTS:
             if info.kind != "classes":
+                field = "temporal.miou" if info.kind == "video" else "regression.rmse"
                 raise UsageError(
                     f"{quoted(wanted.text)} is of class predictions, and {info.where} holds "
-                    f"{info.kind} data. Give a field of its items, such as regression.rmse "
-                    "or temporal.miou."
+                    f"{info.kind} data. Give a field of its items, such as {field}."
                 )
             return item_numbers.OfCounts(wanted.name, info, wanted.scale)
         key, field = item_numbers.key_and_field(wanted.name)

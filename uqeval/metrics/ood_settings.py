@@ -49,7 +49,7 @@ class OodSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "log_base", checked_log_base(self.log_base))
+        object.__setattr__(self, "log_base", checked_log_base(self.log_base, "e, 2"))
         aggregation = Aggregation.parse(self.aggregation, "--aggregation")
         if aggregation.needs_threshold:
             raise UsageError(

@@ -152,14 +152,15 @@ class PavpuSettings(Settings):
         )  # fmt: skip
 
 
-def checked_log_base(value: float | str) -> float:
-    """Return the base of "e" or a number. Raises `UsageError` for what cannot be one."""
+def checked_log_base(value: float | str, words: str = "e, 2, classes") -> float:
+    """Return the base of "e" or a number; `words`: what else the option takes. Raises
+    `UsageError` for what cannot be one."""
     try:
         base = math.e if value == "e" else float(value)
     except ValueError:
         base = 0.0
     if not (base > 1 and math.isfinite(base)):
-        raise UsageError(f"--log-base {value}; expected e, 2, classes, or a number above 1.")
+        raise UsageError(f"--log-base {value}; expected {words}, or a number above 1.")
     return base
 
 

@@ -225,7 +225,10 @@ def _explain(values: Array, stored: Array, row: int, tolerance: float, of: str) 
                 f"row {row + y}, column {x}. A probability is a finite number."
             )
     low, high = float(exact.min()), float(exact.max())
-    logits = "If these are logits, declare --kind=logits, or give their softmax over the classes."
+    logits = (
+        "If these are logits, declare --kind=logits (with --key NAME for an array with a name), or "
+        "give their softmax over the classes."
+    )
     if low < 0 or len(values) == 1:
         return f"values from {low:.4g} to {high:.4g} are not probabilities. {logits}"
     sums = stored.astype(np.float64).sum(axis=0)

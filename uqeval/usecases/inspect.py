@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,7 +105,7 @@ def inspect(
             inspection.facts["samples"] = inputs.record["samples"]
     else:
         inspection.facts |= {"pairs": source.items, "sequences": len(inputs.video.rows)}
-    if isinstance(source, Source) or inputs.record.get("classes") is not None:
+    if source.kind == "classes" or inputs.record.get("classes") is not None:
         inspection.facts |= {"classes": source.classes, "ignore_index": inputs.ignore_index}
     converted = inputs.record["predictions"][0].get("converted")
     if converted is not None:
@@ -138,14 +138,21 @@ def _readable(source: MapSource) -> list[str]:
     truth = ["label"] if _truth(source) else []
     if source.kind == "video":
         return [GREY, prediction(0), *truth]
-    if not isinstance(source, Source):
+    if source.kind == "regression":
         return ["mean", "sigma", *truth]
+    inner: Any = getattr(source, "inner", source)  # of regions
+    sources: list[Source] = getattr(inner, "sources", [inner])  # of IN and OUT
+    readable = [set(_of_classes(own)) for own in sources]
+    return sorted(set.intersection(*readable)) + truth
+
+
+def _of_classes(source: Source) -> Iterable[str]:
     if source.stack:
-        return ["entropy", "confidence", *truth]
+        return ["entropy", "confidence"]
     floats = {n for n, planes in source.stored.items() if planes.arrays[0].dtype.kind == "f"}
     if "mean_probs" in floats:
         floats.add("confidence")
-    return sorted(floats) + truth
+    return floats
 
 
 def _inspect_store(store: Store, fill: bool) -> Inspection:

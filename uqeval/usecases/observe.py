@@ -92,9 +92,9 @@ class TemporalObserver:
         from uqeval.tallies.temporal import PairCounts
 
         if classes is not None and not 1 <= classes <= 65535:
-            raise UsageError(f"classes {classes}; expected 1 to 65535.")
+            raise UsageError(f"--classes {classes}; expected 1 to 65535.")
         if alarm is not None and not 0 <= alarm <= 1:
-            raise UsageError(f"an alarm below a TC of {alarm}; expected 0 to 1.")
+            raise UsageError(f"--alarm {alarm}; expected 0 to 1, a TC.")
         self.settings = TemporalSettings(flow=flow, flow_scale=flow_scale, occlusion=occlusion)
         self.classes = classes or UNKNOWN_CLASSES
         self.ignore_index = ASSUMED_VOID if ignore_index is None else ignore_index

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Config, Store
+from uqeval.config.model import CUT_PLACES
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs import InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.records.report import Report
@@ -157,10 +158,6 @@ def _missing_key(config: Config, name: str) -> list[str]:
     return [key for key in missing.values() if key not in ("ood_mask", "out")]
 
 
-#: Where a file has the options of slices.
-_PLACES = {"slices": ("slices", "table"), "slice_by": ("slices", "by"), "group_by": ("group_by",)}
-
-
 def with_cuts(
     config: Config,
     tasks: list[Task],
@@ -187,7 +184,7 @@ def with_cuts(
 
     def errors_of(option: str) -> AbstractContextManager[None]:
         overridden = option in run_settings.shared
-        return nullcontext() if overridden else config.errors_at(*_PLACES[option])
+        return nullcontext() if overridden else config.errors_at(*CUT_PLACES.get(option, (option,)))
 
     with errors_of("slices"):
         names_in_table = names_in(cut_options.slices)
