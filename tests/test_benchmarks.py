@@ -198,7 +198,7 @@ def simulation(*arguments: str) -> str:
     """What a script of `benchmarks` prints."""
     folder = Path(__file__).parents[1] / "benchmarks"
     given = [str(folder / arguments[0]), *arguments[1:]]
-    script = f"import runpy, sys; sys.argv = {given}; runpy.run_path({given[0]!r}, {{}}, '__main__')"
+    script = f"import runpy, sys; sys.argv = {given}; runpy.run_path(sys.argv[0], {{}}, '__main__')"
     done = run_script(script, folder.parent)
     assert done.status == 0, done.stderr
     return done.stdout
