@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -93,12 +94,16 @@ def video_bounds(
 
 def alike(rng: np.random.Generator, length: int) -> Array:
     """0.74 of the variance AR(1) with 0.93, the rest white."""
-    found = np.empty(length)
-    state = rng.normal()
-    for i in range(length):
-        state = 0.93 * state + np.sqrt(1 - 0.93**2) * rng.normal()
-        found[i] = state
+    found = autoregressive(rng, length, 0.93)
     return np.sqrt(0.74) * found + np.sqrt(0.26) * rng.normal(size=length)
+
+
+def autoregressive(rng: np.random.Generator, length: int, factor: float) -> Array:
+    """Standard normal numbers, each the last one times a factor and noise."""
+    first, *noise = rng.normal(size=length + 1).tolist()
+    rest = float(np.sqrt(1 - factor**2))
+    states = accumulate(noise, lambda state, own: factor * state + rest * own, initial=first)
+    return np.fromiter(states, np.float64)[1:]
 
 
 def drifting(rng: np.random.Generator, length: int) -> tuple[Array, Array]:
@@ -107,10 +112,7 @@ def drifting(rng: np.random.Generator, length: int) -> tuple[Array, Array]:
     Two classes have 8 of 16 columns each, and a few of the second are called the first. The
     consistency sees the changes of their number only, so it is nearly white.
     """
-    state, wrong = rng.normal(), np.empty(length + 1)
-    for i in range(length + 1):
-        state = 0.97 * state + np.sqrt(1 - 0.97**2) * rng.normal()
-        wrong[i] = round(16 * (0.2 + 0.12 * np.tanh(state)))
+    wrong = np.rint(16 * (0.2 + 0.12 * np.tanh(autoregressive(rng, length + 1, 0.97))))
     miou = (8 / (8 + wrong) + (8 - wrong) / 8) / 2 + 0.01 * rng.normal(size=length + 1)
     consistency = 0.95 - np.abs(np.diff(wrong)) / 16 + 0.01 * rng.normal(size=length)
     return consistency, miou[1:]

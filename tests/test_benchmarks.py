@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import run_script
 
 
 @pytest.fixture
@@ -197,8 +197,11 @@ def test_synthetic_populations_have_scores(monkeypatch: pytest.MonkeyPatch) -> N
 def simulation(*arguments: str) -> str:
     """What a script of `benchmarks` prints."""
     folder = Path(__file__).parents[1] / "benchmarks"
-    command = [sys.executable, folder / arguments[0], *arguments[1:]]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    given = [str(folder / arguments[0]), *arguments[1:]]
+    script = f"import runpy, sys; sys.argv = {given}; runpy.run_path(sys.argv[0], {{}}, '__main__')"
+    done = run_script(script, folder.parent)
+    assert done.status == 0, done.stderr
+    return done.stdout
 
 
 def test_intervals_and_verdicts_are_simulated() -> None:

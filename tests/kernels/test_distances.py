@@ -14,13 +14,12 @@ FAR = np.iinfo(np.int32).max
 
 
 def of_all_pairs(label: Any, void: int) -> Any:
-    """The smallest squared distance over all valid pixels of another class, one by one."""
+    """The smallest squared distance over all valid pixels of another class."""
     squares = np.full(label.shape, FAR)
     valid = np.argwhere(label != void)
-    for y, x in valid:
-        others = valid[label[tuple(valid.T)] != label[y, x]]
-        if len(others):
-            squares[y, x] = np.square(others - (y, x)).sum(1).min()
+    ids = label[label != void]
+    pairs = np.square(valid[:, None] - valid).sum(2)
+    squares[label != void] = np.where(ids[:, None] != ids, pairs, FAR).min(1, initial=FAR)
     return squares
 
 

@@ -86,6 +86,7 @@ _CELLS = """[...document.querySelectorAll(".verdicts td")].map(cell => {
 })"""
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_verdicts_are_seen_at_once_on_a_narrow_screen(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("pavpu.pavpu: {min: 0.9999, id: PER-1, why: it is asked for}\n", "utf-8")
@@ -101,6 +102,7 @@ def test_verdicts_are_seen_at_once_on_a_narrow_screen(tmp_path: Path) -> None:
     assert len({top for *_, top in wide}) == 1  # one row
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_verdicts_fit_a_page_of_1200_pixels(tmp_path: Path) -> None:
     """Changes in words, intervals and inconclusive verdicts: texts wrap, and no column is cut."""
     demands = (
@@ -213,6 +215,7 @@ _PAGED = """(() => {
 })()"""
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_thousands_of_items_are_paged(tmp_path: Path) -> None:
     """Rows beyond those in HTML are made by the script: filtered, sorted, and found by a link."""
     items = [{"name": f"i<{i}>", "pavpu": {"surplus": i / 1000}} for i in range(1000)]
@@ -244,6 +247,7 @@ _LINKS = """[...document.querySelectorAll("#verdicts td a")].map((link) => {
 })"""
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_verdict_leads_to_its_score_and_back(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("pavpu.pavpu: {min: 0.5}\n", "utf-8")

@@ -57,6 +57,7 @@ class Painted:
         ]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_pictures_are_enlarged_overlaid_read_and_turned_by_keys(tmp_path: Path) -> None:
     path = tmp_path / "gallery.html"
     path.write_text(to_html({"r": of_classes(family="pavpu")}, Painted(), 2), "utf-8")  # type: ignore[arg-type]
@@ -90,6 +91,7 @@ _MORE = """(() => {
 })()"""
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_further_exhibits_become_html_on_demand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,11 +126,16 @@ _LINE = """(() => {
 })()"""
 
 
-def test_the_line_of_the_slider_ends_at_the_edges_of_the_axes(tmp_path: Path) -> None:
-    """It crosses neither the legend above nor the numbers below."""
-    path = tmp_path / "film.html"
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("film") / "film.html"
     path.write_text(to_html({"r": of_video()}), "utf-8")
-    above, below, *around = measured(path, _LINE, 1000)
+    return path
+
+
+def test_the_line_of_the_slider_ends_at_the_edges_of_the_axes(film: Path) -> None:
+    """It crosses neither the legend above nor the numbers below."""
+    above, below, *around = measured(film, _LINE, 1000)
     assert above > 20 and below > 20
     assert min(around) > -8  # marks may lie on an edge
 
@@ -145,11 +152,9 @@ _FILM = """(() => {
 })()"""
 
 
-def test_a_time_line_leads_through_a_video(tmp_path: Path) -> None:
+def test_a_time_line_leads_through_a_video(film: Path) -> None:
     report = of_video()
-    path = tmp_path / "film.html"
-    path.write_text(to_html({"r": report}), "utf-8")
-    last, first, second, line, links, hidden = measured(path, _FILM, 1000)
+    last, first, second, line, links, hidden = measured(film, _FILM, 1000)
     places = [i for i, item in enumerate(report.items) if item["temporal"]["tc"] is not None]
     pairs = [report.items[i] for i in places]
     assert last == len(pairs) - 1 >= 1 and line
@@ -159,6 +164,7 @@ def test_a_time_line_leads_through_a_video(tmp_path: Path) -> None:
     assert (links, hidden) == ([f"#item-{places[1]}", f"#view-{places[1]}"], [False, True])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_many_pictures_are_files_beside_the_page(tmp_path: Path) -> None:
     """The page shows them under its policy; a new page removes those that it does not need."""
     path = tmp_path / "a b.html"
