@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import command
@@ -16,6 +17,11 @@ from uqeval.usecases.compiling import compiling_ahead
 
 #: Kernels run as plain Python: that is how their coverage is measured, on small arrays.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+# As commands do, before NumPy is loaded: threads of its library would compete with other tests.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Else each process compiles all tests, in each run.
+sys.dont_write_bytecode = False
 
 settings.register_profile(
     "dev",

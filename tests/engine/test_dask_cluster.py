@@ -157,6 +157,18 @@ def test_workers_ignore_the_interrupt_of_a_terminal(processes: DaskCluster) -> N
     assert all(processes.client.run(_blocked).values())
 
 
+def test_slices_have_the_same_bits(folder: Path, tmp_path: Path, processes: DaskCluster) -> None:
+    """Also scores by rank of slices, which are those of a run over their items."""
+    (tmp_path / "items.csv").write_text(pinned.SLICES)
+    own = {"metrics": {"nmerci": {"depth_step": 10}}, "slices": tmp_path / "items.csv"}
+    threads, cluster = (
+        uqeval.evaluate(folder / "n.zarr", None, **own, executor=executor)
+        for executor in (None, processes.client)
+    )
+    assert without_times(threads) == without_times(cluster)
+    assert cluster.slices and not any(part["approximate"] for part in cluster.slices.values())
+
+
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name not in COMPANIONS])
 def test_killed_processes_change_nothing(
     folder: Path, tmp_path: Path, processes: DaskCluster, family: str

@@ -187,7 +187,7 @@ def agree(tally: Tally, a: State, b: State, rel: float = 0.0) -> None:
         assert a[name].shape == b[name].shape == field.shape
         if rel and field.dtype.startswith("float") and field.merge == "sum":
             np.testing.assert_allclose(a[name], b[name], rtol=rel, atol=rel, err_msg=name)
-        else:
+        elif a[name].tobytes() != b[name].tobytes():  # compared in a tenth of the time
             np.testing.assert_array_equal(a[name], b[name], err_msg=name)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,21 +34,24 @@ def lac(p: Sequence[Any], place: int) -> list[float]:
 
 def aps(p: Sequence[Any], place: int) -> list[float]:
     """The mass of all likelier classes, less 1."""
-    return [-float(np.float32(rest / added(p))) for rest in rests(p)]
+    total = added(p)
+    return [-float(np.float32(rest / total)) for rest in rests(tuple(p))]
 
 
 def aps_randomised(p: Sequence[Any], place: int) -> list[float]:
     """The mass of all likelier classes and a share of that of the class, less 1."""
-    u = uniform(p, place)
+    u, total = uniform(p, place), added(p)
     shares = [u * float(own) for own in p]
     return [
-        -float(np.float32((rest - share) / added(p)))
-        for rest, share in zip(rests(p), shares, strict=True)
+        -float(np.float32((rest - share) / total))
+        for rest, share in zip(rests(tuple(p)), shares, strict=True)
     ]
 
 
-def rests(p: Sequence[Any]) -> list[float]:
-    """Of each class: the sum of the probabilities of all classes that are not likelier."""
+@cache
+def rests(p: tuple[Any, ...]) -> list[float]:
+    """Of each class: the sum of the probabilities of all classes that are not likelier; slow for
+    many classes, and the same for several settings."""
     return [added([q for q in p if q <= own]) for own in p]
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from number_stores import evaluated, numbers
 from scipy import stats
-from uncertainty_toolbox import metrics_calibration as toolbox
 
 import uqeval
 from uqeval.errors import UsageError
@@ -43,9 +42,17 @@ def regression(store: Path, **options: Any) -> Any:
     return uqeval.evaluate(store, None, {"regression": options})
 
 
+@pytest.fixture(scope="module")
+def toolbox() -> Any:
+    """The peer; it loads pyplot, which no other process of tests needs."""
+    from uncertainty_toolbox import metrics_calibration
+
+    return metrics_calibration
+
+
 @pytest.mark.parametrize("proportion", ["interval", "quantile"])
 @pytest.mark.parametrize("levels", [100, 21])
-def test_uncertainty_toolbox(store: Path, proportion: str, levels: int) -> None:
+def test_uncertainty_toolbox(store: Path, toolbox: Any, proportion: str, levels: int) -> None:
     report = regression(
         store, definition="uncertainty-toolbox", proportion=proportion, levels=levels
     )
@@ -158,7 +165,7 @@ def with_ties() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("proportion", ["interval", "quantile"])
-def test_presets_on_ties(proportion: str) -> None:
+def test_presets_on_ties(toolbox: Any, proportion: str) -> None:
     """Errors of exactly 0 lie in the interval of level 0 and below the median."""
     arrays = with_ties()
     names = ["paper", "uncertainty-toolbox", "torch-uncertainty-0.13"]

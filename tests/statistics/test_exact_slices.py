@@ -172,13 +172,12 @@ def test_a_slice_has_the_scores_of_a_run_over_its_items(
         ({"workers": 3}, 1),
         ({"workers": 2, "memory": "130MB"}, 1),
         ({"workers": 2}, 5),
-        ({"dask": "local:2"}, 2),
     ],
 )
 def test_the_way_of_counting_changes_nothing(
     options: Data, items_a_chunk: int, table: Path, tmp_path: Path, in_memory: dict[str, Data]
 ) -> None:
-    for name in ["n-MeRCI by depth"] if "dask" in options else list(in_memory):
+    for name in in_memory:
         data, metrics, given = CASES[name]
         store = tmp_path / f"{name}.zarr"
         group = zarr.create_group(store)

@@ -31,12 +31,13 @@ def saved_result(merged_states: MergedStates, tally: Tally) -> TallyResult | Non
     total = tally.empty()
     for file, data in zip(merged_states.files, packed, strict=True):
         try:
-            tally.merge(total, tally.load(PackedItems(data, 1).states(tally.most_bytes)[0]))
+            loaded = tally.load_items(PackedItems(data, 1).states(tally.most_bytes))
         except ValueError as error:
             raise StoreError(
                 f"{cut(file.path)}: the total of {tally.id} is damaged or forged: {cut(error)}. "
                 "Evaluate again."
             ) from None
+        tally.fold_items(total, loaded.counted)
     return TallyResult(total, ())
 
 

@@ -300,25 +300,32 @@ def smooth_ece(confidence: Array, right: Array) -> tuple[float, float] | None:
     if not confidence.size:
         return None
     at = confidence.astype(np.float64) * _NODES
-    low = np.clip(np.floor(at), 0, _NODES - 1).astype(np.int64)
-    gap, upper = right - confidence.astype(np.float64), at - low
-    counted = np.bincount(low, gap * (1 - upper), _NODES + 1)
-    counted += np.bincount(low + 1, gap * upper, _NODES + 1)
+    node = np.clip(np.floor(at), 0, _NODES - 1).astype(np.int64)
+    gap, upper = right - confidence.astype(np.float64), at - node
+    counted = np.bincount(node, gap * (1 - upper), _NODES + 1)
+    counted += np.bincount(node + 1, gap * upper, _NODES + 1)
     # Mirrored at 0 and at 1, the gaps have the period 2.
     around = np.zeros(2 * _NODES)
     around[: _NODES + 1] += counted
     around[-np.arange(_NODES + 1)] += counted
     spectrum = np.fft.rfft(around / confidence.size)
-    low_end, high_end = _NARROW / _NODES, 1.0
-    if _error(spectrum, low_end) <= low_end:
+    low, high = _NARROW / _NODES, 1.0
+    above, below = (_error(spectrum, end) - end for end in (low, high))
+    if above <= 0:
         return None
-    while high_end - low_end > 1e-9:
-        middle = (low_end + high_end) / 2
-        above = _error(spectrum, middle) > middle
-        low_end, high_end = (middle, high_end) if above else (low_end, middle)
+    # False position (the Illinois rule) computes the error a third as often as bisection.
+    bandwidth, excess = low, above
+    while abs(excess) > 1e-9:  # the bandwidth is then as near
+        before, bandwidth = excess, high - below * (high - low) / (below - above)
+        excess = _error(spectrum, bandwidth) - bandwidth
+        is_repeated = (excess > 0) == (before > 0)
+        if excess > 0:
+            low, above, below = bandwidth, excess, below / 2 if is_repeated else below
+        else:
+            high, below, above = bandwidth, excess, above / 2 if is_repeated else above
     absolute = float(np.abs(gap).mean())
-    shared = sum(0.121 * absolute / (nodes * low_end) ** 2 for nodes in (_NODES, _RUN_NODES))
-    return low_end, min(shared, absolute) + 1e-6
+    shared = sum(0.121 * absolute / (nodes * bandwidth) ** 2 for nodes in (_NODES, _RUN_NODES))
+    return bandwidth, min(shared, absolute) + 1e-6
 
 
 def _error(spectrum: Array, sigma: float) -> float:

@@ -39,10 +39,10 @@ def grouped(score: Array, error: Array) -> tuple[Array, Array]:
     """Return pixels and Σ error of each group of equal scores, scores ascending."""
     order = np.argsort(score, kind="stable")
     ordered = score[order]
-    begins: Array = (
-        np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if score.size else np.zeros(0, int)
-    )
-    number = np.diff(np.r_[begins, score.size]).astype(np.int64)
+    is_first = np.ones(score.size, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    begins = np.flatnonzero(is_first)
+    number = np.diff(begins, append=score.size).astype(np.int64)
     sums = np.add.reduceat(error[order].astype(np.float64), begins) if score.size else number * 0.0
     return number, sums
 
