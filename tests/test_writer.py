@@ -326,6 +326,38 @@ def test_labels_for_all_or_none(tmp_path: Path) -> None:
     assert found.dtype == np.uint8
 
 
+@pytest.mark.parametrize("void", [-(2**15) - 1, -1, 65536, 2**31 - 1])
+def test_void_pixels_of_any_id_stay_void(tmp_path: Path, void: int) -> None:
+    labels = np.zeros(SIZE, np.int64)
+    labels[0] = void
+    about = ABOUT | {"names": ["a"], "ignore_index": void}
+    with PredictionWriter(tmp_path / "p.zarr", **about) as writer:
+        writer.add("a", STACK[0])
+        writer.add_labels("a", labels)
+    np.testing.assert_array_equal(stored(tmp_path / "p.zarr", "labels")[0], labels)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("ignore_index", 2**40, "ignore_index=1099511627776; expected a number up to 2147483647"),
+        ("ignore_index", -(2**63), "-9223372036854775808; expected a number from -2147483647 on"),
+        ("samples", 2**31, "samples=2147483648; expected a number up to 2147483647"),
+        ("size", (2**31, 1), "size=2147483648; expected"),
+        ("classes", 65536, "65536 classes; at most 65535"),
+    ],
+)
+def test_numbers_that_no_command_reads_are_refused(
+    tmp_path: Path, option: str, value: Any, says: str
+) -> None:
+    refused(
+        lambda: PredictionWriter(tmp_path / "p.zarr", **ABOUT | {option: value}),
+        says,
+        error=UsageError,
+    )
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_option_without_effect_is_refused(tmp_path: Path) -> None:
     def act() -> None:
         PredictionWriter(tmp_path / "p.zarr", **ABOUT, mean_probs=True)

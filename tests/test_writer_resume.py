@@ -58,6 +58,24 @@ def test_a_finished_store_is_resumed_at_once(tmp_path: Path) -> None:
             PredictionWriter(path, **ABOUT | other, resume=True)
 
 
+@pytest.mark.parametrize("samples", [1, SAMPLES])
+@pytest.mark.parametrize(
+    "options", [{}, {"keep": "maps"}, {"keep": "maps", "mean_probs": True}], ids=str
+)
+def test_complete_items_stay_and_the_finished_store_is_known(
+    tmp_path: Path, samples: int, options: dict[str, object]
+) -> None:
+    path, about = tmp_path / "p.zarr", ABOUT | options | {"samples": samples, "resume": True}
+    with pytest.raises(RuntimeError), PredictionWriter(path, **about) as writer:
+        writer.add("a", STACK[0, :samples])
+        raise RuntimeError
+    with PredictionWriter(path, **about) as writer:
+        assert [writer.done(name) for name in NAMES] == [True, False, False]
+        for name, stack in zip(NAMES, STACK[:, :samples], strict=True):
+            assert writer.add(name, stack) is (name != "a")
+    assert PredictionWriter(path, **about).complete
+
+
 def test_overwrite_with_resume_replaces_what_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "p.zarr"
     with PredictionWriter(path, **ABOUT) as writer:

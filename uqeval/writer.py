@@ -12,8 +12,8 @@ import numpy as np
 
 from uqeval.argument_types import checks_types, spells_options
 from uqeval.arrays import Array
-from uqeval.errors import DataError, UsageError, cut, quoted
-from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
+from uqeval.errors import DataError, UsageError, check_numbers, cut, quoted
+from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, id_dtype, stored_name
 from uqeval.spelling import spelled
 from uqeval.stores import bfloat16
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
@@ -152,6 +152,9 @@ class PredictionWriter:
         """Raise `UsageError` for settings that no store can have."""
         if not self.names or min(self.samples, self.classes, *(self.size or ())) < 1:
             raise UsageError("names, samples, classes and size must not be empty or below 1.")
+        numbers = {"samples": self.samples, "size": self.size, "ignore_index": self.ignore_index}
+        check_numbers(numbers)
+        id_dtype(self.classes)  # refuses more classes than can be evaluated
         if class_names is not None and len(class_names) not in (
             self.classes, max(self.classes, 2),
         ):  # fmt: skip
@@ -362,9 +365,11 @@ class PredictionWriter:
         return True
 
     def _kinds(self) -> set[str]:
-        """Return the maps that `keep="maps"` stores."""
-        kinds = set(COMPUTED) - (set() if self._mean_probs else {"mean_probs"})
-        return kinds - OF_SEVERAL_SAMPLES if self.samples == 1 else kinds
+        """Return the names in the store of the maps that `keep="maps"` stores."""
+        left_out = set() if self._mean_probs else {"mean_probs"}
+        if self.samples == 1:
+            left_out |= OF_SEVERAL_SAMPLES
+        return {stored_name(name) for name in COMPUTED if name not in left_out}
 
     def _write_maps(self, index: int, stack: Array) -> None:
         from uqeval.maps.reduction import reduce_array

@@ -26,7 +26,7 @@ from uqeval.errors import (
 )
 from uqeval.inputs import Inputs, open_inputs
 from uqeval.inputs.options import InputOptions
-from uqeval.maps.names import is_annotations, planes_of_ids
+from uqeval.maps.names import is_annotations, planes_of_ids, stored_name
 from uqeval.stores.incoming import as_array
 from uqeval.stores.map_cache import has_room
 from uqeval.stores.names import read_names_file
@@ -219,8 +219,6 @@ class Evaluator:
             )
 
     def _keep(self, name: str, maps: Maps) -> None:
-        from uqeval.usecases.reduce import stored_name
-
         assert self._store is not None
         nbytes = sum(maps[kind].nbytes for kind in self._maps)
         if not has_room(self.folder, nbytes):
