@@ -310,6 +310,17 @@ def test_maps_hold_one_item_in_memory(tmp_path: Path) -> None:
         writer.add("a", STACK[0, 0], sample=0)
 
 
+@pytest.mark.parametrize("repeated", ["error", "skip"])
+def test_a_refused_first_sample_locks_no_item(tmp_path: Path, repeated: Any) -> None:
+    path = tmp_path / "m.zarr"
+    with PredictionWriter(path, **ABOUT, keep="maps", repeated=repeated) as writer:
+        for name, stack in zip(NAMES, STACK, strict=True):
+            with pytest.raises(DataError, match="do not sum to 1"):
+                writer.add(name, stack[0] / 2, sample=0)
+            assert all(writer.add(name, values, sample=t) for t, values in enumerate(stack))
+    assert len(stored(path, "entropy")) == len(NAMES)
+
+
 def test_labels_for_all_or_none(tmp_path: Path) -> None:
     path = tmp_path / "p.zarr"
     ids = RNG.integers(0, CLASSES, (3, *SIZE))

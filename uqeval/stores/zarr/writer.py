@@ -175,6 +175,17 @@ def open_array(folder: Path) -> Any:
         return array.with_config({"write_empty_chunks": True})
 
 
+def size_of(folder: Path) -> tuple[int, ...]:
+    """Return the size [y, x] of the array that `create_array` made at `folder`; (0, 0) if a power
+    loss has damaged its metadata.
+    """
+    try:
+        with writing(folder):
+            return tuple(json.loads((folder / "zarr.json").read_bytes())["shape"][-2:])
+    except (ValueError, KeyError, TypeError):
+        return 0, 0
+
+
 def write(array: Any, index: tuple[int | slice, ...], values: NDArray[Any], where: Path) -> None:
     """Write `values` at `index` of an array; whole chunks, each renamed into place after it is
     written. Raises `OutputError` naming `where` if the disk refuses.
