@@ -35,8 +35,6 @@ _KEPT = 64
 _SHARED_CHUNK = 1 << 20
 #: An array of more chunks than this has several small items in each: files cost more than bytes.
 _MANY_CHUNKS = 64
-#: The largest number of bytes of a folder's name.
-_MOST_NAME = 255
 #: The first axis of maps with several planes, other than class.
 _AXES = {"labels": "annotator", "sample_predictions": "sample"}
 
@@ -136,12 +134,7 @@ class NewStore:
         """Make the group at the root. Raises `OutputError`, also for a name that is too long for a
         folder.
         """
-        for name in () if self.dense else self.names or ():
-            if (size := len(os.fsencode(zw.item_folder(name)))) > _MOST_NAME:
-                raise OutputError(
-                    f"the item name {cut(name)} takes {size} bytes as the name of a folder, "
-                    f"expected at most {_MOST_NAME}. Shorten it."
-                )
+        zw.refuse_long_names(() if self.dense else self.names or ())
         names = {"names": list(self.names)} if self.names is not None else {}
         zw.create_group(self.root, {**attributes, **names})
         if not self.dense:
