@@ -310,6 +310,17 @@ def test_maps_hold_one_item_in_memory(tmp_path: Path) -> None:
         writer.add("a", STACK[0, 0], sample=0)
 
 
+@pytest.mark.parametrize("repeated", ["error", "skip"])
+def test_a_refused_first_sample_locks_no_item(tmp_path: Path, repeated: Any) -> None:
+    path = tmp_path / "m.zarr"
+    with PredictionWriter(path, **ABOUT, keep="maps", repeated=repeated) as writer:
+        for name, stack in zip(NAMES, STACK, strict=True):
+            with pytest.raises(DataError, match="do not sum to 1"):
+                writer.add(name, stack[0] / 2, sample=0)
+            assert all(writer.add(name, values, sample=t) for t, values in enumerate(stack))
+    assert len(stored(path, "entropy")) == len(NAMES)
+
+
 def test_labels_for_all_or_none(tmp_path: Path) -> None:
     path = tmp_path / "p.zarr"
     ids = RNG.integers(0, CLASSES, (3, *SIZE))
@@ -324,6 +335,38 @@ def test_labels_for_all_or_none(tmp_path: Path) -> None:
     found = np.stack(stored(path, "labels"))
     np.testing.assert_array_equal(found, ids)
     assert found.dtype == np.uint8
+
+
+@pytest.mark.parametrize("void", [-(2**15) - 1, -1, 65536, 2**31 - 1])
+def test_void_pixels_of_any_id_stay_void(tmp_path: Path, void: int) -> None:
+    labels = np.zeros(SIZE, np.int64)
+    labels[0] = void
+    about = ABOUT | {"names": ["a"], "ignore_index": void}
+    with PredictionWriter(tmp_path / "p.zarr", **about) as writer:
+        writer.add("a", STACK[0])
+        writer.add_labels("a", labels)
+    np.testing.assert_array_equal(stored(tmp_path / "p.zarr", "labels")[0], labels)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("ignore_index", 2**40, "ignore_index=1099511627776; expected a number up to 2147483647"),
+        ("ignore_index", -(2**63), "-9223372036854775808; expected a number from -2147483647 on"),
+        ("samples", 2**31, "samples=2147483648; expected a number up to 2147483647"),
+        ("size", (2**31, 1), "size=2147483648; expected"),
+        ("classes", 65536, "65536 classes; at most 65535"),
+    ],
+)
+def test_numbers_that_no_command_reads_are_refused(
+    tmp_path: Path, option: str, value: Any, says: str
+) -> None:
+    refused(
+        lambda: PredictionWriter(tmp_path / "p.zarr", **ABOUT | {option: value}),
+        says,
+        error=UsageError,
+    )
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_option_without_effect_is_refused(tmp_path: Path) -> None:

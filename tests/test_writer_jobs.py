@@ -156,6 +156,61 @@ def test_two_processes_write_one_store(tmp_path: Path) -> None:
     assert not (Path(path) / zw.HIDDEN).exists()
 
 
+def writers(path: Path, **options: Any) -> list[PredictionWriter]:
+    return [PredictionWriter(path, **ABOUT, **options, ranks=3) for _ in NAMES]
+
+
+@pytest.mark.parametrize("repeated", ["error", "skip"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_process_that_is_done_leaves_the_labels_to_others(
+    tmp_path: Path, repeated: Any, overwrite: bool
+) -> None:
+    path, labels = tmp_path / "p.zarr", np.zeros(SIZE, np.uint8)
+    first, second, killed = writers(path, repeated=repeated, overwrite=overwrite)
+    fill(first)
+    second.close()
+    assert all(first.add_labels(name, labels) for name in NAMES[:2])
+    killed.add_labels("c", labels)
+    killed._draft.abandon()
+    first.close()
+    assert len(stored(path, "labels")) == len(NAMES)
+
+
+def test_the_last_process_completes_a_store_without_labels(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    first, last, killed = writers(path)
+    fill(killed)
+    killed._draft.abandon()
+    first.close()
+    with pytest.raises(StoreError, match="unfinished"):
+        open_store(path, role="predictions")
+    last.close()
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
+
+
+def test_a_process_without_work_does_not_wait_for_labels_that_are_there(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    first, second, open_writer = writers(path, overwrite=True)
+    fill(first)
+    for name in NAMES:
+        second.add_labels(name, np.zeros(SIZE, np.uint8))
+    first.close()
+    assert len(stored(path, "labels")) == len(NAMES)
+    with pytest.raises(DataError, match="'a': was written already"):
+        open_writer.add("a", STACK[0])
+    for writer in (second, open_writer):
+        writer.close()
+
+
+def test_the_first_labels_of_any_process_give_the_number_of_annotators(tmp_path: Path) -> None:
+    first, second, third = writers(tmp_path / "p.zarr")
+    labels = np.zeros((2, *SIZE), np.uint8)
+    assert first.add_labels("a", labels)
+    with pytest.raises(DataError, match=r"'b': .* of 0 annotators; labels before have 2.*\(255\)"):
+        second.add_labels("b", labels[0])
+    assert third.add_labels("b", labels)
+
+
 def test_a_killed_job_is_resumed(tmp_path: Path) -> None:
     path = tmp_path / "p.zarr"
     process = SPAWN.Process(target=_killed, args=(str(path),))

@@ -14,7 +14,7 @@ from written import ABOUT, NAMES, SAMPLES, STACK, fill, stored
 
 import uqeval
 from uqeval.disk.publishing import publish_folder
-from uqeval.errors import OutputError
+from uqeval.errors import DataError, OutputError
 from uqeval.stores.store import open_store
 from uqeval.stores.zarr import writer as zw
 from uqeval.writer import PredictionWriter
@@ -49,13 +49,57 @@ def test_a_finished_store_is_resumed_at_once(tmp_path: Path) -> None:
         assert writer.complete and writer.done("a") and writer.missing() == []
         assert not writer.add("a", STACK[1])
         assert not writer.add("b", STACK[1, 0], sample=0)
-        assert not writer.add_labels("a", LABELS)
         assert writer.add_batch(["a", "b"], STACK[:2]) == 0
+        with pytest.raises(OutputError, match=r"item 'a': .*p.zarr was completed without labels"):
+            writer.add_labels("a", LABELS)
     assert {file: file.stat().st_mtime_ns for file in files_of(path)} == before
     assert not (path / zw.HIDDEN).exists()
     for other in ({"samples": 5}, {"names": ("a", "b", "d")}, {"keep": "maps"}, {"kind": "logits"}):
         with pytest.raises(OutputError, match="finished store with other settings"):
             PredictionWriter(path, **ABOUT | other, resume=True)
+
+
+@pytest.mark.parametrize("samples", [1, SAMPLES])
+@pytest.mark.parametrize(
+    "options", [{}, {"keep": "maps"}, {"keep": "maps", "mean_probs": True}], ids=str
+)
+def test_complete_items_stay_and_the_finished_store_is_known(
+    tmp_path: Path, samples: int, options: dict[str, object]
+) -> None:
+    path, about = tmp_path / "p.zarr", ABOUT | options | {"samples": samples, "resume": True}
+    with pytest.raises(RuntimeError), PredictionWriter(path, **about) as writer:
+        writer.add("a", STACK[0, :samples])
+        raise RuntimeError
+    with PredictionWriter(path, **about) as writer:
+        assert [writer.done(name) for name in NAMES] == [True, False, False]
+        for name, stack in zip(NAMES, STACK[:, :samples], strict=True):
+            assert writer.add(name, stack) is (name != "a")
+    assert PredictionWriter(path, **about).complete
+
+
+def test_an_unfinished_item_may_get_another_size(tmp_path: Path) -> None:
+    path, about = tmp_path / "p.zarr", ABOUT | {"size": None}
+    with pytest.raises(RuntimeError), PredictionWriter(path, **about) as writer:
+        fill(writer, ("a",))
+        writer.add("b", STACK[1, 0], sample=0)
+        for name in ("b", "c"):
+            writer.add_labels(name, LABELS)
+        raise RuntimeError
+    (path / "items" / "c" / "labels" / "zarr.json").write_text("")
+    narrow = STACK[..., :8]
+    with PredictionWriter(path, **about, resume=True) as writer:
+        with pytest.raises(DataError, match=r"'a': .*\[6, 8\], expected \[6, 10\]"):
+            writer.add_labels("a", LABELS[:, :8])
+        assert not writer.add("a", narrow[0])
+        for name, stack in zip(("b", "c"), narrow[1:], strict=True):
+            for t, sample in enumerate(stack):
+                assert writer.add(name, sample, sample=t)
+            with pytest.raises(DataError, match=rf"'{name}': .*\[6, 10\], expected \[6, 8\]"):
+                writer.add_labels(name, LABELS)
+            assert writer.add_labels(name, LABELS[:, :8])
+        assert writer.add_labels("a", LABELS)
+    assert [labels.shape for labels in stored(path, "labels")] == [(6, 10), (6, 8), (6, 8)]
+    np.testing.assert_array_equal(stored(path)[2], narrow[2].astype("f2"))
 
 
 def test_overwrite_with_resume_replaces_what_is_finished(tmp_path: Path) -> None:

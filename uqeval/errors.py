@@ -118,7 +118,9 @@ def number_flaw(name: str, value: object) -> str | None:
     if isinstance(value, float):
         return None if math.isfinite(value) else f"{value}; expected a finite number."
     most = 2**63 - 1 if name in _ANY_SIZE else _MOST_WHOLE
-    return None if abs(value) <= most else f"{value}; expected a number up to {most}."
+    if abs(value) <= most:
+        return None
+    return f"{value}; expected a number {f'up to {most}' if value > 0 else f'from -{most} on'}."
 
 
 def number_hint(value: object, most: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal
 
@@ -12,58 +13,17 @@ import numpy as np
 
 from uqeval.argument_types import checks_types, spells_options
 from uqeval.arrays import Array
-from uqeval.errors import DataError, UsageError, cut, quoted
-from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
+from uqeval.errors import DataError, UsageError, check_numbers, cut, quoted
+from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, id_dtype, stored_name
 from uqeval.spelling import spelled
 from uqeval.stores import bfloat16
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
 from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
+from uqeval.stores.writing.processes import process_count
+from uqeval.stores.writing.sample_buffer import SampleBuffer
 from uqeval.stores.writing.unfinished_store import UnfinishedStore, root_of
-from uqeval.stores.writing.write_lock import process_count
 from uqeval.stores.zarr import writer as zw
-
-
-class SampleBuffer:
-    """The samples of at most `most` items: one, or all of a batch."""
-
-    def __init__(self, samples: int) -> None:
-        self.most = 1
-        self._samples = samples
-        self._items: dict[int, tuple[Array, set[int]]] = {}
-
-    def __contains__(self, index: int) -> bool:
-        return index in self._items
-
-    def there(self, index: int) -> set[int]:
-        """Return the buffered samples of an item."""
-        return self._items[index][1] if index in self._items else set()
-
-    def full(self) -> bool:
-        """Return whether there is no room for another item."""
-        return len(self._items) >= self.most
-
-    def add(self, index: int, sample: int, values: Array, description: str) -> Array | None:
-        """Add one sample [1, class, y, x]; return all, [sample, class, y, x], after the last one.
-
-        Raises `DataError`, which begins with `description`, for another shape than the item's other
-        samples.
-        """
-        if index not in self._items:
-            shape = (self._samples, *values.shape[1:])
-            self._items[index] = np.empty(shape, values.dtype), set()
-        stack, present = self._items[index]
-        if stack.shape[1:] != values.shape[1:]:
-            raise DataError(
-                f"{description}: has the shape {list(values.shape[1:])}; the item's other samples "
-                f"have {list(stack.shape[1:])}."
-            )
-        stack[sample] = values[0]
-        present.add(sample)
-        if len(present) < self._samples:
-            return None
-        del self._items[index]
-        return stack
 
 
 class PredictionWriter:
@@ -84,10 +44,10 @@ class PredictionWriter:
     `repeated`: "error", or "skip" samples that are already stored; padding of distributed samplers
     needs this. `ranks`: number of processes that write into this store, all with the same settings
     (default: the size of the initialised group of `torch.distributed`, else the environment's
-    WORLD_SIZE, else 1). `resume` continues an earlier job: complete items on disk stay (see
-    `done`), others are written again. A finished store stays unchanged, and `complete` is true at
-    once. `overwrite` writes next to an older store, and replaces it when complete. Both together
-    resume an unfinished store and replace a finished one.
+    WORLD_SIZE, else 1); each must close its writer. `resume` continues an earlier job: complete
+    items on disk stay (see `done`), others are written again. A finished store stays unchanged, and
+    `complete` is true at once. `overwrite` writes next to an older store, and replaces it when
+    complete. Both together resume an unfinished store and replace a finished one.
 
     Raises `UsageError` for settings that contradict each other, `OutputError` if nothing can be
     written.
@@ -130,6 +90,7 @@ class PredictionWriter:
         self._gathered = SampleBuffer(samples)
         self._coarse = False
         self._sizes: dict[int, tuple[int, ...]] = {}
+        self._annotators: int | None = None
         self._draft = UnfinishedStore(
             self.path,
             self.names,
@@ -152,6 +113,9 @@ class PredictionWriter:
         """Raise `UsageError` for settings that no store can have."""
         if not self.names or min(self.samples, self.classes, *(self.size or ())) < 1:
             raise UsageError("names, samples, classes and size must not be empty or below 1.")
+        numbers = {"samples": self.samples, "size": self.size, "ignore_index": self.ignore_index}
+        check_numbers(numbers)
+        id_dtype(self.classes)  # refuses more classes than can be evaluated
         if class_names is not None and len(class_names) not in (
             self.classes, max(self.classes, 2),
         ):  # fmt: skip
@@ -225,7 +189,8 @@ class PredictionWriter:
 
         Labels of several annotators are [annotator, y, x], with the same number for each item.
         Pixels that an annotator did not label have the void id. Returns False if the labels are
-        already in the store; they stay unchanged. Raises as `add`.
+        already in the store; they stay unchanged. Raises as `add`, and `OutputError` if the store
+        was completed without labels.
         """
         index, description = self._place(name), f"labels of item {quoted(name)}"
         ids = as_array(labels, description)
@@ -235,8 +200,10 @@ class PredictionWriter:
                 f"{description}: have the shape {list(ids.shape)}, expected [{size}], or of R "
                 f"annotators [R, {size}]."
             )
-        self._check_size(index, ids, description)
+        if not self.complete:
+            self._check_size(index, ids, description)
         ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, description)
+        self._check_annotators(ids, description)
         is_new = self._draft.labels(
             index, description, partial(self._store.put, index, "labels", ids)
         )
@@ -263,8 +230,9 @@ class PredictionWriter:
     def close(self) -> None:
         """Mark the store as complete if all items are written, by any process.
 
-        Raises `OutputError` if items are missing that no other process will write. The store is
-        then unfinished, and no command reads it.
+        Without labels, the last process that closes its writer does this, because the others may
+        still add labels. Raises `OutputError` if items are missing that no other process will
+        write. The store is then unfinished, and no command reads it.
         """
         self._draft.close()
 
@@ -278,11 +246,13 @@ class PredictionWriter:
     def _add(self, index: int, values: Array, sample: int | None) -> bool:
         where = f"item {quoted(self.names[index])}"
         stack = as_stack(values, (self.samples, self.classes), self.size, sample, where)
+        if index in self._draft.kept:
+            return False
+        if self._draft.over():
+            return self._draft.repeated(where)
         self._check_size(index, stack, where)
         first, whole_item = sample or 0, len(stack) == self.samples
         self._note_coarse(stack, where)
-        if index in self._draft.kept:
-            return False
         if self.keep == "maps":
             return self._add_to_maps(index, stack, first)
         step = self._open_stack(index, stack)
@@ -308,12 +278,31 @@ class PredictionWriter:
         return any(new_samples)
 
     def _check_size(self, index: int, values: Array, where: str) -> None:
-        """Raise `DataError` for another size [y, x] than this writer has written of the item."""
+        """Raise `DataError` for another size [y, x] than any process has written of the item."""
+        if self.size is not None:
+            return
         size = values.shape[-2:]
-        if (earlier := self._sizes.get(index, size)) != size:
+        earlier = self._sizes.get(index) or self._store.size(index) or size
+        if earlier == size:
+            return
+        if self._draft.restart(index):
+            self._sizes.pop(index, None)
+        else:
             raise DataError(
                 f"{where}: has the shape {list(values.shape)}, expected {list(earlier)} for rows "
                 "and columns, as the item had before. Predictions and labels have one size."
+            )
+
+    def _check_annotators(self, ids: Array, where: str) -> None:
+        """Raise `DataError` for labels of another number of annotators than the first ones."""
+        annotators = len(ids) if ids.ndim == 3 else 0
+        if self._annotators is None:
+            self._annotators = self._draft.agree("annotators", annotators)
+        if annotators != self._annotators:
+            raise DataError(
+                f"{where}: have the shape {list(ids.shape)}, of {annotators} annotators; labels "
+                f"before have {self._annotators}. Give a plane of the void id "
+                f"({self.ignore_index}) for each annotator who did not label an item."
             )
 
     def _open_stack(self, index: int, stack: Array) -> int:
@@ -344,7 +333,8 @@ class PredictionWriter:
             return self._draft.once(
                 part_name, where, lambda: self._write_maps(index, self._checked(index, stack, 0))
             )
-        if index not in self._gathered:
+        is_first = index not in self._gathered
+        if is_first:
             if self._gathered.full():
                 raise DataError(
                     f"{where}: comes before all samples of the item before it did. With "
@@ -355,16 +345,20 @@ class PredictionWriter:
         description = f"{where}, sample {first}"
         if first in self._gathered.there(index):
             return self._draft.repeated(description)
-        checked = self._checked(index, stack, first)
-        full = self._gathered.add(index, first, checked, description)
+        # The first sample has locked the item, so a later one releases nothing.
+        with self._draft.releasing(part_name) if is_first else nullcontext():
+            checked = self._checked(index, stack, first)
+            full = self._gathered.add(index, first, checked, description)
         if full is not None:
             self._draft.write(part_name, partial(self._write_maps, index, full))
         return True
 
     def _kinds(self) -> set[str]:
-        """Return the maps that `keep="maps"` stores."""
-        kinds = set(COMPUTED) - (set() if self._mean_probs else {"mean_probs"})
-        return kinds - OF_SEVERAL_SAMPLES if self.samples == 1 else kinds
+        """Return the names in the store of the maps that `keep="maps"` stores."""
+        left_out = set() if self._mean_probs else {"mean_probs"}
+        if self.samples == 1:
+            left_out |= OF_SEVERAL_SAMPLES
+        return {stored_name(name) for name in COMPUTED if name not in left_out}
 
     def _write_maps(self, index: int, stack: Array) -> None:
         from uqeval.maps.reduction import reduce_array

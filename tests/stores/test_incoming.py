@@ -14,7 +14,7 @@ from written import ABOUT, NAMES, STACK
 import uqeval
 from uqeval.errors import DataError, UqevalError
 from uqeval.maps import reduce_array
-from uqeval.stores.incoming import checked_floats
+from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.store import open_store
 from uqeval.usecases.observe import TemporalObserver
 
@@ -58,6 +58,14 @@ def test_a_masked_array_without_masked_values(tmp_path: Path) -> None:
     expected = uqeval.evaluate(arrays, None, "regression").results
     same = {name: np.ma.masked_array(values) for name, values in arrays.items()}
     assert uqeval.evaluate(same, None, "regression").results == expected
+
+
+@pytest.mark.parametrize("void", [-(2**63), 2**40, 2**63])
+def test_a_dtype_has_the_void_id(void: int) -> None:
+    """Stores that other programs wrote may declare any id."""
+    labels = np.array([[0, void]], np.int64 if void < 2**63 else np.uint64)
+    np.testing.assert_array_equal(checked_labels(labels, 4, void, "labels"), labels)
+    refused(lambda: label_dtype(4, 2**64), str(2**64), "more than 64 bits", error=DataError)
 
 
 def test_masked_frames() -> None:

@@ -105,6 +105,8 @@ def test_a_bad_update_leaves_the_items_before(evaluator: uqeval.Evaluator) -> No
         evaluator.update(probs[5:6, 0], labels[5:6], NAMES[5:6])
     with pytest.raises(DataError, match=r"label|class"):
         evaluator.update(probs[5:6], labels[5:6] + 100, NAMES[5:6])
+    with pytest.raises(OutputError, match="takes 256 bytes as the name of a folder"):
+        evaluator.update(probs[5:7], labels[5:7], [NAMES[5], "x" * 256])
     assert len(evaluator) in (3, 4)  # the item before the bad one is good
     if len(evaluator) == 3:
         assert evaluator.report().results == before

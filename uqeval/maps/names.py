@@ -37,6 +37,8 @@ IN_NATS = frozenset({"entropy", "mutual_information", "expected_entropy"})
 OF_MEAN_ALONE = frozenset({"confidence", "entropy"})
 OF_MEAN_AND_LABEL = frozenset(OF_LABELS) - {"label"}
 _ANNOTATIONS, _CHOICES = "annotations:", "choices:"
+#: The names in a store of maps that have another name in it.
+_STORED = {"prediction": "predictions", "label": "labels"}
 #: The name of `choices_of` in a store.
 SAMPLE_PREDICTIONS = "sample_predictions"
 #: Maps of the true class or of the error: they are unknown at prediction time.
@@ -92,6 +94,13 @@ def is_annotations(name: str) -> bool:
 def is_choices(name: str) -> bool:
     """Return whether a map is one of `choices_of`."""
     return name.startswith(_CHOICES)
+
+
+def stored_name(name: str) -> str:
+    """Return the name of a map in a store."""
+    if is_choices(name):
+        return SAMPLE_PREDICTIONS
+    return "labels" if is_annotations(name) else _STORED.get(name, name)
 
 
 def planes_of_ids(name: str) -> int:

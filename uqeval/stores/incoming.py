@@ -262,11 +262,16 @@ def _refuse_infinite(values: Array, stored: Array, where: str, row: int) -> None
 
 
 def label_dtype(classes: int | None, ignore_index: int) -> np.dtype[Any]:
-    """Return the smallest dtype of class ids [0, classes) and `ignore_index`."""
-    if ignore_index < 0:
-        return np.dtype(np.int16 if (classes or 0) <= 2**15 and ignore_index >= -(2**15) else "i4")
-    largest = max((classes or 1) - 1, ignore_index)
-    return np.dtype(np.uint8 if largest <= 255 else np.uint16 if largest <= 65535 else np.int32)
+    """Return the smallest dtype of class ids [0, classes) and `ignore_index`.
+
+    Raises `DataError` if no dtype has both.
+    """
+    lowest, highest = min(0, ignore_index), max((classes or 1) - 1, ignore_index)
+    for name in ("u1", "u2", "i2", "i4", "i8", "u8"):
+        info = np.iinfo(name)
+        if info.min <= lowest and highest <= info.max:
+            return np.dtype(name)
+    raise DataError(f"the void id {ignore_index} has more than 64 bits; give --ignore-index 65535.")
 
 
 def numbered_from_1(labels: Array, strange: Array, classes: int, ignore_index: int) -> str:

@@ -26,7 +26,7 @@ from uqeval.errors import (
 )
 from uqeval.inputs import Inputs, open_inputs
 from uqeval.inputs.options import InputOptions
-from uqeval.maps.names import is_annotations, planes_of_ids
+from uqeval.maps.names import is_annotations, planes_of_ids, stored_name
 from uqeval.stores.incoming import as_array
 from uqeval.stores.map_cache import has_room
 from uqeval.stores.names import read_names_file
@@ -121,8 +121,8 @@ class Evaluator:
         item with the name of an earlier one, because distributed samplers repeat items to fill the
         last batch; the report has a warning with their number.
 
-        Raises `DataError` for values that cannot be evaluated, `OutputError` if the disk is full.
-        The items added before stay.
+        Raises `DataError` for values that cannot be evaluated, `OutputError` if the disk is full
+        or a name is too long for a folder. The items added before stay.
         """
         self._check_open()
         values, ids = as_array(probs, "probs"), as_array(labels, "labels")
@@ -136,6 +136,7 @@ class Evaluator:
         if not new:
             return 0
         own_names = [item_names[k] for k in new]
+        zw.refuse_long_names(own_names)
         inputs = open_inputs(
             {self._kind: values[new], "labels": ids[new]}, None,
             InputOptions(names=own_names, **self._options),
@@ -219,8 +220,6 @@ class Evaluator:
             )
 
     def _keep(self, name: str, maps: Maps) -> None:
-        from uqeval.usecases.reduce import stored_name
-
         assert self._store is not None
         nbytes = sum(maps[kind].nbytes for kind in self._maps)
         if not has_room(self.folder, nbytes):

@@ -21,13 +21,11 @@ from uqeval.maps.names import (
     COMPUTED,
     OF_LABELS,
     OF_SEVERAL_SAMPLES,
-    SAMPLE_PREDICTIONS,
     UNCERTAINTIES,
     annotations_of,
     choices_of,
     form_of,
-    is_annotations,
-    is_choices,
+    stored_name,
     void_of,
 )
 from uqeval.maps.sources import Source, with_samples
@@ -39,9 +37,6 @@ from uqeval.threads import in_order
 
 if TYPE_CHECKING:
     from uqeval.engine.remote import Opened
-
-#: Names of the maps in a store.
-STORED = {"prediction": "predictions", "label": "labels"}
 
 
 def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
@@ -57,13 +52,6 @@ def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
     # The energy distance compares the samples with the annotators.
     choices = choices_of(source.samples or 0)
     return (*names, annotations_of(annotators), *OF_LABELS[1:], choices)
-
-
-def stored_name(name: str) -> str:
-    """Return the name of a map in a store."""
-    if is_choices(name):
-        return SAMPLE_PREDICTIONS
-    return "labels" if is_annotations(name) else STORED.get(name, name)
 
 
 def reduce(

@@ -15,7 +15,7 @@ import pytest
 
 from uqeval.errors import OutputError, UsageError
 from uqeval.stores.store import open_store
-from uqeval.stores.writing.write_lock import process_count
+from uqeval.stores.writing.processes import process_count
 from uqeval.writer import PredictionWriter
 
 ABOUT: dict[str, Any] = {"names": ("a", "b"), "samples": 1, "classes": 2, "size": (2, 2)}

@@ -20,7 +20,7 @@ from uqeval.arrays import Array, np
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.disk.outputs import refuse_overlap
-from uqeval.disk.publishing import hidden_path
+from uqeval.disk.publishing import hidden_path, writing
 from uqeval.errors import DataError, OutputError, cut
 from uqeval.stores.array import StoredArray
 from uqeval.stores.bfloat16 import SOURCE
@@ -35,8 +35,6 @@ _KEPT = 64
 _SHARED_CHUNK = 1 << 20
 #: An array of more chunks than this has several small items in each: files cost more than bytes.
 _MANY_CHUNKS = 64
-#: The largest number of bytes of a folder's name.
-_MOST_NAME = 255
 #: The first axis of maps with several planes, other than class.
 _AXES = {"labels": "annotator", "sample_predictions": "sample"}
 
@@ -136,12 +134,7 @@ class NewStore:
         """Make the group at the root. Raises `OutputError`, also for a name that is too long for a
         folder.
         """
-        for name in () if self.dense else self.names or ():
-            if (size := len(os.fsencode(zw.item_folder(name)))) > _MOST_NAME:
-                raise OutputError(
-                    f"the item name {cut(name)} takes {size} bytes as the name of a folder, "
-                    f"expected at most {_MOST_NAME}. Shorten it."
-                )
+        zw.refuse_long_names(() if self.dense else self.names or ())
         names = {"names": list(self.names)} if self.names is not None else {}
         zw.create_group(self.root, {**attributes, **names})
         if not self.dense:
@@ -185,6 +178,24 @@ class NewStore:
                 f"written before has [{sizes}]."
             )
         return tuple(array.chunks[first:])
+
+    def has(self, index: int, kind: str) -> bool:
+        """Return whether the array of a `kind` exists for an item."""
+        return self._folder(index, kind).is_dir()
+
+    def size(self, index: int) -> tuple[int, ...] | None:
+        """Return the size [y, x] of an item's arrays; None if it has none. Not of a dense store."""
+        return next(map(zw.size_of, self._arrays_of(index)), None)
+
+    def remove(self, index: int) -> None:
+        """Remove the arrays of an item. Raises `OutputError`. Not for a dense store."""
+        for folder in self._arrays_of(index):
+            self._arrays.pop(folder, None)
+            with writing(folder):
+                shutil.rmtree(folder)
+
+    def _arrays_of(self, index: int) -> list[Path]:
+        return [file.parent for file in sorted(self._folder(index, "").glob("*/zarr.json"))]
 
     def put(
         self, index: int, kind: str, values: Array, attributes: Mapping[str, Any] | None = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -97,9 +97,17 @@ class UnfinishedStore:
 
     def labels(self, index: int, description: str, write: Callable[[], None]) -> bool:
         """Write an item's labels as `once` does; return False also if an earlier job has written
-        them.
+        them. Raises `OutputError` if the store was completed without labels.
         """
         part = f"{index}.labels"
+        if self.over():
+            self.store.root = self._final  # to which another process may have moved it
+            if not self.store.has(index, "labels"):
+                raise OutputError(
+                    f"{description}: cannot be added: {cut(self.path)} was completed without "
+                    "labels. Give commands the labels as a second path, or write the store again "
+                    "with overwrite=True, and close each writer after its labels."
+                )
         if self.finished or part in self._earlier:
             return False
         return self.once(part, description, write)
@@ -113,12 +121,38 @@ class UnfinishedStore:
 
     def write(self, part: str, write: Callable[[], None]) -> None:
         """Write a locked part. Raises the errors of `write`, which release the part."""
-        try:
+        with self.releasing(part):
             write()
+        self._claims.finish(part)
+
+    @contextmanager
+    def releasing(self, part: str) -> Iterator[None]:
+        """Release a locked part after an error."""
+        try:
+            yield
         except BaseException:  # an interrupt, too
             self._claims.release(part)
             raise
-        self._claims.finish(part)
+
+    def restart(self, index: int) -> bool:
+        """Remove what an earlier job left of an unfinished item, with its labels, so that the item
+        may have another size. Return False if this job has written a part of it.
+        """
+        parts = {f"{index}.{t}" for t in ("all", "labels", *range(self._samples))}
+        is_new = any(map(self._claims.is_written, parts - self._earlier))
+        if is_new or index in self.kept or not self._claims.release_of_dead(parts):
+            return False
+        self._earlier -= parts
+        self.store.remove(index)
+        return True
+
+    def agree(self, name: str, number: int) -> int:
+        """Return the number that the first writer of the store gave for `name`."""
+        return self._claims.agree(name, number)
+
+    def over(self) -> bool:
+        """Return whether any process has completed the store."""
+        return self._claims.over()
 
     def repeated(self, description: str) -> Literal[False]:
         """Return False for a part that is skipped. Raises `DataError` if repeated parts are
@@ -138,22 +172,20 @@ class UnfinishedStore:
         return (
             is_written(f"{index}.all")
             or all(is_written(f"{index}.{t}") for t in samples)
-            or self._claims.over()
+            or self.over()
         )
 
     def missing(self) -> list[str]:
         """Return the items whose samples (or labels, once one item has some) are not all
         written.
         """
-        of_samples, of_labels = self._missing()
-        return [name for name in self.names if name in of_samples or name in of_labels]
+        with suppress(FileNotFoundError):  # another process has completed it
+            of_samples, of_labels = self._missing(self._claims.written())
+            return [name for name in self.names if name in of_samples or name in of_labels]
+        return []
 
-    def _missing(self) -> tuple[set[str], set[str]]:
+    def _missing(self, parts: set[str]) -> tuple[set[str], set[str]]:
         """Return the items that lack samples, and those that lack labels."""
-        try:
-            parts = self._claims.written()
-        except FileNotFoundError:  # another process has closed it
-            return set(), set()
         labels = any(part.endswith(".labels") for part in parts)
         items = list(enumerate(self.names))
         return (
@@ -161,32 +193,36 @@ class UnfinishedStore:
             {name for i, name in items if labels and f"{i}.labels" not in parts},
         )
 
-    def _told_missing(self, missing: Sequence[str]) -> str:
+    def _told_missing(self, of_samples: set[str], of_labels: set[str]) -> str:
         """Return which items are incomplete, and which of them only lack labels."""
-        of_samples, of_labels = self._missing()
-        lacking = [name for name in missing if name in of_labels - of_samples]
+        missing = [name for name in self.names if name in of_samples | of_labels]
+        lacking = [name for name in missing if name not in of_samples]
         told = f"incomplete items ({len(missing)} of {len(self.names)}): {listed(missing)}."
         return f"{told} Only the labels of {listed(lacking)} are missing." if lacking else told
 
     def close(self) -> None:
         """Mark the store complete if all parts are written, and move it to its path.
 
+        Without labels, leave this to the last living writer, because the others may add labels.
         Raises `OutputError` if items are missing that no other process will write.
         """
         if not self.open:
             return
-        self.open, clean = False, False
+        self.open = False
         try:
-            if not (missing := self.missing()):
-                self._complete()
-            elif self._ranks == 1 and self._claims.alone():
-                raise OutputError(
-                    f"{cut(self.path)}: {self._told_missing(missing)} The store stays unfinished; "
-                    f"continue with resume=True. {HINT}"
-                )
-            clean = True
+            with suppress(FileNotFoundError), self._claims.leaving() as is_last:
+                parts = self._claims.written()
+                of_samples, of_labels = self._missing(parts)
+                if of_samples or of_labels:
+                    if is_last and self._ranks == 1:
+                        raise OutputError(
+                            f"{cut(self.path)}: {self._told_missing(of_samples, of_labels)} The "
+                            f"store stays unfinished; continue with resume=True. {HINT}"
+                        )
+                elif is_last or "0.labels" in parts:  # then all items have labels
+                    self._complete()
         finally:
-            self._claims.leave(clean=clean)
+            self._claims.leave(clean=False)
 
     def abandon(self) -> None:
         """Leave the store unfinished, so that a later job can resume it."""
@@ -195,12 +231,12 @@ class UnfinishedStore:
             self._claims.leave(clean=False)
 
     def _complete(self) -> None:
-        with suppress(FileNotFoundError), self._claims.ending():
-            self._claims.remove_partial_chunks()
-            zw.mark_complete(self.store.root)
-            if self.store.root != self._final:
-                zw.publish(self.store.root, self._final)
-                self._claims.moved(self._final)
+        self._claims.remove_partial_chunks()
+        zw.mark_complete(self.store.root)
+        if self.store.root != self._final:
+            zw.publish(self.store.root, self._final)
+            self._claims.moved(self._final)
+        self._claims.end()
 
     def _all_of(self, index: int, parts: set[str]) -> bool:
         return f"{index}.all" in parts or all(f"{index}.{t}" in parts for t in range(self._samples))

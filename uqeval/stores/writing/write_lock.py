@@ -12,52 +12,19 @@ import fcntl
 import json
 import os
 import shutil
-import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import hidden_path, sync_tree, writing
-from uqeval.errors import OutputError, UsageError, cut, quoted
+from uqeval.errors import OutputError, cut, quoted
 from uqeval.stores.zarr.writer import HIDDEN, is_complete, is_taken, put_in_place
 
 #: The hint if a process that expects to be alone may not be.
 HINT = "If several processes write to this store, give each of them their number as ranks=N."
-
-
-def process_count(ranks: int | None) -> int:
-    """Return the number of processes that write to a store.
-
-    This is `ranks` if given, else the size of the default group of `torch.distributed` if that is
-    initialised, else the environment variable WORLD_SIZE, else 1. Raises `UsageError` for anything
-    but a whole number above 0.
-    """
-    if ranks is not None:
-        return _checked(ranks, f"ranks={quoted(ranks)}")
-    if (size := _group_size()) is not None:
-        return size
-    text = os.environ.get("WORLD_SIZE") or "1"
-    return _checked(int(text) if text.strip().isdecimal() else text, f"WORLD_SIZE={text}")
-
-
-def _group_size() -> int | None:
-    """Return the size of torch's default process group; None without one. Never import torch."""
-    distributed: Any = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available():
-        return None
-    return int(distributed.get_world_size()) if distributed.is_initialized() else None
-
-
-def _checked(value: Any, spelling: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(
-            f"{spelling}: expected the number of processes that write to the store, 1 or more; "
-            "give ranks=N."
-        )
-    return value
 
 
 _ID_BYTES = 32
@@ -226,11 +193,31 @@ class WriteLock:
         """Return whether the store has been completed."""
         return not self.folder.exists()
 
-    def alone(self) -> bool:
-        """Return whether no other living process writes to the store."""
+    def release_of_dead(self, parts: Collection[str]) -> bool:
+        """Release parts, written or not. Return False, and release none, if a living writer has
+        one.
+        """
+        with suppress(FileNotFoundError), self._exclusively():  # another process has completed it
+            living, _ = self._writers()
+            for path in (paths := [p for p in map(self._part, parts) if p.exists()]):
+                owner = path.read_text(encoding="ascii")[:_ID_BYTES]
+                if len(owner) < _ID_BYTES or owner in living:
+                    return False
+            for path in paths:
+                path.unlink()
+            return True
+        return False
+
+    def agree(self, name: str, number: int) -> int:
+        """Return the number that the first writer gave for `name`; the first one's is `number`."""
+        path = self.folder / name
         with suppress(FileNotFoundError), self._exclusively():
-            return not self._writers()[0] - {self._id}
-        return True
+            text = path.read_text(encoding="ascii") if path.exists() else ""
+            if text.isdecimal():  # not empty after a power loss
+                return int(text)
+            with writing(path):
+                path.write_text(str(number), encoding="ascii")
+        return number
 
     def leave(self, *, clean: bool) -> None:
         """Leave the store; without `clean`, this writer counts as killed."""
@@ -248,14 +235,19 @@ class WriteLock:
             self._lock = None
 
     @contextmanager
-    def ending(self) -> Iterator[None]:
-        """Keep other writers from joining or ending the store; remove the hidden folder at the end.
+    def leaving(self) -> Iterator[bool]:
+        """Yield whether no other living process writes to the store; leave it at the end.
 
-        Raises `FileNotFoundError` if another process has ended it.
+        Other writers can neither join nor leave meanwhile, so one of them is the last. Raises
+        `FileNotFoundError` if another process has completed the store.
         """
         with self._exclusively():
-            yield
-            shutil.rmtree(self.folder, ignore_errors=True)
+            yield not self._writers()[0] - {self._id}
+            self.leave(clean=True)
+
+    def end(self) -> None:
+        """Remove the hidden folder of a complete store."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _part(self, part: str) -> Path:
         return self.folder / "parts" / part

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -36,6 +36,8 @@ Compression: TypeAlias = Literal["lz4", "zstd", "zstd-4", "none"]
 #: The target size of decoded chunks: a few milliseconds of work each, and not too many files.
 CHUNK_BYTES = 8 * 2**20
 VERSION = 1
+#: The largest number of bytes of a folder's name.
+_MOST_NAME = 255
 #: The folder of an unfinished store for its writers; removed when the store is complete.
 HIDDEN = ".uqeval"
 
@@ -51,6 +53,16 @@ def item_folder(name: str) -> str:
     Different names have different folders, and all are inside `items/`.
     """
     return _UNSAFE.sub(lambda match: "".join(f"%{ord(c):02X}" for c in match.group()), name)
+
+
+def refuse_long_names(names: Iterable[str]) -> None:
+    """Raise `OutputError` for the name of an item that is too long for a folder."""
+    for name in names:
+        if (size := len(os.fsencode(item_folder(name)))) > _MOST_NAME:
+            raise OutputError(
+                f"the item name {cut(name)} takes {size} bytes as the name of a folder, "
+                f"expected at most {_MOST_NAME}. Shorten it."
+            )
 
 
 def fill_value(dtype: DTypeLike) -> float | int:
@@ -173,6 +185,17 @@ def open_array(folder: Path) -> Any:
         array = zarr.open_array(str(folder), mode="r+", zarr_format=3)
         # Zarr 3.1 ignores `config` where the array exists, and left out chunks of void labels.
         return array.with_config({"write_empty_chunks": True})
+
+
+def size_of(folder: Path) -> tuple[int, ...]:
+    """Return the size [y, x] of the array that `create_array` made at `folder`; (0, 0) if a power
+    loss has damaged its metadata.
+    """
+    try:
+        with writing(folder):
+            return tuple(json.loads((folder / "zarr.json").read_bytes())["shape"][-2:])
+    except (ValueError, KeyError, TypeError):
+        return 0, 0
 
 
 def write(array: Any, index: tuple[int | slice, ...], values: NDArray[Any], where: Path) -> None:
