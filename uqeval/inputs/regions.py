@@ -18,7 +18,7 @@ from uqeval.stores.contents import Role
 from uqeval.stores.fill_values import ignored
 from uqeval.stores.map_names import STORED_DEPTH
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import ASSUMED_VOID, declared_void, void_id_of
+from uqeval.stores.void_id import ASSUMED_VOID, declared_void, refuse_other_void, void_id_of
 from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import WatchedText
 
@@ -110,10 +110,13 @@ class _Opener:
             places = positions_of_frames(store, len(parts), self.names, self.count, "map", of)
             parts = tuple(parts[place] for place in places)
         self.records.append(record_of(store, [role], path) | {"region": region})
+        void = void_id_of(None, [store])
+        if role == "labels":
+            refuse_other_void(arrays_of(parts), void)
         return self._planes(
             parts,
             option,
-            void_id_of(None, [store]),
+            void,
             f"{_OTHER_VOID} of a store of ids (`uqeval convert` writes it with --ignore-index)",
             region,
         )

@@ -221,6 +221,8 @@ class _Numbers:
         if self.recoding is not None:
             return ATTRIBUTES
         own = copied_attributes(array)
+        if self.kind == "labels":  # that of the store counts
+            own.pop("ignore_index", None)
         if self.unscales:
             own.pop("scale", None)
         return {**own, **self.marks}
