@@ -13,9 +13,10 @@ from small_stores import labels, probs, save
 from small_videos import save_store, video
 
 import uqeval
-from uqeval.errors import UsageError
+from uqeval.errors import StoreError, UsageError
 from uqeval.inputs import InputOptions
 from uqeval.inputs.live import Live, Patience
+from uqeval.usecases.convert import convert
 
 CLASSES = 10
 OWN = video()
@@ -124,3 +125,33 @@ def test_predictions_that_are_computed_are_never_void(tmp_path: Path) -> None:
     options = InputOptions(video=str(tmp_path / "frames"))
     live = Live(str(tmp_path / "maps"), options, Patience(), warn=print)
     assert [frame.ids.tolist() for frame in live] == values.argmax(1).tolist()
+
+
+@pytest.mark.parametrize("kind", ["labels", "mask", "map", "convert"])
+def test_arrays_of_ids_that_declare_another_void_id(tmp_path: Path, kind: str) -> None:
+    """That of an array in a group counted nowhere."""
+    path = save(tmp_path / "ids", {"labels": np.where(labels() == 255, 3, labels() % 2)})
+    predictions = save(tmp_path / "p", {"probs": probs()})
+    zarr.open_group(path)["labels"].attrs["ignore_index"] = 3
+    options: dict[str, Any] = {
+        "labels": {"labels": path, "metrics": "segmentation"},
+        "mask": {"ood_mask": path, "metrics": "ood"},
+        "map": {"labels": labels(), "metrics": "segmentation", "region": f"map:{path}"},
+    }.get(kind, {})
+
+    def evaluated() -> Any:
+        if kind == "convert":
+            return convert(predictions, tmp_path / "out", labels=path)
+        return uqeval.evaluate(predictions, **options).results
+
+    refused(evaluated, "ids/labels: attribute ignore_index is 3, but the void id is 255",
+            error=StoreError)  # fmt: skip
+    if kind == "labels":
+        found = uqeval.evaluate(predictions, **options, ignore_index=3).results["segmentation"]
+        assert found["pixels"] == (labels() != 255).sum()
+    if kind == "convert":
+        convert(predictions, tmp_path / "given", labels=path, ignore_index=3)
+        again = uqeval.evaluate(tmp_path / "given", None, "segmentation").results["segmentation"]
+        assert again["pixels"] == (labels() != 255).sum()
+    declared(path, 3)
+    evaluated()

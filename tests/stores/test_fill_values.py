@@ -1,4 +1,4 @@
-"""Attributes of targets that name the values without a measurement."""
+"""Attributes of numbers that name the values which are none: of targets and of predictions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from number_stores import numbers, with_target
+from number_stores import SHAPE, numbers, with_target
+from scenes import labels, softmax, zarr_group
 
 import uqeval
-from uqeval.errors import StoreError
+from uqeval.errors import DataError, StoreError
 from uqeval.usecases.convert import convert
 
 
@@ -72,3 +73,78 @@ def test_an_empty_fill_value_of_hdf5(tmp_path: Path) -> None:
             file[name] = values
         file["target"].attrs["_FillValue"] = h5py.Empty("f4")
     assert evaluated(tmp_path / "r.h5") == evaluated(stored)
+
+
+def filled(tmp_path: Path, name: str, fill: Any, where: Any, valid: Any, dtype: str = "f4") -> Path:
+    """Predicted numbers, in one of which `fill` stands at `where`, as its attribute says."""
+    arrays: dict[str, Any] = numbers() | {"valid": valid}
+    spread = {"std": np.sqrt, "variance": np.asarray}.get(name)
+    if spread is not None:
+        arrays[name] = spread(arrays.pop("std") ** 2)
+    elif name not in arrays:
+        arrays[name] = np.abs(arrays["mean"])
+    scale = {"scale": 0.5} if dtype == "u2" else {}
+    if scale:
+        arrays[name] = arrays[name].clip(0, 90) * 2
+    values = np.where(where, fill, arrays[name]).astype(dtype)
+    arrays[name] = values, {"attributes": {"_FillValue": fill} | scale}
+    return zarr_group(tmp_path / "r.zarr", arrays)
+
+
+@pytest.mark.parametrize(
+    ("name", "fill", "dtype"),
+    [
+        ("mean", -9999, "f4"), ("mean", 0.1, "f4"), ("mean", 65535, "u2"), ("std", 77, "f4"),
+        ("variance", 0, "f8"), ("unsure", 99, "f4"),
+    ],
+)  # fmt: skip
+def test_fill_values_of_predictions(tmp_path: Path, name: str, fill: Any, dtype: str) -> None:
+    """They were numbers like any others."""
+    metrics = {"sparsification": {"uncertainty": "unsure"}} if name == "unsure" else "regression"
+    where = np.zeros(SHAPE, bool)
+    where[:, :2] = True
+    path = filled(tmp_path, name, fill, where, ~where, dtype)
+    uqeval.evaluate(path, None, metrics, workers=1)  # they are not evaluated
+    path = filled(tmp_path / "all", name, fill, where, where | True, dtype)
+    with pytest.raises(DataError, match=rf"{name}, item .*{fill}.* at row 0, column \d"):
+        uqeval.evaluate(path, None, metrics, workers=1)
+
+
+def test_fill_values_of_samples_are_skipped_as_nan_is(tmp_path: Path) -> None:
+    arrays = numbers(members=4)
+    gaps = np.random.default_rng(0).random(arrays["mean"].shape) < 0.2
+    gaps[:, 0] = False
+    samples = np.where(gaps, np.nan, arrays["mean"])
+    found = []
+    for fill in (np.nan, -1.0):
+        stored = np.nan_to_num(samples, nan=fill), {"attributes": {"missing_value": [-1]}}
+        path = zarr_group(tmp_path / f"{fill}", {"samples": stored, "target": arrays["target"]})
+        report = uqeval.evaluate(path, None, "regression", nan_samples="skip", workers=1)
+        found.append(report.results["regression"])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("size", [(2, 3), (40, 500)])
+@pytest.mark.parametrize("kind", ["logits", "map", "foreground"])
+def test_fill_values_of_classes(tmp_path: Path, kind: str, size: tuple[int, int]) -> None:
+    probs, truth = softmax(0, 3, 2, 4, *size), labels(0, 3, *size, classes=2)
+    arrays = {
+        "logits": {"logits": np.log(probs)},
+        "map": {"probs": probs, "unsure": probs[:, 0, 0].copy()},
+        "foreground": {"probs": probs[:, :, :1].copy()},
+    }[kind]
+    name, values = list(arrays.items())[-1]
+    metrics = {"failure": {"uncertainty": "unsure"}} if kind == "map" else "calibration"
+    for is_void in (True, False):
+        truth[1, -1] = 255 if is_void else 0
+        found = []
+        for fill in (0.5, 0.75):
+            values[1, ..., -1, :] = fill
+            stored = {name: (values, {"attributes": {"_FillValue": 0.75}}), "labels": truth}
+            path = zarr_group(tmp_path / f"{is_void} {fill}", arrays | stored)
+            if fill == 0.75 and not is_void:
+                with pytest.raises(DataError, match=rf"{name}, item 1: {size[1]} eval.* 0.75, fir"):
+                    uqeval.evaluate(path, None, metrics, workers=1)
+            else:
+                found.append(uqeval.evaluate(path, None, metrics, workers=1).results)
+        assert not is_void or found[0] == found[1]

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from number_stores import numbers, with_target
+from number_stores import numbers, save, with_target
 from scenes import zarr_array, zarr_group
 
 import uqeval
 from uqeval.errors import StoreError
 from uqeval.stores.kinds import resolve
 from uqeval.stores.store import contents_of
+from uqeval.usecases.convert import convert
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,8 @@ from uqeval.stores.store import contents_of
         ("i2", {"scale_factor": 0.01, "add_offset": 2.0}, "numbers * 0.01 + 2.0"),
         ("f4", {"scale_factor": 1.0, "add_offset": -1}, "numbers + -1"),
         ("u2", {"scale": 0.01}, "numbers * 0.01"),
+        ("i2", {"scale": "0.01"}, "numbers * 0.01"),
+        ("i2", {"scale": [0.01], "offset": 2}, "numbers * 0.01 + 2"),
     ],
 )
 def test_packed_numbers(tmp_path: Path, dtype: str, attributes: Any, code: str) -> None:
@@ -45,7 +48,7 @@ def test_scale_counts_only_where_it_is_read(tmp_path: Path, scale: Any) -> None:
     uqeval.evaluate(mask, ids, "segmentation", workers=1, classes=2)
 
 
-@pytest.mark.parametrize("scale", ["nominal", [1.0, 1.0], 1])
+@pytest.mark.parametrize("scale", ["nominal", [1.0, 1.0], 1, "1"])
 def test_scale_of_a_target_that_changes_no_number(tmp_path: Path, scale: Any) -> None:
     target = np.ones(numbers()["target"].shape, "u2")
     path = with_target(tmp_path / "r.zarr", target, scale=scale)
@@ -71,6 +74,47 @@ def test_probabilities_with_a_scale_and_a_scale_factor(tmp_path: Path, factor: A
             uqeval.evaluate(path, labels, "segmentation", workers=1)
     else:
         uqeval.evaluate(path, labels, "segmentation", workers=1)
+
+
+def test_probabilities_with_an_offset(tmp_path: Path) -> None:
+    probs, labels = np.full((1, 5, 4, 4), 51, "u1"), np.zeros((1, 4, 4), "u1")
+    for offset in (0, 0.5):
+        attributes = {"scale": 1 / 255, "offset": offset}
+        path = str(zarr_array(tmp_path / f"{offset}.zarr", probs, attributes=attributes))
+        if not offset:
+            uqeval.evaluate(path, labels, "segmentation", workers=1)
+            continue
+        with pytest.raises(StoreError, match=r"attribute offset 0.5.*numbers \* 0.0039\d+ \+ 0.5"):
+            uqeval.evaluate(path, labels, "segmentation", workers=1)
+
+
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+def test_one_scale_in_all_forms(tmp_path: Path, kind: str) -> None:
+    """As an attribute, a member of an .npz or an entry of a dict: a number, or a list of one."""
+    numbers = np.full((1, 5, 4, 4), 51 if kind == "probs" else 102, "u1")
+    arrays = {kind: numbers, "labels": np.zeros((1, 4, 4), "u1")}
+    expected = uqeval.evaluate(
+        arrays | {kind: (numbers / 255).astype("f4")}, None, "calibration", workers=1
+    ).results
+    inputs: list[Any] = []
+    for i, scale in enumerate((1 / 255, [1 / 255])):
+        stored = {kind: (numbers, {"attributes": {"scale": scale}})}
+        inputs += [arrays | {"scale": scale}, zarr_group(tmp_path / f"{i}", arrays | stored)]
+        np.savez(tmp_path / f"{i}.npz", **arrays, scale=scale)
+        inputs.append(tmp_path / f"{i}.npz")
+        convert(tmp_path / f"{i}.npz", tmp_path / f"converted {i}")
+        convert(tmp_path / f"{i}", tmp_path / f"converted group {i}")
+        inputs += [tmp_path / f"converted {i}", tmp_path / f"converted group {i}"]
+    for given in inputs:
+        found = uqeval.evaluate(given, None, "calibration", workers=1).results
+        assert found["calibration"]["nll"] == pytest.approx(expected["calibration"]["nll"])
+
+
+def test_a_member_scale_of_a_mean_is_no_hint(tmp_path: Path) -> None:
+    mean = np.ones((1, 4, 4), "u2")
+    arrays = {"mean": mean, "std": np.ones((1, 4, 4)), "target": np.ones((1, 4, 4)), "scale": 0.5}
+    with pytest.raises(StoreError, match=r"in the attributes of the array\.$"):
+        uqeval.evaluate(save(tmp_path / "r.npz", arrays), None, "regression", workers=1)
 
 
 def test_a_packed_map_that_is_not_read_is_left_out(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
 from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
-from uqeval.stores.void_id import void_id_of
+from uqeval.stores.void_id import refuse_other_void, void_id_of
 from uqeval.stores.watched_parts import PartsIfRead, Watched
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def open_classes(
     names = opened.shown_names(count)
     annotators, label_parts, target = 0, None, None
     if all_labels is not None and label_store is not None:
+        if options.ignore_index is None:
+            refuse_other_void(arrays_of(all_labels), ignore)
         annotators = annotators_of(all_labels, names)
         label_parts = all_labels[item_range.start : item_range.stop]
         planes = Planes(label_parts, bool(annotators), "annotator")

@@ -22,7 +22,7 @@ from uqeval.inputs.common import (
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import void_of
-from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.files.label_folder import (
     open_label_folder,
     open_ordered_folder,
@@ -31,7 +31,7 @@ from uqeval.stores.files.label_folder import (
 )
 from uqeval.stores.names import match_files
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import void_id_of
+from uqeval.stores.void_id import refuse_other_void, void_id_of
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds
@@ -208,7 +208,10 @@ def void_of_ids(ids: Ids, classes: int, options: InputOptions, models: Sequence[
     if is_computed(ids):
         return void_of(classes)
     computed = [model.store for model in models if is_computed(model)]
-    return void_id_of(options.ignore_index, [ids.store], computed)
+    void = void_id_of(options.ignore_index, [ids.store], computed)
+    if options.ignore_index is None:
+        refuse_other_void(arrays_of(ids.stored), void)
+    return void
 
 
 def frame_ids(

@@ -27,8 +27,12 @@ from uqeval.stores.planes import Planes
 _PREDICTIONS = frozenset({"probs", "logits", "mean", "samples", *SPREADS})
 #: The attributes of arrays that are evaluated; other arrays are maps. Units are compared with those
 #: of the predictions, where they matter.
-_EVALUATED: dict[str, tuple[str, ...]] = {"labels": (), "valid": (), "target": INVALID}
-_OF_MAPS = ("ignore_index",)
+_EVALUATED: dict[str, tuple[str, ...]] = {
+    "labels": ("ignore_index",),
+    "valid": (),
+    "target": INVALID,
+}
+_OF_MAPS = ("ignore_index", *INVALID)
 
 
 def joined_members(stores: Sequence[Store]) -> Store:

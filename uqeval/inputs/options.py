@@ -248,8 +248,9 @@ class InputOptions(Settings):
         """Raise `UsageError` for `invalid` with data that have no target."""
         if self.invalid is not None:
             raise UsageError(
-                f"--invalid is for regression targets, and {where} has none. Leave it out; for "
-                "void labels give --ignore-index."
+                f"--invalid is for regression targets, and {where} has none. Leave it out. For "
+                "void labels give --ignore-index; for unknown depth set the attribute invalid of "
+                "the array of depths."
             )
         if self.converts or self.disparity != "predictions":
             option = "--baseline-focal" if self.baseline_focal is not None else "--disparity"

@@ -15,9 +15,10 @@ from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.names import map_and_id
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Role
+from uqeval.stores.fill_values import ignored
 from uqeval.stores.map_names import STORED_DEPTH
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import ASSUMED_VOID, declared_void, void_id_of
+from uqeval.stores.void_id import ASSUMED_VOID, declared_void, refuse_other_void, void_id_of
 from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import WatchedText
 
@@ -28,17 +29,30 @@ if TYPE_CHECKING:
 _OTHER_VOID = "give another void id, such as 65535, as the attribute ignore_index"
 
 
-def void_of_map(array: StoredArray, inputs: Inputs, options: InputOptions) -> int:
-    """Return the id of no region in a map of the store of predictions: that of the options, of the
-    array (`uqeval reduce` writes it if labels have another), or of the labels. Raises `StoreError`.
+def void_of_map(arrays: Sequence[StoredArray], inputs: Inputs, options: InputOptions) -> int:
+    """Return the id of no region in a map of the store of predictions: that of the options, of its
+    arrays (`uqeval reduce` writes it if labels have another), or of the labels.
+
+    Raises `StoreError` if the arrays of items have different ones.
     """
-    void = declared_void(array.attributes, array.where)
+    declared = [(declared_void(array.attributes, array.where), array.where) for array in arrays]
     if options.ignore_index is not None:
         return inputs.ignore_index
-    if void is not None:
-        return void
     # That 255 is void in labels does not say that it is in a map with larger ids.
-    return ASSUMED_VOID if inputs.ignore_index == ASSUMED_VOID else inputs.ignore_index
+    default = ASSUMED_VOID if inputs.ignore_index == ASSUMED_VOID else inputs.ignore_index
+    voids: dict[int, str] = {}
+    for void, where in declared:
+        own = "without the attribute ignore_index" if void is None else "attribute ignore_index"
+        voids.setdefault(default if void is None else void, f"in {where} ({own})")
+    if len(voids) > 1:
+        first, second = [f"{int(void)} {where}" for void, where in voids.items()][:2]
+        raise StoreError(
+            f"the void id of a map is {first}, and {second}; expected one for all items. Write "
+            "the map with one void id, and set the attribute ignore_index of all items to it; or "
+            "give the id that is void in labels and in the map of all items, such as "
+            "--ignore-index 65535."
+        )
+    return next((void for void, _ in declared if void is not None), default)
 
 
 @dataclasses.dataclass
@@ -75,11 +89,11 @@ class _Opener:
         record = record_of(self.store, [name], path)
         self.records.append(record | {"region": region})
         where = f"{path}, {name}"
-        void = void_of_map(arrays[name][0].array, self.inputs, self.options)
+        void = void_of_map(arrays_of(arrays[name]), self.inputs, self.options)
         to_change = f"{_OTHER_VOID} of the array"
         if self.options.ignore_index is not None:
             to_change = "give another --ignore-index, or the map in a store of its own"
-        return self._planes(arrays[name], where, void, to_change)
+        return self._planes(arrays[name], where, void, to_change, region)
 
     def path(self, path: str, role: Role, option: str, region: str) -> RegionPlanes:
         """Return the maps in a folder, one per item, or in an array. Raises `StoreError`."""
@@ -96,21 +110,33 @@ class _Opener:
             places = positions_of_frames(store, len(parts), self.names, self.count, "map", of)
             parts = tuple(parts[place] for place in places)
         self.records.append(record_of(store, [role], path) | {"region": region})
+        void = void_id_of(None, [store])
+        if role == "labels":
+            refuse_other_void(arrays_of(parts), void)
         return self._planes(
             parts,
             option,
-            void_id_of(None, [store]),
+            void,
             f"{_OTHER_VOID} of a store of ids (`uqeval convert` writes it with --ignore-index)",
+            region,
         )
 
     def _planes(
-        self, parts: Sequence[ItemArray], where: str, void: int, to_change_void: str
+        self,
+        parts: Sequence[ItemArray],
+        where: str,
+        void: int,
+        to_change_void: str,
+        region: str,
     ) -> RegionPlanes:
         from uqeval.maps.region_maps import RegionPlanes
 
         if any(set(part.array.axes) - {"item"} != {"y", "x"} for part in parts):
             raise StoreError(f"{where}: axes {cut(parts[0].array.axes)}; a map is [item, y, x].")
-        refuse_missing(arrays_of(parts), self.options.fill)
+        arrays = arrays_of(parts)
+        refuse_missing(arrays, self.options.fill)
+        if region == "depth":
+            self.warnings += next(filter(None, map(ignored, arrays)), [])
         source: Any = self.inputs.source
         before = None
         if self.inputs.source.kind == "video":

@@ -26,7 +26,7 @@ from uqeval.inputs.opened import Given, Inputs, members_of, of_all_shards
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.array import Store, arrays_of
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import void_id_of
+from uqeval.stores.void_id import refuse_other_void, void_id_of
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
@@ -190,6 +190,8 @@ def _mask(
     chosen, _ = chosen_items(options, count)
     planes = Planes(parts[chosen.start : chosen.stop])
     void = _void_of(store, source.labels is not None, options)
+    if source.labels is not None or options.ignore_index is None:
+        refuse_other_void(arrays_of(parts), void)
     return Mask(planes, void), {"ood_mask": record_of(store, ["labels"], given)}, store.warnings
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +28,11 @@ from uqeval.maps.names import (
     sigma_of,
     void_of,
 )
+from uqeval.stores.fill_values import INVALID, invalid_of, is_invalid
 from uqeval.stores.sum_hints import hint_of_sums
+
+if TYPE_CHECKING:
+    from uqeval.stores.array import StoredArray
 
 LOGITS = (
     "If these are logits, call the array `logits`; for one without a name, add --kind=logits, or "
@@ -153,6 +157,29 @@ def refuse_values(values: Array, evaluated: Array, where: str, what: str) -> Non
         f"{float(values[y, x]):.6g} at row {y}, column {x}. Mask them with `valid`, or write them "
         "again."
     )
+
+
+def refuse_fill(
+    values: Array, array: StoredArray, label: Array | None, void: int, where: str,
+    start: tuple[int, int] = (0, 0),
+) -> None:  # fmt: skip
+    """Raise `DataError` for stored values [..., y, x] that attributes declare to be none, unless
+    the `label` [y, x] is void there. They are from row and column `start` on."""
+    if (bad := is_invalid(values, array)) is None:
+        return
+    pixels = bad.reshape(-1, *bad.shape[-2:]).any(axis=0)
+    if label is not None:
+        pixels &= label != void
+    if pixels.any():
+        y, x = (int(k[0]) for k in np.nonzero(pixels))
+        fills = ", ".join(f"{value:g}" for value in dict.fromkeys(invalid_of(array)))
+        raise DataError(
+            f"{where}: {int(pixels.sum())} evaluated pixels have a value that its attributes "
+            f"({', '.join(name for name in INVALID if name in array.attributes)}) declare to be no "
+            f"number, {fills}, first at row {start[0] + y}, column {start[1] + x}. Expected "
+            "numbers. Label these pixels as void, or mask them with `valid`; if they are numbers, "
+            "remove the attribute."
+        )
 
 
 def refuse_negative_sigma(values: Array, name: str, where: str, store: str) -> None:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.arrays import Array, Maps
-from uqeval.errors import DataError, cut
+from uqeval.errors import DataError, cut, listed
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.names import VOID
 from uqeval.maps.reduction import read_only
 from uqeval.maps.spread_hints import of_large, of_negative
 from uqeval.stores.array import StoredArray
 from uqeval.stores.buffer_pool import BufferPool
+from uqeval.stores.fill_values import invalid_of, with_nan
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
@@ -274,6 +275,10 @@ class Members:
                     hint, problem = of_large(stack.kind) + hint, "NaN, or their σ is infinite"
                 if stack.kind == "samples":
                     hint = "Mask them with an array `valid`, or skip NaN with --nan-samples skip."
+                if fills := [f"{v:g}" for a in stack.arrays for v in invalid_of(a)]:
+                    problem += (
+                        f", or a fill value of its attributes ({listed(dict.fromkeys(fills))})"
+                    )
                 bad = check.bad[stack.kind]
                 raise DataError(self._told(stack, item, check, bad, problem, hint))
         if check.negative[0]:
@@ -354,11 +359,14 @@ def _value(stack: Stack, item: int, member: int, y: int, x: int) -> float:
 
 
 def _plain(stack: Stack, tile: Tile, t: int) -> Array:
-    """Return one member of a tile [y, x] as kernels take it: float32 or float64, C order."""
+    """Return one member of a tile [y, x] as kernels take it: float32 or float64, C order; NaN for
+    values that attributes of the array declare to be none."""
     values = tile.values[t]
     if values.ndim == 3:  # a class axis of one class
         values = values[0]
     if values.dtype.kind == "u":
-        return read_only(np.ascontiguousarray(values * stack.scale(tile.array), np.float64))
-    dtype = np.float64 if values.dtype == np.float64 else np.float32
-    return read_only(np.ascontiguousarray(values, dtype))
+        plain = np.ascontiguousarray(values * stack.scale(tile.array), np.float64)
+    else:
+        dtype = np.float64 if values.dtype == np.float64 else np.float32
+        plain = np.ascontiguousarray(values, dtype)
+    return read_only(with_nan(plain, values, tile.array))

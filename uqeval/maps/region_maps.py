@@ -23,6 +23,7 @@ from uqeval.maps.names import (
     now_of,
     void_id,
 )
+from uqeval.stores.fill_values import with_nan
 from uqeval.stores.void_id import may_be_class
 
 if TYPE_CHECKING:
@@ -168,7 +169,8 @@ class WithRegions:
         if plane.dtype.kind not in "fiu":
             raise StoreError(f"{where}: dtype {plane.dtype}; a depth map has numbers.")
         check_size(plane.shape, self.inner.size(item), where, "the depth map is")
-        return np.ascontiguousarray(plane, np.float64)
+        array = planes.parts[item].array
+        return with_nan(np.ascontiguousarray(plane, np.float64), plane, array)
 
     def expanded(self, regions: Sequence[str]) -> tuple[str, ...]:
         """Return the regions with `map:NAME` as one region for each id in the map.

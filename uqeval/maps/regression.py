@@ -15,6 +15,7 @@ from uqeval.maps.checks import (
     as_stored,
     check_size,
     evaluated_by,
+    refuse_fill,
     refuse_negative_sigma,
     refuse_values,
 )
@@ -310,6 +311,7 @@ class RegressionSource(MapSource):
         planes = self.extra[name]
         plane = planes.read(item)
         check_size(plane.shape, self.size(item), self._place(planes, item), "it is")
+        refuse_fill(plane, planes.parts[item].array, label, VOID, self._place(planes, item))
         return self._copied(name, _plain(plane), label, planes, item, "values")
 
     def _copied(

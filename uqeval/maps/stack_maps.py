@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError
-from uqeval.maps.checks import LOGITS, SumCheck
+from uqeval.maps.checks import LOGITS, SumCheck, refuse_fill
 from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
-from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices
+from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices, void_of
 from uqeval.maps.reduction import Form, Reducer, kernel_view, on_grid
+from uqeval.stores.fill_values import invalid_of
 from uqeval.stores.incoming import not_logits, total_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
 
@@ -65,6 +67,9 @@ class StackMaps(MapSource):
             for tile in stack.tiles(batch, box):
                 heartbeat(tile.values.nbytes)
                 j = tile.item - batch[0]
+                if self._declares_fill:
+                    label = labels[j]
+                    self._refuse_fill(tile, None if label is None else label[region])
                 if is_whole:
                     reduced = self._reduce_tile(tile, form, _flat(labels[j], region))
                     self._write_region(results[j], region, reduced)
@@ -132,6 +137,8 @@ class StackMaps(MapSource):
             flat = [tile.values.reshape(*tile.values.shape[:2], 1, -1) for tile in tiles]
             values = np.concatenate(flat, axis=-1)
             own = None if labels is None else labels[done : done + len(tiles)]
+            for k, tile in enumerate(tiles if self._declares_fill else ()):
+                self._refuse_fill(tile, None if own is None else own[k])
             label = None if own is None else _line(own)
             line = Box(0, 1, 0, values.shape[-1])
             joined = replace(tiles[0], box=line, values=values, items=len(tiles))
@@ -146,6 +153,20 @@ class StackMaps(MapSource):
             )
             done += len(tiles)
         return StackedMaps.joined(parts)
+
+    @cached_property
+    def _declares_fill(self) -> bool:
+        """Return whether attributes declare values to be no numbers, which no sum of classes
+        shows."""
+        stack = self.stack
+        return (
+            stack is not None and (stack.kind == "logits" or stack.classes == 1)
+            and any(map(invalid_of, stack.arrays))
+        )  # fmt: skip
+
+    def _refuse_fill(self, tile: Tile, label: Array | None) -> None:
+        void, start = void_of(max(self.classes, 2)), (tile.box.y0, tile.box.x0)
+        refuse_fill(tile.values, tile.array, label, void, self._place_of(tile), start)
 
     def _prepare(self, tile: Tile, form: Form) -> Array:
         """Return a tile for the kernels: probabilities of at least two classes, in one dtype."""

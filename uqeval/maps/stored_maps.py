@@ -9,6 +9,7 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, StoreError, cut, quoted
+from uqeval.maps.checks import refuse_fill
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.names import (
     COMPUTED,
@@ -86,7 +87,7 @@ class StoredMaps:
         maps: Maps = {}
         of_mean = names & (self.of_mean | stale)
         for name in sorted((names | {"mean_probs"} if of_mean else names) - of_mean):
-            maps[name] = self._stored(name, item, size)
+            maps[name] = self._stored(name, item, size, label)
             heartbeat(maps[name].nbytes)
         if "mean_probs" in maps:
             _check_likeliest(maps, prediction, self._where("mean_probs", item))
@@ -99,12 +100,12 @@ class StoredMaps:
         maps = computed | maps  # stored maps stay as they are
         return {name: maps[name] for name in names}
 
-    def _stored(self, name: str, item: int, size: tuple[int, int]) -> Array:
+    def _stored(self, name: str, item: int, size: tuple[int, int], label: Array | None) -> Array:
         if is_choices(name):
             return self._choices(item, size)
         if name == "label_rank":
             return self._ranks(name, item, size)
-        return self._numbers(name, item, size)
+        return self._numbers(name, item, size, label)
 
     def _ranks(self, name: str, item: int, size: tuple[int, int]) -> Array:
         """Return a plane of ranks of classes, uint16 [y, x]."""
@@ -157,13 +158,16 @@ class StoredMaps:
             )
         return plane, where
 
-    def _numbers(self, name: str, item: int, size: tuple[int, int]) -> Array:
+    def _numbers(self, name: str, item: int, size: tuple[int, int], label: Array | None) -> Array:
         """Return a map of numbers as float32 [y, x] (of `mean_probs` [class, y, x]), -0.0
         as 0.0.
         """
         plane, where = self._plane(name, item, size)
         if plane.dtype.kind not in "fiu":
             raise StoreError(f"{where}: dtype {plane.dtype}; expected numbers.")
+        if name != "mean_probs":  # whose sums are checked
+            array = self.planes[name].parts[item].array
+            refuse_fill(plane, array, label, void_of(self.classes), where)
         with np.errstate(over="ignore"):  # too large values become infinite, and are refused
             values = plane.astype(np.float32) + np.float32(0.0)
         bad = ~np.isfinite(values)

@@ -1,4 +1,4 @@
-"""Attributes of targets that name the values without a measurement."""
+"""Attributes of numbers that name the values which are none: without a measurement."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any
 
+from uqeval.arrays import Array, np
 from uqeval.errors import StoreError, quoted
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ INVALID = ("invalid", "_FillValue", "missing_value")
 
 
 def invalid_of(array: StoredArray) -> list[float]:
-    """Return the target values that mean "no measurement", from the attributes of an array.
+    """Return the values that mean "no measurement", from the attributes of an array.
 
     NaN as a fill value says nothing: NaN is always invalid. Raises `StoreError` for an `invalid`
     that is not a number or a list of numbers.
@@ -26,18 +27,36 @@ def invalid_of(array: StoredArray) -> list[float]:
 
 
 def numbers_of(array: StoredArray, name: str) -> list[float]:
-    """Return the target values that one of the attributes names. Raises `StoreError`."""
+    """Return the values that one of the attributes names. Raises `StoreError`."""
     numbers = [_number(entry, name) for entry in _entries(array, name)]
     if name == "invalid" and None in numbers:
         raise StoreError(
-            f"{_not_a_number(array, name)}; expected a number or a list of numbers: values of "
-            "targets without a measurement."
+            f"{_not_a_number(array, name)}; expected a number or a list of numbers: values "
+            "without a measurement."
         )
     return [v for v in numbers if v is not None and (name == "invalid" or not math.isnan(v))]
 
 
+def is_invalid(stored: Array, array: StoredArray) -> Array | None:
+    """Return where values of an array, in its dtype, are `invalid_of` it; None if it has none."""
+    if not any(name in array.attributes for name in INVALID) or not (values := invalid_of(array)):
+        return None
+    bad = np.zeros(stored.shape, bool)
+    with np.errstate(over="ignore"):
+        for value in values:  # rounded to the dtype of floats: 0.1 in float32 is not 0.1
+            bad |= stored == (stored.dtype.type(value) if stored.dtype.kind == "f" else value)
+    return bad
+
+
+def with_nan(values: Array, stored: Array, array: StoredArray) -> Array:
+    """Return floats that were made from `stored` numbers of an array, with NaN where these are
+    invalid."""
+    bad = is_invalid(stored, array)
+    return values if bad is None or not bad.any() else np.where(bad, np.nan, values)
+
+
 def ignored(array: StoredArray) -> list[str]:
-    """Return a warning for each fill value of a target that is not a number.
+    """Return a warning for each fill value that is not a number.
 
     Other tools write these attributes, also where they mean nothing.
     """

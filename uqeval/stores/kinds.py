@@ -64,6 +64,9 @@ _IDS = frozenset({"labels", "predictions", "sample_predictions"})
 #: Arrays whose integers are multiplied by their attribute `scale`.
 _SCALED = frozenset({"probs", "logits", "mean", *SPREADS, "samples"})
 
+#: Those that take a member `scale` of an .npz in place of the attribute.
+WITH_MEMBER_SCALE = ("probs", "logits", "mean_probs")
+
 #: The attributes of packed numbers (CF conventions, as of netCDF and xarray), with the values that
 #: change no number.
 _PACKED = {"scale_factor": 1, "add_offset": 0}
@@ -150,23 +153,26 @@ def _refuse_packed(array: StoredArray, kind: str) -> None:
     whose readers multiply by it, and of a target.
     """
     neutral = dict(_PACKED)
-    scale = _single(array.attributes.get("scale"))
+    scale = _as_number(array, "scale")
     if array.dtype.kind in "iu" and isinstance(scale, int | float):
         if kind == "target":
             neutral["scale"] = 1
-        elif kind in _SCALED and scale == _single(array.attributes.get("scale_factor")):
+        elif kind in _SCALED and scale == _as_number(array, "scale_factor"):
             del neutral["scale_factor"]
+        if kind in _SCALED | {"target"} and isinstance(_as_number(array, "offset"), int | float):
+            neutral["offset"] = 0
     packed = {
         name: value
         for name, same in neutral.items()
-        if (value := _single(array.attributes.get(name))) is not None and value != same
+        if (value := _as_number(array, name)) is not None and value != same
     }
     if not packed:
         return
     listed = ", ".join(f"{name} {quoted(value)}" for name, value in packed.items())
-    factor = packed.get("scale_factor", packed.get("scale"))
+    factor = packed.get("scale_factor", scale if {"scale", "offset"} & packed.keys() else None)
+    offset = packed.get("add_offset", packed.get("offset"))
     steps = "numbers" + (f" * {factor}" if factor is not None else "")
-    steps += f" + {packed['add_offset']}" if "add_offset" in packed else ""
+    steps += f" + {offset}" if offset is not None else ""
     noun, unpacked = "numbers", f"{quoted(steps)} as float32"
     if kind in _IDS or kind == "valid":
         noun = "values of a mask" if kind == "valid" else "class ids"
@@ -178,6 +184,20 @@ def _refuse_packed(array: StoredArray, kind: str) -> None:
         f"expected the {noun} themselves. Store {unpacked}, without these attributes; where the "
         f"{noun} are unpacked already, remove the attributes."
     )
+
+
+def scale_of(array: StoredArray) -> Any:
+    """Return the attribute `scale` of an array; None without it."""
+    return _single(array.attributes.get("scale"))
+
+
+def _as_number(array: StoredArray, name: str) -> Any:
+    """Return an attribute, a text of a number as the number; None without it."""
+    value = _single(array.attributes.get(name))
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _single(value: Any) -> Any:
@@ -338,7 +358,7 @@ def kind_of_file(array: StoredArray, role: str, declared: Declared) -> str:
 
 def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
     """Return the arrays without the number `scale`, which becomes an attribute of integer
-    probabilities.
+    probabilities and logits.
     """
     scaled = dict(arrays)
     scale = scaled.get("scale")
@@ -346,7 +366,7 @@ def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
         return scaled
     del scaled["scale"]
     value = float(scale.read((slice(None),) * len(scale.shape)).reshape(-1)[0])
-    for kind in ("probs", "mean_probs"):
+    for kind in WITH_MEMBER_SCALE:
         if kind in scaled and scaled[kind].dtype.kind == "u":
             scaled[kind].attributes = {**scaled[kind].attributes, "scale": value}
     return scaled

@@ -23,6 +23,7 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError, number_of, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, follow
 from uqeval.stores.bfloat16 import tolerance_of
+from uqeval.stores.kinds import WITH_MEMBER_SCALE, scale_of
 
 TILE_AXES = ("sample", "class", "y", "x")
 
@@ -272,13 +273,14 @@ class Stack:
         """
         if array.dtype.kind == "f":
             return 1.0
-        scale = array.attributes.get("scale")
+        scale = scale_of(array)
         is_number = isinstance(scale, int | float) and not isinstance(scale, bool)
         if scale is None or not is_number or not 0 < scale <= 1:
+            member = ", or as a member `scale` of the .npz" * (self.kind in WITH_MEMBER_SCALE)
             raise StoreError(
                 f"{array.where}: {array.dtype} {self.kind} with scale {quoted(scale)}; expected a "
                 f"number in (0, 1], such as {1 / np.iinfo(array.dtype).max:.6g}, in the attributes "
-                "of the array, or as a member `scale` of the .npz."
+                f"of the array{member}."
             )
         return float(scale)
 

@@ -154,7 +154,8 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening, where: str) -> Sto
         if kind in _ATTRIBUTES:
             attributes[kind] = _plain(values)
         else:
-            if isinstance(values, bool | int | float):
+            is_scale = kind == "scale" and isinstance(values, list | tuple) and len(values) == 1
+            if isinstance(values, bool | int | float) or is_scale:
                 values = np.asarray(values)
             array = as_array(values, f"{where}, {quoted(kind)}")
             members[str(kind)] = in_memory(array, f"{kind} of {where}")

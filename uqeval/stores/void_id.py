@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed, quoted
 
 if TYPE_CHECKING:
-    from uqeval.stores.array import Store
+    from uqeval.stores.array import Store, StoredArray
 
 #: An id that no label has: there are at most 65,535 classes.
 _NO_LABEL = 65535
@@ -60,6 +60,20 @@ def void_id_of(given: int | None, *groups: Sequence[Store]) -> int:
         if paths:
             return min(paths)
     return ASSUMED_VOID
+
+
+def refuse_other_void(arrays: Iterable[StoredArray], void: int) -> None:
+    """Raise `StoreError` for an array of ids, such as that of an item, that declares another void
+    id than the one of its store, which counts."""
+    for array in arrays:
+        own = declared_void(array.attributes, array.where)
+        if own not in (None, void):
+            raise StoreError(
+                f"{array.where}: attribute ignore_index is {own}, but the void id is {int(void)}; "
+                f"expected one for all items. If {own} is void in all, set ignore_index of the "
+                f"store (of its group) to it, or give --ignore-index {own} for labels; else remove "
+                "the attribute of the array."
+            )
 
 
 def may_be_class(void: int, classes: int) -> bool:

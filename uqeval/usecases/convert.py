@@ -13,12 +13,12 @@ from uqeval.inputs.class_names import check_number, names_of_classes
 from uqeval.inputs.classes import annotators_of, check_label_sizes, labels_of
 from uqeval.inputs.common import as_store
 from uqeval.maps.names import OF_MEAN_AND_LABEL
-from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.files.item_folder import kinds_in_folder
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.planes import Planes
 from uqeval.stores.store import has_chunks
-from uqeval.stores.void_id import ASSUMED_VOID, void_id_of
+from uqeval.stores.void_id import ASSUMED_VOID, refuse_other_void, void_id_of
 from uqeval.stores.writing.convert import Progress, Recoding, write_converted
 from uqeval.stores.writing.convertible import open_convertible
 from uqeval.stores.writing.new_store import checked_target
@@ -76,6 +76,8 @@ def convert(
         warnings += _leave_out_of_labels(arrays, predictions.path)
         arrays["labels"] = parts
     void = void_id_of(ignore_index, stores[1:], stores[:1])
+    if ignore_index is None:
+        refuse_other_void(arrays_of(arrays.get("labels", ())), void)
     known_names, of_names = _class_names(class_names, stores)
     attributes = predictions.attributes | known_names
     if void is not ASSUMED_VOID:

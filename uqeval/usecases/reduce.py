@@ -30,6 +30,7 @@ from uqeval.maps.names import (
 )
 from uqeval.maps.sources import Source, with_samples
 from uqeval.maps.with_stored import WithStored, stored_beside_samples
+from uqeval.stores.array import StoredArray
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, may_be_class
 from uqeval.stores.zarr import writer as zw
@@ -73,7 +74,7 @@ def reduce(
     `inputs.warnings` for each map that cannot be copied. Writes to a temporary name and renames at
     the end. Raises `UqevalError`.
     """
-    from uqeval.stores.writing.new_store import NewStore, checked_target, replacing
+    from uqeval.stores.writing.new_store import NewStore, are_equal, checked_target, replacing
 
     options = options or RunOptions()
     source = with_samples(inputs.source, "reduce")
@@ -83,11 +84,15 @@ def reduce(
     copied = _copied_maps(inputs, source, maps)
     map_names = _wanted_maps(source, maps, mean_probs, copied)
     source.want(map_names)
-    dense = len({source.size(item) for item in range(source.items)}) == 1
+    voids = {name: _void_of_copy(inputs, source, name) for name in copied}
+    dense = len({source.size(item) for item in range(source.items)}) == 1 and all(
+        are_equal(_attributes_of_copy(array, void) for array in source.stored[name].arrays)
+        for name, void in voids.items()
+    )
     with replacing(target) as new, ExitStack() as stack:
         writing = _Writing(
             str(new), dense, map_names, _mean_probs_origin(source),
-            {name: _attributes_of_copy(inputs, source, name) for name in copied},
+            voids,
             _items_in_chunk(source, map_names, copied) if options.cluster is None else 1,
         )  # fmt: skip
         options.progress.begin("reduce", source.items)
@@ -107,17 +112,18 @@ def reduce(
 
 @dataclass(frozen=True)
 class _Writing:
-    """Writes maps of items into the new store at `root`, which is `dense` if all have one size.
+    """Writes maps of items into the new store at `root`, which is `dense` if all have one size and
+    equal attributes.
 
-    `origin`: attributes of `mean_probs`. `copied`: maps of the old store, with the attributes of
-    each. `in_chunk`: as in `NewStore`.
+    `origin`: attributes of `mean_probs`. `copied`: maps of the old store, with the void id of each
+    (`_void_of_copy`). `in_chunk`: as in `NewStore`.
     """
 
     root: str
     dense: bool
     maps: tuple[str, ...]
     origin: Mapping[str, str] | None
-    copied: Mapping[str, Mapping[str, Any]]
+    copied: Mapping[str, Mapping[str, Any] | None]
     in_chunk: int
 
     def __call__(self, opened: Opened) -> None:
@@ -157,8 +163,9 @@ class _Writing:
                 for name in self.maps:
                     attributes = self.origin if name == "mean_probs" else None
                     store.put(item, stored_name(name), values[name], attributes)
-                for name, attributes_of_copy in self.copied.items():
-                    store.put(item, name, values[name], attributes_of_copy)
+                for name, void in self.copied.items():
+                    array = source.planes[name].parts[item].array
+                    store.put(item, name, values[name], _attributes_of_copy(array, void))
         store.flush()
 
 
@@ -221,22 +228,29 @@ def _wanted_maps(
     return (*retained, *(n for n in maps if n not in names and n not in copied))
 
 
-def _attributes_of_copy(inputs: Inputs, source: Source, name: str) -> dict[str, Any]:
-    """Return the attributes of a copied map. One of ids has its void id, unless readers take the
-    same from the new store. Raises `StoreError` for an invalid one.
-    """
+def _attributes_of_copy(array: StoredArray, void: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the attributes of an item of a copied map. `void`: that of ids, None for numbers."""
     from uqeval.stores.writing.new_store import copied_attributes
 
-    array = source.stored[name].arrays[0]
     attributes = copied_attributes(array)
-    if array.dtype.kind not in "iu":
-        return attributes
-    void = void_of_map(array, inputs, inputs.recipe.options if inputs.recipe else InputOptions())
-    attributes.pop("ignore_index", None)
+    if void is not None:
+        attributes.pop("ignore_index", None)
+    return attributes | dict(void or {})
+
+
+def _void_of_copy(inputs: Inputs, source: Source, name: str) -> dict[str, Any] | None:
+    """Return the attribute for the void id of a copied map of ids, which is empty if readers take
+    the same id from the new store; None for numbers. Raises `StoreError` for an invalid one.
+    """
+    arrays = source.stored[name].arrays
+    if arrays[0].dtype.kind not in "iu":  # all items of a copied map have one dtype
+        return None
+    options = inputs.recipe.options if inputs.recipe else InputOptions()
+    void = void_of_map(arrays, inputs, options)
     # Of a map, the default void id stays assumed, and one that somebody gave stays given.
     follows = isinstance(void, AssumedVoid) or void != ASSUMED_VOID
     is_of_store = follows and void == _void_of_store(inputs, source)
-    return attributes | ({} if is_of_store else {"ignore_index": int(void)})
+    return {} if is_of_store else {"ignore_index": int(void)}
 
 
 def _void_of_store(inputs: Inputs, source: Source) -> int:

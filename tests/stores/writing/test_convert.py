@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import zarr
 from command import refused, run_uqeval, run_well
+from number_stores import numbers
 from PIL import Image
+from scenes import zarr_group
 from small_stores import save
 from written import stored
 
@@ -390,7 +392,7 @@ def test_sums_that_the_new_dtype_does_not_allow(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("marked", [0, 1])
-def test_items_with_other_attributes_are_refused(tmp_path: Path, marked: int) -> None:
+def test_items_with_other_void_ids_stay_in_groups(tmp_path: Path, marked: int) -> None:
     """One array cannot have the void ids of both."""
     root = zarr.create_group(str(tmp_path / "s"))
     for i, name in enumerate("ab"):
@@ -398,9 +400,9 @@ def test_items_with_other_attributes_are_refused(tmp_path: Path, marked: int) ->
         group.create_array("probs", data=probs(3, 9, 8))
         own = {"ignore_index": 7} if i == marked else {}
         group.create_array("zone", data=np.ones((9, 8), "u1"), attributes=own)
-    with pytest.raises(DataError, match=r"zone of item 'b': have the attributes .*before has"):
-        convert(tmp_path / "s", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    convert(tmp_path / "s", tmp_path / "out")
+    zones = [zarr.open_array(str(tmp_path / f"out/items/{name}/zone")) for name in "ab"]
+    assert [zone.attrs.get("ignore_index") == 7 for zone in zones] == [i == marked for i in (0, 1)]
 
 
 def test_many_small_items_share_chunks(tmp_path: Path) -> None:
@@ -417,3 +419,22 @@ def test_many_small_items_share_chunks(tmp_path: Path) -> None:
 def test_items_share_chunks_only_if_they_are_many_and_small() -> None:
     assert [items_in_chunk(n, 40) for n in (0, 1, 64, 65, 10_000)] == [1, 1, 1, 2, 157]
     assert [items_in_chunk(10_000, size) for size in (0, 10**5, 2**19, 2**20)] == [157, 10, 2, 1]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_attributes_that_differ_by_item(tmp_path: Path, same: bool) -> None:
+    """Items of equal sizes were refused; they stay in groups."""
+    zarr_group(tmp_path / "r.zarr", {})
+    zarr_group(tmp_path / "r.zarr/items", {})
+    arrays, names = numbers(), ("mean", "std", "target")
+    for k, invalid in enumerate((-1, -1 if same else -2, -1)):
+        of_item: dict[str, Any] = {name: arrays[name][k] for name in names}
+        target = np.where(np.isnan(of_item["target"]), invalid, of_item["target"])
+        of_item["target"] = target, {"attributes": {"invalid": invalid}}
+        zarr_group(tmp_path / f"r.zarr/items/i{k}", of_item, name=f"i{k}")
+    convert(tmp_path / "r.zarr", tmp_path / "c.zarr")
+    assert (tmp_path / "c.zarr/items").exists() != same
+    expected = uqeval.evaluate({name: arrays[name] for name in names}, None, "regression")
+    for path in ("r.zarr", "c.zarr"):
+        found = uqeval.evaluate(tmp_path / path, None, "regression").results
+        assert found == expected.results

@@ -21,13 +21,14 @@ from uqeval.errors import DataError, StoreError, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.bfloat16 import SOURCE, FromBfloat16, is_coarse
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
-from uqeval.stores.kinds import FLOWS
+from uqeval.stores.kinds import FLOWS, scale_of
 from uqeval.stores.stack import batch_ends
 from uqeval.stores.void_id import refuse_ambiguous
 from uqeval.stores.watch import Watch
 from uqeval.stores.writing.convertible import item_axes
 from uqeval.stores.writing.new_store import (
     NewStore,
+    are_equal,
     copied_attributes,
     items_in_chunk,
     replacing,
@@ -85,12 +86,24 @@ def write_converted(
     """
     forms = {kind: [_form(kind, part) for part in parts] for kind, parts in source.arrays.items()}
     dense = all(len({form.shape for form in kind}) == 1 for kind in forms.values())
-    _check_complete(source, forms, dense)
+    _check_complete(source, forms)
     kinds_of_classes = ("probs", "logits", "mean_probs")
     classes = {form.size("class") for k in kinds_of_classes for form in forms.get(k, ())}
     checks = _Checks(
         max(*classes, 2) if classes else None, void, recoding, _declared_classes(source.attributes)
     )
+    numbers = {
+        kind: checks.numbers(kind, parts, forms[kind]) for kind, parts in source.arrays.items()
+    }
+    dense = dense and all(
+        are_equal(numbers[kind].attributes(array) for array in arrays_of(parts))
+        for kind, parts in source.arrays.items()
+    )
+    if not dense and source.names is None:
+        raise StoreError(
+            "Items of different sizes or attributes are stored in one group per item, by name: "
+            "give their names."
+        )
     names = source.names or [str(i) for i in range(source.items)]
     watches = {
         kind: Watch(names, [[part] for part in parts]) for kind, parts in source.arrays.items()
@@ -102,7 +115,7 @@ def write_converted(
         NewStore(root, source.items, source.names, dense).create(_attributes(source))
         for kind, parts in source.arrays.items():
             store = NewStore(root, len(parts), source.names, dense, compression, in_chunk)
-            for count in _copy(kind, parts, forms[kind], store, checks, watches[kind]):
+            for count in _copy(parts, forms[kind], store, numbers[kind], checks, watches[kind]):
                 copied += count
                 if progress is not None:
                     progress(copied, total)
@@ -112,12 +125,8 @@ def write_converted(
         assert copied == total
 
 
-def _check_complete(source: Store, forms: Mapping[str, list[_Form]], dense: bool) -> None:
-    """Raise `StoreError` for items of several sizes without names, or without one of the arrays."""
-    if not dense and source.names is None:
-        raise StoreError(
-            "Items of different sizes are stored in one group per item, by name: give their names."
-        )
+def _check_complete(source: Store, forms: Mapping[str, list[_Form]]) -> None:
+    """Raise `StoreError` for items without one of the arrays."""
     for kind, found in forms.items():
         if len(found) != source.items and kind not in FLOWS:
             raise StoreError(
@@ -142,15 +151,15 @@ def _declared_classes(attributes: Mapping[str, Any]) -> int:
 
 
 def _copy(
-    kind: str,
     parts: Sequence[ItemArray],
     forms: list[_Form],
     store: NewStore,
+    numbers: _Numbers,
     checks: _Checks,
     watch: Watch,
 ) -> Iterator[int]:
     """Copy all items of a kind; yield the number of items after each step."""
-    numbers = checks.numbers(kind, parts, forms)
+    kind = numbers.kind
     for start, stop in pairwise(batch_ends([parts])):
         array, form = parts[start].array, numbers.form(forms[start])
         chunk_rows = form.chunks[form.axes.index("y")]
@@ -169,8 +178,8 @@ def _copy(
                     block = _read(parts[first], form, len(items), y, rows)
                 for item, values in zip(items, block, strict=True):
                     where = f"{array.where}, item {store.label(item)}"
-                    checked = checks.check(kind, values, array.attributes, where, y)
-                    stored = numbers.stored(checked, array.attributes, where, y)
+                    checked = checks.check(kind, values, array, where, y)
+                    stored = numbers.stored(checked, scale_of(array), where, y)
                     place = tuple(y if axis == "y" else 0 for axis in form.axes)
                     store.write(item, kind, stored, *place)
             yield len(items)
@@ -212,17 +221,21 @@ class _Numbers:
         if self.recoding is not None:
             return ATTRIBUTES
         own = copied_attributes(array)
+        if self.kind == "labels":  # that of the store counts
+            own.pop("ignore_index", None)
         if self.unscales:
             own.pop("scale", None)
         return {**own, **self.marks}
 
-    def stored(self, values: Array, attributes: dict[str, Any], where: str, row: int) -> Array:
+    def stored(self, values: Array, scale: Any, where: str, row: int) -> Array:
         """Return checked values of an item from `row` on in the form in which they are stored.
+
+        `scale`: that of their array.
 
         Raises `DataError` for probabilities that have no longer the sums of this form.
         """
         if self.unscales and values.dtype.kind != "f":
-            values = values * attributes["scale"]
+            values = values * scale
         if self.recoding is not None:
             return self.recoding.recode(values, where)
         stored = values.astype(self.dtype, copy=False)
@@ -249,7 +262,7 @@ class _Checks:
             dtypes = {label_dtype(self.classes, self.ignore_index)}
         if kind not in _KINDS:
             return _Numbers(kind, np.result_type(*dtypes), False, {}, None)
-        scales = {None if a.dtype.kind == "f" else repr(a.attributes.get("scale")) for a in arrays}
+        scales = {None if a.dtype.kind == "f" else repr(scale_of(a)) for a in arrays}
         unscales = len(scales) > 1
         if unscales:
             dtypes = {np.dtype(np.float32), *(dtype for dtype in dtypes if dtype.kind == "f")}
@@ -258,9 +271,7 @@ class _Checks:
             return _Numbers(kind, DTYPE, unscales, {}, self.recoding)
         return _Numbers(kind, dtype, unscales, SOURCE if any(map(is_coarse, arrays)) else {}, None)
 
-    def check(
-        self, kind: str, values: Array, attributes: dict[str, Any], where: str, row: int
-    ) -> Array:
+    def check(self, kind: str, values: Array, array: StoredArray, where: str, row: int) -> Array:
         """Return `values` of an item from `row` on, as they will be stored. Raises `DataError`."""
         if kind == "labels" and self.classes is not None:
             return checked_labels(values, self.classes, self.ignore_index, where, row)
@@ -269,10 +280,10 @@ class _Checks:
         if kind not in ("probs", "logits", "mean_probs"):
             return values
         if values.dtype.kind == "f":
-            _check_floats(kind, values, attributes, where, row)
+            _check_floats(kind, values, array.attributes, where, row)
         else:
             for at, probs in _samples(values, where):
-                _check_scaled(probs, attributes.get("scale"), at, row)
+                _check_scaled(kind, probs, scale_of(array), at, row)
         return values
 
 
@@ -296,15 +307,15 @@ def _check_floats(
         checked_floats(marked, values.dtype.name, form, at, row)
 
 
-def _check_scaled(values: Array, scale: object, where: str, row: int) -> None:
-    """Check integer probabilities [class, y, x]. Raises as `_Checks.check` does."""
+def _check_scaled(kind: str, values: Array, scale: object, where: str, row: int) -> None:
+    """Check integer probabilities or logits [class, y, x]. Raises as `_Checks.check` does."""
     if not isinstance(scale, int | float) or not 0 < scale <= 1:
         raise StoreError(
             f"{where}: {values.dtype} with scale {quoted(scale)} in the attributes, expected the "
             "probability of one unit. Convert the values to floating point, or store a scale."
         )
     off = np.abs(values.sum(axis=0, dtype=np.int64) * scale - 1.0)
-    if len(values) > 1 and off.size and off.max() > len(values) * scale:
+    if kind != "logits" and len(values) > 1 and off.size and off.max() > len(values) * scale:
         y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
         raise DataError(
             f"{where}: the class probabilities in row {row + y}, column {x} do not sum to 1: the "

@@ -1,5 +1,5 @@
-"""A store that is being written: one dense array per kind, or one group per item if sizes
-differ.
+"""A store that is being written: one dense array per kind, or one group per item if sizes or
+attributes differ.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import math
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,6 +76,11 @@ def checked_target(
 def copied_attributes(array: StoredArray) -> dict[str, Any]:
     """Return the attributes that a copy of the array's numbers needs."""
     return _meaning(array.attributes)
+
+
+def are_equal(attributes: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether one array can have the attributes of all items."""
+    return len({repr(sorted(of_item.items())) for of_item in attributes}) < 2
 
 
 def _meaning(attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -107,11 +107,16 @@ def valid_pixels(source: Any, item: int, invalid: Sequence[float]) -> Array:
         return is_valid
     plane = source.target.read(item)
     target = plane.astype(np.float64)
-    for value in [*invalid, *invalid_of(source.target.parts[item].array)]:
-        stored = np.array(float(value)).astype(plane.dtype if plane.dtype.kind == "f" else "f8")
-        is_valid &= target != float(stored)
-    is_valid &= np.isfinite(target)
-    return is_valid
+    declared = invalid_of(source.target.parts[item].array)
+    return is_valid & np.isfinite(target) & ~has_value(plane, [*invalid, *declared])
+
+
+def has_value(plane: Array, values: Sequence[float]) -> Array:
+    """Return where stored numbers [y, x] are one of the values, rounded to their dtype."""
+    found, dtype = np.zeros(plane.shape, bool), plane.dtype if plane.dtype.kind == "f" else "f8"
+    for value in values:
+        found |= plane.astype(np.float64) == float(np.array(float(value)).astype(dtype))
+    return found
 
 
 def numbers_of(source: Any, item: int, is_valid: Array) -> Numbers:

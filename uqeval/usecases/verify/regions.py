@@ -12,7 +12,9 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import cut
+from uqeval.stores.fill_values import invalid_of
 from uqeval.usecases.verify.classes import ClassMaps
+from uqeval.usecases.verify.numbers import has_value
 
 #: The regions that are recomputed, by the kind of data.
 COVERED = {
@@ -73,8 +75,10 @@ def of_place(region: str, source: Any, item: int, shape: tuple[int, int]) -> Arr
     elif form == "depth":
         low, high = _numbers_in(region, ())
         planes = source.target if source.depth is None else source.depth.items
-        depth = planes.read(item).astype(np.float64)
-        mask = (low <= depth) & (depth < high)
+        stored = planes.read(item)
+        depth = stored.astype(np.float64)
+        is_unknown = has_value(stored, invalid_of(planes.parts[item].array))
+        mask = (low <= depth) & (depth < high) & ~is_unknown
     elif form == "map":
         name = region.partition(":")[2].rpartition(":")[0]
         mask = source.maps[name].items.read(item) == int(_numbers_in(region, ())[0])
