@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -107,11 +108,17 @@ def test_names_that_are_one_text_or_missing_are_refused() -> None:
                 evaluator.update(probs, labels, names)
 
 
-def test_a_name_with_half_a_character() -> None:
+def test_a_name_with_half_a_character(tmp_path: Path) -> None:
     probs, labels = arrays()
     with uqeval.Evaluator() as evaluator:
         evaluator.update(probs, labels, ["\ud800", "a\udfff"])
         assert [item["name"] for item in evaluator.report().items] == ["a\udfff", "\ud800"]
+    (tmp_path / "fit.json").write_text(json.dumps(["\ud800"]))
+    metrics = {"calibration": {"temperature": True, "fit_on": str(tmp_path / "fit.json")}}
+    states: dict[str, Any] = {"states": tmp_path / "s.states.zip", "part": "1/2"}
+    for options in ({}, states):
+        report = uqeval.evaluate(probs, labels, metrics, names=["\ud800", "b"], **options)
+        assert report.items[0]["name"] == "\ud800"
 
 
 def test_a_scratch_folder_that_is_not_there() -> None:

@@ -125,7 +125,8 @@ def _words_of(kind: Any) -> str:
         return text
     entries = get_args(arguments[0]) or arguments
     many = (
-        _WORDS_OF_MANY.get(e, f"{e.__name__}s" if isinstance(e, type) else None) for e in entries
+        _WORDS_OF_MANY.get(e, f"{e.__name__}s" if isinstance(e, type) and e is not Any else None)
+        for e in entries
     )
     words = [word for word in many if word]
     return f"{text} of {' or '.join(words)}" if words else text

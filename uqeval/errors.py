@@ -54,8 +54,27 @@ def cut(text: object, most: int = _MOST) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value for a message: in quotes, control characters escaped, shortened if long."""
-    return cut(repr(value))
+    """Return a value for a message: in quotes, control characters escaped, shortened if long.
+
+    Arrays, also in lists and mappings, appear as their type, dtype and shape.
+    """
+    return cut(_shown(value))
+
+
+def _shown(value: Any, depth: int = 0) -> str:
+    """Return `repr(value)` without the numbers of arrays."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape and hasattr(value, "dtype"):
+        return f"<{type(value).__name__} of {value.dtype}, shape {list(shape)}>"
+    if depth == 3 or type(value) not in (list, tuple, dict):
+        return repr(value)
+    if isinstance(value, dict):
+        pairs = [f"{key!r}: {_shown(entry, depth + 1)}" for key, entry in value.items()]
+        return f"{{{', '.join(pairs)}}}"
+    texts = ", ".join(_shown(entry, depth + 1) for entry in value)
+    if isinstance(value, list):
+        return f"[{texts}]"
+    return f"({texts},)" if len(value) == 1 else f"({texts})"
 
 
 def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str:

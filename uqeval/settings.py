@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
 from uqeval.argument_types import fits, in_words, python_value
@@ -317,6 +318,8 @@ def _expected(option: Option, annotation: Any, value: Any) -> str | None:
         values = value if option.list_by and isinstance(value, list | tuple) else [value]
         are_choices = all(isinstance(v, str) and v in option.choices for v in values)
         return None if are_choices else f"one of {', '.join(option.choices)}"
+    if option.path and isinstance(value, str) and not fits(str | Path, value):
+        return "a path"
     if fits(annotation, value) and (not is_number(value) or option.allows(value)):
         return None
     return f"{in_words(annotation)} {option.range()}".strip()

@@ -12,40 +12,12 @@ import scenes
 from command import refused
 from PIL import Image
 from small_videos import save_store, video
+from tensors import Capsule, Tensor
 
 import uqeval
 from uqeval.errors import UqevalError, UsageError
 
 PROBS, LABEL = scenes.softmax(0, 2, 3, 4, 8, 12), scenes.labels(0, 2, 8, 12, classes=4)
-
-
-class Tensor:
-    """An array with the attributes of PyTorch tensors that `np.ndarray` lacks."""
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-
-    def detach(self) -> Tensor:
-        return self
-
-    def cpu(self) -> Tensor:
-        return self
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return self.values
-
-
-class Capsule:
-    """An array that is known by DLPack alone."""
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.values.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return self.values.__dlpack_device__()
 
 
 def miou(*given: Any, **options: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from command import refused
@@ -78,3 +79,19 @@ def test_masked_frames() -> None:
             "masked",
             error=DataError,
         )
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn])
+def test_types_that_numpy_lacks_are_refused(dtype: type, tmp_path: Path) -> None:
+    """NumPy calls some of them floating, others not; none has a tolerance."""
+    probs = np.full((2, 4, 3, 3), 0.25).astype(dtype)
+    labels = np.zeros((2, 3, 3), int)
+    message = (f"holds {np.dtype(dtype)}, which NumPy lacks", "astype(numpy.float32)")
+    refused(lambda: uqeval.evaluate(probs, labels, "failure"), *message)
+    refused(lambda: uqeval.evaluate({"logits": probs, "labels": labels}, None, "failure"), *message)
+    refused(lambda: uqeval.Evaluator("failure").update(probs, labels, ["a", "b"]), *message)
+    with uqeval.PredictionWriter(
+        tmp_path / "p.zarr", names=["a"], samples=1, classes=4, size=(3, 3)
+    ) as writer:
+        refused(lambda: writer.add("a", probs[0]), *message)
+        writer.add("a", probs[0].astype("f4"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from command import refused
@@ -165,15 +166,101 @@ def test_several_annotators_in_two_processes(tmp_path: Path) -> None:
         # Prediction, three annotators and two samples; entropy, confidence and three classes.
         assert first.scratch_bytes == N * 8 * 6 * (1 + 3 + T + 4 * (2 + C))
         report = first.report(ci=0.9)
-        for planes, number in ((labels[:1, :2], "2 annotators"), (labels[:1, 0], "1 annotator")):
-            with pytest.raises(DataError, match=f"labels of {number}; the items before have 3"):
-                first.update(probs[:1], planes, ["another"])
+        for planes, given in ((labels[:1, :2], "labels of 2"), (labels[:1, 0], "labels without")):
+            refused(
+                lambda planes=planes: first.update(probs[:1], planes, ["another"]),
+                f"an update with {given} annotators", "the items before have labels of 3",
+            )  # fmt: skip
         assert first.report(ci=0.9).results == report.results
     expected = uqeval.evaluate(probs, labels, "annotators", names=NAMES, ci=0.9)
     assert report.results["annotators"]["ged"] is not None
     assert report.results == expected.results
     assert report.items == expected.items
     assert report.intervals == expected.intervals
+
+
+@pytest.mark.parametrize("metrics", ["all", "pavpu"])
+def test_other_numbers_of_annotators_are_refused(metrics: str, tmp_path: Path) -> None:
+    """Also where no metric reads the labels of each: the majority is another ground truth."""
+    probs, plain = predictions()
+    planes = np.stack([plain] * 2, 1)
+    for first, second in ((plain, planes), (planes, plain), (plain, plain[:, None])):
+        with (
+            uqeval.Evaluator(metrics, scratch=tmp_path) as evaluator,
+            uqeval.Evaluator(metrics, scratch=tmp_path) as other,
+        ):
+            evaluator.update(probs[:1], first[:1], ["a"])
+            with pytest.raises(DataError, match=r"with labels .* the items before have"):
+                evaluator.update(probs[1:2], second[1:2], ["b"])
+            other.update(probs[1:2], second[1:2], ["b"])
+            with pytest.raises(UsageError, match="its annotators"):
+                evaluator.merge([other.folder])
+            assert len(evaluator) == 1
+
+
+def test_warnings_about_the_updates_are_in_the_report(tmp_path: Path) -> None:
+    """The store of maps does not show how its labels and probabilities were given."""
+    probs, labels = predictions()
+    rounded, planes = probs.astype(ml_dtypes.bfloat16), np.stack([labels] * 2, 1)
+    with (
+        uqeval.Evaluator("pavpu", scratch=tmp_path) as evaluator,
+        uqeval.Evaluator("pavpu", scratch=tmp_path) as rank,
+    ):
+        for k in (0, 1):
+            rank.update(rounded[k : k + 1], planes[k : k + 1], [NAMES[k]])
+        evaluator.merge([rank.folder])
+        found = evaluator.report(workers=1).warnings
+    expected = uqeval.evaluate({"probs": rounded[:2], "labels": planes[:2]}, workers=1).warnings
+    assert found == expected
+    assert "2 annotators" in found[0] and "bfloat16" in found[1]
+
+
+def test_a_first_update_that_is_refused_changes_nothing(tmp_path: Path) -> None:
+    probs, labels = predictions()
+    with uqeval.Evaluator({"pavpu": {"window": 4}}, scratch=tmp_path) as evaluator:
+        with pytest.raises(UsageError, match="window=4 is larger than item small"):
+            evaluator.update(probs[:1, ..., :3, :3], labels[:1, :3, :3], ["small"])
+        assert evaluator.update(probs, labels, NAMES) == N
+        assert len(evaluator.report(workers=1).items) == N
+
+
+def test_a_first_item_of_one_pixel(tmp_path: Path) -> None:
+    """Later items may be larger, so these are not images without pixels."""
+    probs, labels = predictions()
+    updates = [
+        (probs[:1, ..., :1, 1:2], labels[:1, 1:2, :1], ["a"]),
+        (probs[1:2], labels[1:2], ["b"]),
+    ]
+    results = []
+    for order in (updates, updates[::-1]):
+        metrics = {"pavpu": {"window": 4, "border": "partial"}}
+        with uqeval.Evaluator(metrics, scratch=tmp_path) as evaluator:
+            for update in order:
+                evaluator.update(*update)
+            results.append(evaluator.report(workers=1).results)
+    assert results[0] == results[1]
+
+
+def test_an_item_that_cannot_be_copied_is_not_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: Path, target: Path) -> None:
+        target.mkdir()
+        raise OSError(28, "No space left on device")
+
+    probs, labels = predictions()
+    with (
+        uqeval.Evaluator("failure", scratch=tmp_path) as evaluator,
+        uqeval.Evaluator("failure", scratch=tmp_path) as rank,
+    ):
+        rank.update(probs, labels, NAMES)
+        with monkeypatch.context() as patched:
+            patched.setattr(module.shutil, "copytree", full)
+            with pytest.raises(OutputError, match=r"cannot be copied \(.*No space left"):
+                evaluator.merge([rank.folder])
+        assert len(evaluator) == 0
+        evaluator.merge([rank.folder])
+        assert len(evaluator) == N
 
 
 def test_thresholds_of_regions_are_settings_before_the_regions_are_known() -> None:
@@ -194,8 +281,10 @@ def test_names_and_regions_of_other_types_are_refused() -> None:
     arrays = np.full((2, 2, 4, 4), 0.5, "f4"), np.zeros((2, 4, 4), int)
     with uqeval.Evaluator("failure") as evaluator:
         evaluator.update(*arrays, ["a", "b"])
-        with pytest.raises(UsageError, match="names= belongs to update"):
-            evaluator.report(names=["a"])
+        for name, place in (("names", "update"), ("labels", "update"), ("metrics", "Evaluator"),
+                            ("predictions", "update")):  # fmt: skip
+            with pytest.raises(UsageError, match=f"{name}= belongs to {place}"):
+                evaluator.report(**{name: ["a"]})
         for region in (3, [3], ["class:0", None], b"class:0"):
             with pytest.raises(UsageError, match="expected a region such as boundary:8"):
                 evaluator.report(region=region)

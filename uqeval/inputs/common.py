@@ -234,7 +234,7 @@ def in_order_of(
 
 
 #: The arguments of ground truth, by the noun of its items.
-_ARGUMENTS = {"label": "labels", "mask": "ood_mask"}
+_ARGUMENTS = {"label": "labels", "mask": "ood_mask", "depth": "depth_map"}
 
 
 def open_truth(
@@ -301,10 +301,14 @@ def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, An
             "dtype": str(first.dtype),
             "stored_bytes": None if None in sizes else sum(filter(None, sizes)),
         }
-    path = ARRAYS if isinstance(source, Mapping) else ARRAY
+    return {"path": path_of(source), "arrays": arrays, "fingerprint": digest_of(all_arrays)}
+
+
+def path_of(source: Given) -> str:
+    """Return the path of an input as reports and messages have it, also of arrays in memory."""
     if isinstance(source, os.PathLike | str):
-        path = str(source)
-    return {"path": path, "arrays": arrays, "fingerprint": digest_of(all_arrays)}
+        return str(source)
+    return ARRAYS if isinstance(source, Mapping) else ARRAY
 
 
 def recorded(store: Store, names: Sequence[str], options: InputOptions) -> list[str]:

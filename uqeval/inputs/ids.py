@@ -72,7 +72,7 @@ class Ids:
         item_array = self.parts[frame]
         return [] if item_array is None else [item_array]
 
-    def beside(self, frames: str, named: bool) -> Ids:
+    def beside(self, frames: Store | str, named: bool) -> Ids:
         """Return these ids with a warning if only they or only the `frames` have names."""
         return replace(self, store=warn_of_positions(self.store, frames, named))
 

@@ -56,7 +56,8 @@ class Recipe:
         """
         options: dict[str, Any] = {
             name: _absolute(value) for name in _PATHS
-            if isinstance(value := getattr(self.options, name), str | os.PathLike)
+            if (value := getattr(self.options, name)) is not None
+            and not (name == "names" and isinstance(value, list | tuple))
             and not (name == "ood_mask" and str(value).isdigit())
         }  # fmt: skip
         options["out"] = tuple(

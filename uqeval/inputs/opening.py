@@ -88,7 +88,7 @@ def _open(
     predictions belong to its frames, and may be inside it. Raises `StoreError` or `UsageError` with
     the store, its content and what was expected.
     """
-    from uqeval.inputs.common import as_store, is_regression, open_predictions
+    from uqeval.inputs.common import as_store, is_regression, open_predictions, path_of
 
     options.check_caches(predictions, truth)
     truth = None if truth is None else as_store(truth, "labels or target")
@@ -97,11 +97,11 @@ def _open(
             raise UsageError("--map-cache has no effect for a video; use --flow-cache.")
         from uqeval.inputs.video import open_video
 
-        options.refuse_invalid(str(options.video))
+        options.refuse_invalid(path_of(options.video))
         if options.is_ood:
             raise UsageError(
                 f"{'--out' if options.out else '--ood-mask'} is for out-of-distribution detection, "
-                f"and {options.video} is a video. Leave it out."
+                f"and {path_of(options.video)} is a video. Leave it out."
             )
         inputs = dataclasses.replace(
             open_video(predictions, truth, options), options=options.record()

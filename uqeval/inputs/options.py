@@ -144,7 +144,7 @@ class InputOptions(Settings):
         "another class; interior:R, the others; class:NAME; depth:LOW-HIGH; box:y0:y1,x0:x1 in "
         "fractions; map:NAME, each id in an array of the store or a folder of PNGs; map:NAME:ID. "
         "Repeat for more.", metavar="REGION", panel=_IN, list_by="repeat", common=True)
-    depth_map: str | Path | None = shared_option(
+    depth_map: Any = shared_option(
         None, "Depth of each pixel for --region depth:LOW-HIGH: a folder of 16-bit KITTI PNGs, "
         ".npy or .pfm files, or an array. Default: the array `depth` of the store, or the target.",
         metavar="PATH", panel=_IN, path=True)
@@ -159,7 +159,7 @@ class InputOptions(Settings):
     whole_sequences: bool = False
     #: The maps that options of metrics or of a command name.
     read_maps: Sequence[str] = ()
-    video: str | Path | None = shared_option(
+    video: Any = shared_option(
         None, "Frames: a folder, a store or a video file.", metavar="VIDEO", panel=_IN, path=True,
         data="video")
     pseudo_labels: Any = shared_option(
@@ -168,11 +168,11 @@ class InputOptions(Settings):
     resize: str = shared_option(
         "none", "Class ids whose size differs from their frames: an error, or resize by nearest "
         "neighbour.", choices=("none", "nearest"), data="video")
-    flow_path: str | Path | None = shared_option(
+    flow_path: Any = shared_option(
         None, "With --flow file: flow on the grid of frame t that points to t-1. A folder of "
         ".flo, KITTI .png, .npy or .pfm files named as frame t, or an array [N-1, H, W, 2].",
         metavar="PATH", panel=_FLOW, path=True, data="video")
-    flow_forward_path: str | Path | None = shared_option(
+    flow_forward_path: Any = shared_option(
         None, "Like --flow-path, but on the grid of frame t-1 and pointing to t; for "
         "--occlusion, --tracks and --grid previous.",
         metavar="PATH", panel=_FLOW, path=True, data="video")
@@ -187,6 +187,8 @@ class InputOptions(Settings):
     # fmt: on
 
     def __post_init__(self) -> None:
+        if isinstance(self.out, str | Path | Mapping) or _is_array(self.out):
+            object.__setattr__(self, "out", (self.out,))  # one store
         self.invalid_targets()
         check_numbers({name: getattr(self, name) for name in self.__dataclass_fields__})
         if not fits(str | Sequence[str], self.region):
@@ -239,7 +241,7 @@ class InputOptions(Settings):
                 numbers.append(float(value))
             except (TypeError, ValueError, OverflowError):
                 raise UsageError(
-                    f"--invalid {quoted(str(value)[:100])}; expected a number, such as 0, -1 or "
+                    f"--invalid {quoted(value)}; expected a number, such as 0, -1 or "
                     "nan: the value of targets without a measurement."
                 ) from None
         return tuple(numbers)
@@ -319,9 +321,9 @@ class InputOptions(Settings):
         hidden |= set() if self.region else {"region", "depth_map"}
         hidden |= set() if self.is_ood else {"out", "ood_mask"}
         record = {
-            name: _recorded(value)
+            name: _recorded(getattr(self, name))
             for name in self.__dataclass_fields__
-            if name not in hidden and not hasattr(value := getattr(self, name), "__array__")
+            if name not in hidden
         }
         if self.names is not None:  # the items have the names
             is_file = isinstance(self.names, str | Path)
@@ -364,13 +366,18 @@ def regions_beside(given: str | Sequence[str], folder: Path) -> list[str]:
     return regions
 
 
+def _is_array(value: Any) -> bool:
+    """Return whether a value is an array of any framework."""
+    return hasattr(value, "__array__") or hasattr(value, "__dlpack__")
+
+
 def _recorded(value: Any) -> Any:
     """Return the value of an option as JSON can hold it."""
     if isinstance(value, list | tuple):
         return [_recorded(entry) for entry in value]
     if isinstance(value, Mapping):
-        return {name: _recorded(entry) for name, entry in value.items()}
-    if hasattr(value, "__array__"):
+        return "arrays in memory"
+    if _is_array(value):
         return "an array in memory"
     return str(value) if isinstance(value, Path) or hasattr(value, "path") else value
 

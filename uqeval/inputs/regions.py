@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.common import in_order_of, open_truth, record_of, refuse_missing
+from uqeval.inputs.common import (
+    as_store,
+    in_order_of,
+    open_truth,
+    path_of,
+    record_of,
+    refuse_missing,
+)
 from uqeval.inputs.ids import positions_of_frames
-from uqeval.inputs.opened import Inputs
+from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.names import map_and_id
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
@@ -95,7 +102,7 @@ class _Opener:
             to_change = "give another --ignore-index, or the map in a store of its own"
         return self._planes(arrays[name], where, void, to_change, region)
 
-    def path(self, path: str, role: Role, option: str, region: str) -> RegionPlanes:
+    def path(self, path: Given, role: Role, option: str, region: str) -> RegionPlanes:
         """Return the maps in a folder, one per item, or in an array. Raises `StoreError`."""
         noun = "region" if role == "labels" else "depth"
         store = open_truth(path, role, noun, self.store, self.names, self.options)
@@ -169,11 +176,12 @@ def with_regions(
     wants_depth = any(text.strip().startswith("depth:") for text in options.regions)
     if options.depth_map is not None and not wants_depth:
         raise UsageError(
-            f"--depth-map {cut(options.depth_map)} has no effect without --region depth:LOW-HIGH; "
-            "give such a region, or leave --depth-map out."
+            f"--depth-map {cut(path_of(options.depth_map))} has no effect without --region "
+            "depth:LOW-HIGH; give such a region, or leave --depth-map out."
         )
     if options.depth_map is not None:
-        depth = opener.path(str(options.depth_map), "target", "--depth-map", "depth")
+        given = as_store(options.depth_map, "depth_map")
+        depth = opener.path(given, "target", "--depth-map", "depth")
     elif wants_depth:
         depth = opener.array(STORED_DEPTH, "depth")
     watch = inputs.watch

@@ -18,6 +18,7 @@ from uqeval.inputs.common import (
     in_order_of,
     open_predictions,
     open_truth,
+    path_of,
     record_of,
     refuse_missing,
     watched,
@@ -49,7 +50,7 @@ def open_sets(
             "--ood-mask finds out-of-distribution pixels inside IN; with OUT stores leave it out."
         )
     first = _members(predictions)[0]
-    options.refuse_invalid(str(getattr(first, "path", first)))
+    options.refuse_invalid(path_of(first))
     if options.ood_mask is not None:
         return _open_masked(predictions, truth, options)
     if len(options.out) > _MOST_SETS:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.disk.files import place_of
 from uqeval.errors import StoreError, UsageError, cut
+from uqeval.inputs.common import as_store, open_once, path_of
 from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.contents import Contents
 from uqeval.stores.names import read_names_file, refuse_reordered
-from uqeval.stores.store import contents_of, open_store
+from uqeval.stores.store import open_store
 from uqeval.stores.video.sequences import Sequences, sequences_of
 from uqeval.stores.zarr.source import is_url, is_zarr
 
@@ -35,7 +36,7 @@ class VideoInputs:
     (`against`): labels or pseudo-labels. `flows`: saved flow by direction.
     """
 
-    path: str | Path
+    path: str
     frames: Frames
     names: tuple[str, ...]
     sequences: Sequences
@@ -53,7 +54,7 @@ class VideoInputs:
         """Return the record of the video in a report."""
         return {
             "frames": {
-                "path": str(self.path),
+                "path": self.path,
                 "frames": len(self.frames),
                 "fingerprint": self.frames.fingerprint(),
             },
@@ -71,15 +72,16 @@ def open_video_inputs(
 ) -> VideoInputs:
     """Open the given parts of a video, and find the others inside it.
 
-    They are in its folders `predictions/` and `labels/`, or in the arrays of its store. Raises
-    `StoreError` or `UsageError`.
+    They are in its folders `predictions/` and `labels/`, or in the arrays of its store or mapping.
+    Raises `StoreError` or `UsageError`.
     """
     from uqeval.stores.video.frames import open_frames
 
     assert options.video is not None
-    video = options.video
-    store = contents_of(video) if _is_store(video) else None
-    frames = open_frames(inside(video, FRAMES) or store or video, fill_missing=options.fill)
+    video = as_store(options.video, "video")
+    store = open_once(video) if _is_store(video) else None
+    source = store if store is not None else inside(video, FRAMES) or video
+    frames = open_frames(source, fill_missing=options.fill)
     count, names = len(frames), options.names
     if isinstance(names, str | Path):
         names = read_names_file(names)
@@ -95,21 +97,26 @@ def open_video_inputs(
     truth, truth_record = _truth(labels, video, models, item_names, count, options)
     if names is None:
         named = item_names is not None
-        models = [own.beside(frames.where, named) for own in models]
-        truth = truth and truth.beside(frames.where, named)
+        models = [own.beside(frames.store or frames.where, named) for own in models]
+        truth = truth and truth.beside(frames.store or frames.where, named)
     return VideoInputs(
-        video, frames, item_names or tuple(str(i) for i in range(count)), sequences, models, truth,
-        truth_record, _flows(store, sequences, item_names, count, options),
+        path_of(video), frames, item_names or tuple(str(i) for i in range(count)), sequences,
+        models, truth, truth_record, _flows(store, sequences, item_names, count, options),
     )  # fmt: skip
 
 
-def _is_store(video: str | Path) -> bool:
-    """Return whether a video is one store of arrays, not a folder of files or a video file."""
+def _is_store(video: Given) -> bool:
+    """Return whether a video is one store of named arrays, not a folder of files, a video file or
+    an array."""
+    if not isinstance(video, str | Path):
+        return isinstance(video, Contents | Mapping)
     return is_url(str(video)) or is_zarr(str(video)) or Path(video).suffix == ".npz"
 
 
-def inside(video: str | Path, name: str) -> Path | None:
+def inside(video: Given, name: str) -> Path | None:
     """Return the subfolder with this name if the video is a plain folder."""
+    if not isinstance(video, str | Path):
+        return None
     local = Path(video)
     if is_zarr(str(video)) or not (local / name).exists():
         return None
@@ -118,8 +125,8 @@ def inside(video: str | Path, name: str) -> Path | None:
 
 def _models(
     predictions: Given | Sequence[Given] | None,
-    video: str | Path,
-    store: Contents | None,
+    video: Given,
+    store: Given | None,
     names: tuple[str, ...] | None,
     count: int,
     options: InputOptions,
@@ -128,10 +135,10 @@ def _models(
         models = inside(video, PREDICTIONS)
         if models is None and store is None:
             raise UsageError(
-                f"{cut(video)}: has no folder `{PREDICTIONS}`; give the predictions after the "
-                "video: a folder of PNGs of class ids, or a store."
+                f"{cut(path_of(video))}: has no folder `{PREDICTIONS}`; give the predictions after "
+                "the video: a folder of PNGs of class ids, or a store."
             )
-        sources: list[Any] = [models or store]
+        sources: list[Any] = [store if models is None else models]
     else:
         sources = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
     several = len(sources) > 1
@@ -143,7 +150,7 @@ def _models(
 
 def _truth(
     labels: Given | None,
-    video: str | Path,
+    video: Given,
     models: Sequence[Ids],
     names: tuple[str, ...] | None,
     count: int,
@@ -156,8 +163,8 @@ def _truth(
         for model in models:
             if _is_same_store(model.given, options.pseudo_labels):
                 raise UsageError(
-                    f"--pseudo-labels {options.pseudo_labels}: are the evaluated predictions, so "
-                    "their mIoU would be 1. Give the predictions of a better model."
+                    f"--pseudo-labels {cut(path_of(options.pseudo_labels))}: are the evaluated "
+                    "predictions, so their mIoU would be 1. Give the predictions of a better model."
                 )
         given = options.pseudo_labels
         truth = open_ids(given, names, count, "label", options, "pseudo_labels")
@@ -179,7 +186,7 @@ def _is_same_store(first: Given, second: Given) -> bool:
 
 
 def _flows(
-    store: Contents | None,
+    store: Given | None,
     sequences: Sequences,
     names: tuple[str, ...] | None,
     count: int,
@@ -196,7 +203,9 @@ def _flows(
         "flow": options.flow_path, "flow_forward": options.flow_forward_path
     }  # fmt: skip
     for kind, path in paths.items():
-        where = path if path is not None else (store if kind in inside_video else None)
+        where = store if kind in inside_video else None
+        if path is not None:
+            where = as_store(path, f"{kind}_path")
         if where is not None:
             flows[kind] = open_flows(
                 where, sequences.pairs, names, count, kind=kind, fill_missing=options.fill

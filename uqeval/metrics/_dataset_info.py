@@ -110,7 +110,10 @@ class DatasetInfo:
 
 def names_digest(names: tuple[str, ...] | None) -> str:
     """Return a digest of the names in their order; empty for None."""
-    return "" if names is None else hashlib.sha256("\n".join(names).encode()).hexdigest()
+    if names is None:
+        return ""
+    # Names may hold half a character (a lone surrogate).
+    return hashlib.sha256("\n".join(names).encode(errors="surrogatepass")).hexdigest()
 
 
 def all_void(info: DatasetInfo) -> DataError:
@@ -162,8 +165,7 @@ def fitted_on(fit_on: str | None, info: DatasetInfo) -> dict[str, str]:
     if fit_on is None or items is None:
         return {"fitted_on": "all items"}
     all_names = info.all_names or info.names
-    names = "\n".join(sorted(all_names[i] for i in items))
-    digest = hashlib.sha256(names.encode()).hexdigest()
+    digest = names_digest(tuple(sorted(all_names[i] for i in items)))
     return {"fitted_on": fit_on, "fitted_on_digest": digest}
 
 

@@ -165,7 +165,7 @@ def _region(key: Key, report: Report) -> list[str]:
         return []
     depth_map = _recorded_options(report).get("depth_map")
     by_depth = key.region.startswith("depth:") and depth_map is not None
-    return ["--region", key.region] + by_depth * ["--depth-map", str(depth_map)]
+    return ["--region", key.region, *(["--depth-map", _checked(depth_map)] if by_depth else [])]
 
 
 def _settings(family: Family, report: Report, key: str) -> list[str]:

@@ -28,6 +28,7 @@ def as_array(values: Any, where: str) -> Array:
     refuse_masked(values, where)
     coarse = bfloat16.is_bfloat16(values)
     if isinstance(values, np.ndarray) and not coarse:
+        _refuse_added_types(values, where)
         return values
     # Frameworks are never imported: these methods mean the same in all of them.
     for method in ("detach", "cpu"):
@@ -39,6 +40,7 @@ def as_array(values: Any, where: str) -> Array:
         if hasattr(values, "__array__") or hasattr(values, "__dlpack__"):
             plain = hasattr(values, "__array__")
             array = np.asarray(values) if plain else np.from_dlpack(values)
+            _refuse_added_types(array, where)
             return array.view(bfloat16.FromBfloat16) if coarse else array
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise DataError(
@@ -49,6 +51,15 @@ def as_array(values: Any, where: str) -> Array:
         f"{where}: is a {type(values).__name__}; expected an array of NumPy, PyTorch, JAX, or "
         "anything with __dlpack__ or __array__."
     )
+
+
+def _refuse_added_types(array: Array, where: str) -> None:
+    """Raise `DataError` for a type that another library adds to NumPy, such as float8."""
+    if array.dtype.isbuiltin == 2:
+        raise DataError(
+            f"{where}: holds {array.dtype}, which NumPy lacks; expected a type of NumPy or "
+            "bfloat16. Convert it first: values.astype(numpy.float32)."
+        )
 
 
 def refuse_masked(values: Any, where: str) -> None:

@@ -63,6 +63,10 @@ def evaluate(
     `labels`: the ground truth, if the store of predictions does not have it: class ids (integers
     [N, H, W], or a folder of PNGs), or a target (numbers [N, H, W]).
 
+    Options that name a store take arrays, too: `video` (frames uint8 [N, H, W, 3], or a mapping
+    {"frames": …, "predictions": …}), `flow_path`, `depth_map`, `ood_mask`, `pseudo_labels`, and
+    `out` a list of them. The workers of a cluster need paths.
+
     `metrics`: families ("segmentation", "pavpu"), or families with their options, each one value or
     a list (variants): `{"pavpu": {"window": [4, 8]}}`; or "all" that apply to the data.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,31 +17,38 @@ from uqeval.disk.locks import temporary
 from uqeval.errors import (
     DataError,
     OutputError,
-    UqevalError,
     UsageError,
     cut,
     listed,
     number_of,
     quoted,
 )
-from uqeval.inputs import Inputs, open_inputs
+from uqeval.inputs import open_inputs
 from uqeval.inputs.options import InputOptions
-from uqeval.maps.names import is_annotations, planes_of_ids, stored_name
+from uqeval.maps.names import stored_name
 from uqeval.stores.incoming import as_array
 from uqeval.stores.map_cache import has_room
-from uqeval.stores.names import read_names_file
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.writer import item_folder, open_array
+from uqeval.usecases.evaluator_plan import (
+    PATH,
+    check_form,
+    named_as_evaluator,
+    planned_attributes,
+)
 from uqeval.usecases.plans import refuse_other_kinds
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
     from uqeval.stores.writing.new_store import NewStore
 
-#: The path of the predictions in a report.
-_PATH = "uqeval.Evaluator"
-#: The file that marks the folder of an evaluator.
+#: The file that marks the folder of an evaluator, and has its warnings.
 _MARK = "evaluator.json"
+#: Arguments of `uqeval.evaluate` that an evaluator got before its report.
+_ELSEWHERE = {
+    "predictions": "update (as probs=)", "labels": "update", "names": "update",
+    "metrics": "Evaluator",
+}  # fmt: skip
 
 
 class Evaluator:
@@ -87,7 +94,8 @@ class Evaluator:
         #: The folder of the maps, which `merge` accepts from other processes on the same file
         #: system.
         self.folder = self._open.enter_context(temporary(scratch))
-        (self.folder / _MARK).write_text("{}")
+        self._warnings: list[str] = []
+        self._warn(())
         self.scratch_bytes = 0
         #: The items in the order in which they came; the set is for look-ups.
         self._order: list[str] = []
@@ -112,7 +120,7 @@ class Evaluator:
         return len(self._names)
 
     @checks_types("names")
-    def update(self, probs: Any, labels: Any, names: Sequence[str | int]) -> int:
+    def update(self, probs: Any, labels: Any, names: Iterable[str | int]) -> int:
         """Add items; return how many were new.
 
         `probs` [item, sample, class, y, x], or [item, class, y, x] for one sample; `labels`
@@ -142,8 +150,9 @@ class Evaluator:
             InputOptions(names=own_names, **self._options),
         )  # fmt: skip
         if self._store is None:
-            self._plan(inputs)
-        self._check_form(inputs)
+            self._begin(planned_attributes(inputs, self._metrics, self.folder))
+        check_form(inputs, self._attributes)
+        self._warn(inputs.warnings)
         source = inputs.source
         source.want(self._maps)
         for batch in source.batches():
@@ -166,58 +175,19 @@ class Evaluator:
                 new[name] = place
         return list(new.values())
 
-    def _plan(self, inputs: Inputs) -> None:
-        """Find out which maps the metrics read, from the first item as a store of maps."""
-        from uqeval.usecases.plans import evaluations_of, everything, families_of
-        from uqeval.usecases.reduce import reduce
-
-        first = self.folder / "first"
-        reduce(_first_item(inputs), first)
-        with _named_as_evaluator(first):
-            opened = open_inputs(str(first), None, InputOptions())
-            is_all = self._metrics == "all"
-            families = everything(opened)[0] if is_all else families_of(self._metrics)
-            info = replace(opened.info(), all_names=_names_to_come(families))
-            maps = evaluations_of(info, families, None)[1]  # `report` chooses regions
-        document = json.loads((first / "zarr.json").read_text(encoding="utf-8"))
-        shutil.rmtree(first)
-        left_out = ("names", "reduced_from")
-        attributes = {k: v for k, v in document["attributes"].items() if k not in left_out}
-        attributes["uqeval"].pop("arrays", None)  # those of the evaluator are in groups of items
-        # The labels of several annotators are stored in place of their majority.
-        of_labels = {name for name in maps if is_annotations(name)} or {"label"}
-        stored = maps - {"label"} | {"prediction"} | of_labels
-        self._begin(attributes | {"maps": sorted(stored)})
-
     def _begin(self, attributes: dict[str, Any]) -> None:
         from uqeval.stores.writing.new_store import NewStore
 
-        self._attributes, self._maps = attributes, tuple(attributes["maps"])
-        self._store = NewStore(self.folder / "maps", 0, self._order, dense=False)
-        (self.folder / "maps").mkdir()
+        (self.folder / "maps").mkdir(exist_ok=True)
         zw.create_group(self.folder / "maps", attributes)
         zw.create_group(self.folder / "maps" / "items", {})
+        self._attributes, self._maps = attributes, tuple(attributes["maps"])
+        self._store = NewStore(self.folder / "maps", 0, self._order, dense=False)
 
-    def _check_form(self, inputs: Inputs) -> None:
-        """Raise `DataError` if items differ from the first in the number of samples, classes or
-        annotators.
-        """
-        declared = self._attributes["uqeval"]
-        expected = declared["samples"], declared["classes"]
-        form = inputs.record["samples"], inputs.record["classes"]
-        if form != expected:
-            raise DataError(
-                "an update of {} samples and {} classes; the items before have {} and {}.".format(
-                    *form, *expected
-                )
-            )
-        of_annotators = [planes_of_ids(name) for name in self._maps if is_annotations(name)]
-        if of_annotators and inputs.annotators != of_annotators[0]:
-            raise DataError(
-                f"an update with labels of {number_of(max(inputs.annotators, 1), 'annotator')}; "
-                f"the items before have {of_annotators[0]}. Fill the planes of those who did not "
-                "label an item with the void id."
-            )
+    def _warn(self, warnings: Iterable[str]) -> None:
+        """Keep each warning once, also for an evaluator that merges the folder."""
+        self._warnings = list(dict.fromkeys([*self._warnings, *warnings]))
+        (self.folder / _MARK).write_text(json.dumps({"warnings": self._warnings}))
 
     def _keep(self, name: str, maps: Maps) -> None:
         assert self._store is not None
@@ -258,6 +228,7 @@ class Evaluator:
                 )
             if (folder / "maps" / "zarr.json").is_file():  # else it has no items
                 self._merge(folder / "maps")
+                self._warn(_document(folder / _MARK).get("warnings", ()))
 
     def _merge(self, store: Path) -> None:
         attributes = _attributes_of(store)
@@ -277,7 +248,17 @@ class Evaluator:
             name = str(_attributes_of(group).get("name"))
             if not self._new([name]):
                 continue
-            shutil.copytree(group, self.folder / "maps" / "items" / item_folder(name))
+            copy = self.folder / "maps" / "items" / item_folder(name)
+            try:
+                shutil.copytree(group, copy)
+            except BaseException as error:
+                shutil.rmtree(copy, ignore_errors=True)
+                if isinstance(error, OSError):
+                    raise OutputError(
+                        f"{self.folder}: item {quoted(name)} of {store.parent} cannot be copied "
+                        f"({cut(error)}). Give another folder: Evaluator(scratch=...)."
+                    ) from None
+                raise
             self._order.append(name)
             self._names.add(name)
             self.scratch_bytes += sum(_nbytes(array) for array in group.iterdir() if array.is_dir())
@@ -292,17 +273,20 @@ class Evaluator:
         from uqeval.usecases.evaluate import evaluate
 
         self._check_open()
-        if "names" in options:
-            raise UsageError("names= belongs to update; the report has the names given there.")
+        for name in options.keys() & _ELSEWHERE.keys():
+            raise UsageError(f"{name}= belongs to {_ELSEWHERE[name]}; leave it out of report.")
         if not self._names:
             raise UsageError("the evaluator has no items; call update first.")
         store = self.folder / "maps"
-        with _named_as_evaluator(store):
+        with named_as_evaluator(store):
             report = evaluate(str(store), None, self._metrics, names=sorted(self._names), **options)
         inputs = dict(report.inputs)
-        inputs["predictions"] = [record | {"path": _PATH} for record in inputs["predictions"]]
-        inputs["labels"] = inputs["labels"] | {"path": _PATH}
-        warnings = [text.replace(str(store), _PATH) for text in report.warnings]
+        inputs["predictions"] = [record | {"path": PATH} for record in inputs["predictions"]]
+        inputs["labels"] = inputs["labels"] | {"path": PATH}
+        warnings = [
+            *self._warnings, *(text.replace(str(store), PATH) for text in report.warnings)
+        ]  # fmt: skip
+        warnings = list(dict.fromkeys(warnings))
         if self._repeated:
             warnings.append(
                 f"{number_of(len(self._repeated), 'item')} "
@@ -313,32 +297,6 @@ class Evaluator:
         return replace(report, inputs=inputs, warnings=warnings)
 
 
-@contextmanager
-def _named_as_evaluator(store: Path) -> Iterator[None]:
-    """Raise errors about a store in the temporary folder with the name that reports have for it."""
-    try:
-        yield
-    except UqevalError as error:
-        error.args = tuple(str(text).replace(str(store), _PATH) for text in error.args)
-        raise
-
-
-def _names_to_come(families: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...] | None:
-    """Return the names of the items that options name, and another name; None without such options.
-    Later updates may add these items."""
-    given = [options["fit_on"] for options in families.values() if options.get("fit_on")]
-    files = [path for one in given for path in (one if isinstance(one, list | tuple) else [one])]
-    names = dict.fromkeys(name for path in files for name in read_names_file(path))
-    return (*names, "") if files else None
-
-
-def _first_item(inputs: Inputs) -> Inputs:
-    """Return the same inputs with the first item alone."""
-    recipe = inputs.recipe
-    assert recipe is not None
-    return open_inputs(recipe.predictions, recipe.truth, replace(recipe.options, limit=1))
-
-
 def _nbytes(array: Path) -> int:
     """Return the bytes of an array that an evaluator wrote, before compression."""
     return int(open_array(array).nbytes)
@@ -346,11 +304,18 @@ def _nbytes(array: Path) -> int:
 
 def _attributes_of(group: Path) -> dict[str, Any]:
     """Return the attributes of a group that an evaluator wrote. Raises `UsageError` for others."""
-    try:
-        document = read_json(group / "zarr.json")
-    except (OSError, ValueError):
-        document = None
-    attributes = document.get("attributes") if isinstance(document, dict) else None
+    attributes = _document(group / "zarr.json").get("attributes")
     if not isinstance(attributes, dict) or not isinstance(attributes.get("uqeval", {}), dict):
         raise UsageError(f"{cut(group)}: was not written by an Evaluator.")
     return attributes
+
+
+def _document(file: Path) -> dict[str, Any]:
+    """Return the content of a file that an evaluator wrote. Raises `UsageError` for others."""
+    try:
+        document = read_json(file)
+    except (OSError, ValueError):
+        document = None
+    if not isinstance(document, dict):
+        raise UsageError(f"{cut(file.parent)}: was not written by an Evaluator.")
+    return document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -69,7 +69,7 @@ class Flows(VideoPlanes):
 
 
 def open_flows(
-    path: str | Path | Contents | Array,
+    path: str | Path | Contents | Array | Mapping[str, Any],
     pairs: Sequence[Pair],
     names: Sequence[str] | None,
     frames: int,
@@ -94,7 +94,7 @@ def open_flows(
                 f"{', '.join(SUFFIXES)} files, or as a Zarr store, .npy or .npz file of `{kind}`. "
                 "Check the path."
             )
-    store = open_store(path, role=kind, fill_missing=fill_missing)
+    store = open_store(path, role=kind, fill_missing=fill_missing, called=f"{kind}_path")
     if kind not in store.arrays:
         raise StoreError(
             f"{store.path}: holds {listed(sorted(store.arrays))}, but no array `{kind}` "

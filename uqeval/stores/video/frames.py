@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,9 +139,11 @@ def _check(array: StoredArray) -> None:
         )
 
 
-def open_frames(path: str | Path | Contents | Array, *, fill_missing: bool = False) -> Frames:
-    """Return the frames at `path`: images in a folder, an array `frames` in a store, or a video
-    file.
+def open_frames(
+    path: str | Path | Contents | Array | Mapping[str, Any], *, fill_missing: bool = False
+) -> Frames:
+    """Return the frames at `path`: images in a folder, an array `frames` in a store or in memory,
+    or a video file.
 
     With `fill_missing`, missing chunks of a Zarr store read as the fill value. Raises `StoreError`
     for anything else.
@@ -159,4 +161,5 @@ def open_frames(path: str | Path | Contents | Array, *, fill_missing: bool = Fal
                 "Zarr store, .npy or .npz file of `frames`, or a video file "
                 f"({', '.join(VIDEOS)}). Check the path."
             )
-    return StoredFrames(open_store(path, role="frames", fill_missing=fill_missing))
+    store = open_store(path, role="frames", fill_missing=fill_missing, called="video")
+    return StoredFrames(store)

@@ -96,7 +96,7 @@ class OfClasses(Recomputation):
             return f"the items of --fit-on are unknown: {error}"
         all_names = self.report.item_names
         items = [i for i, name in enumerate(all_names) if name in names]
-        fitted = "\n".join(sorted(all_names[i] for i in items)).encode()
+        fitted = "\n".join(sorted(all_names[i] for i in items)).encode(errors="surrogatepass")
         record = self.report.results[key].get("temperature")
         digest = record.get("fitted_on_digest") if isinstance(record, Mapping) else None
         if digest is None:
