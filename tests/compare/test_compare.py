@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap, rankdata, ttest_ind
-from trained import SIDE, C, N, change, labels, probs, save
+from trained import NAMES, SIDE, C, N, change, labels, probs, save
 
 import uqeval
 from uqeval import Report, StoreError, UsageError, evaluate
@@ -901,7 +901,7 @@ def test_folders_are_matched_by_the_names_of_their_reports(tmp_path: Path) -> No
     models = load_models([str(tmp_path / "a"), str(tmp_path / "b")])
     found = compare(models, Choice(level=None))
     assert found.names == ["a", "b"]
-    assert {own.address.store for own in found.rows} == {"city"}  # drive has the same scores
+    assert {own.address.store for own in found.rows} == {"city"}  # drive has the same data
     assert any(w.startswith("onlya: left out") for w in found.warnings)
     found = compare(models, Choice(("drive/segmentation.miou",), level=None))
     assert [str(own.address) for own in found.rows] == ["drive/segmentation.miou"]
@@ -913,6 +913,37 @@ def test_folders_are_matched_by_the_names_of_their_reports(tmp_path: Path) -> No
         "drive",
         "onlyb",
     ]
+
+
+@pytest.mark.parametrize("value", [0.0, None])
+def test_equal_scores_of_other_data_are_rows_of_their_own(
+    tmp_path: Path, value: float | None
+) -> None:
+    """No model predicts the last class, so its IoU is 0 in both stores; undefined if no label has
+    it either."""
+    truth = np.minimum(labels(), 1) if value is None else labels()
+    for model, seed in (("a", 0), ("b", 1)):
+        (tmp_path / model).mkdir()
+        for store, items in (("day", slice(0, 7)), ("night", slice(7, 14))):
+            made = np.array(probs(seed, 1.0)[items])
+            made[:, 2] = 0
+            made /= made.sum(axis=1, keepdims=True)
+            report = evaluate(
+                made, truth[items], ["segmentation"], names=NAMES[items],
+                class_names=["sky", "road", "bike"],
+                states=tmp_path / model / f"{store}.states.zip",
+            )  # fmt: skip
+            for name in (store, f"{store}2"):
+                report.save(tmp_path / model / f"{name}.json")
+    models = load_models([str(tmp_path / "a"), str(tmp_path / "b")])
+    iou = "segmentation.per_class.bike.iou"
+    found = compare(models, Choice((iou,), draws=100))
+    assert [str(own.address) for own in found.rows] == [f"day/{iou}", f"night/{iou}"]
+    assert {cell.value for own in found.rows for cell in own.cells} == {value}
+    assert found.tests_of_parts == (0 if value is None else 2)
+    named = (f"day/{iou}", f"day2/{iou}")
+    found = compare(models, Choice(named, level=None))
+    assert [str(own.address) for own in found.rows] == [*named]
 
 
 def test_names(folder: Path) -> None:

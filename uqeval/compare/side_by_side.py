@@ -22,6 +22,7 @@ from uqeval.compare.ranks import with_ranks
 from uqeval.compare.related import related
 from uqeval.compare.same_data import (
     differences_of_runs,
+    is_same_run,
     of_other_pixels,
     other_settings,
 )
@@ -56,13 +57,18 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     warnings += left_out
     names = [model.name for model in models]
     base = 0 if choice.baseline is None else names.index(choice.baseline)
-    rows: dict[tuple[object, ...], Row] = {}
+    rows: list[Row] = []
+    equal: dict[tuple[object, ...], list[_OneStore]] = {}
     missed, incomparable = list(choice.metrics), set[str]()
     for store in stores:
         comparison = _OneStore(store, models, base, choice)
         for row in comparison.rows():
-            # Models of one store may have several reports with the same scores: keep one row.
-            rows.setdefault((row.address.within, row.address.where, row.items, row.cells), row)
+            # A folder may have several reports of one store with the same scores: keep one row.
+            cells = (row.address.within, row.address.where, row.items, row.cells)
+            earlier = equal.setdefault(cells, [])
+            if not any(comparison.repeats(other, row.address.key) for other in earlier):
+                rows.append(row)
+                earlier.append(comparison)
         warnings += comparison.warnings
         incomparable |= comparison.incomparable
         missed = [text for text in missed if text not in comparison.answered]
@@ -70,7 +76,7 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
         raise UsageError(_missed(missed[0], models, warnings))
     if not rows:
         raise UsageError("; ".join([*warnings, "there is no score to compare"]) + ".")
-    adjusted, tests, of_parts = adjust(list(rows.values()))
+    adjusted, tests, of_parts = adjust(rows)
     return Comparison(
         tuple(models), base, choice, tuple(adjusted), tuple(dict.fromkeys(warnings)), tests,
         of_parts, frozenset(incomparable),
@@ -140,6 +146,14 @@ class _OneStore:
             for where, (paired, _) in draws.items():
                 self._warn_of_units(paired, [row for row in rows if row.address.where == where])
         return rows
+
+    def repeats(self, other: _OneStore, key: str) -> bool:
+        """Return whether a result is that of another store, under a name that nobody requested."""
+        requested = (Address.parse(text) for text in self.choice.metrics)
+        return (self.store, key) not in {(a.store, a.key) for a in requested} and all(
+            is_same_run(now, before, key)
+            for now, before in zip(self._all, other._all, strict=True)
+        )
 
     def _warn_of_units(self, paired: PairedComparison, rows: Sequence[Row]) -> None:
         """Warn about intervals from few units; those of a video differ between differences."""
