@@ -164,8 +164,31 @@ def test_undefined_further_up_and_in_the_baseline(tmp_path: Path) -> None:
     before = [named(value=None)]
     found = only(tmp_path, "pavpu.pavpu: {max_drop: 1}", baseline=before)
     assert found.status == "fail" and "baseline: no patch was counted" in str(found.reason)
-    zero = only(tmp_path, "pavpu.pavpu: {max_rise_relative: 1}", baseline=[named(value=0.0)])
-    assert zero.status == "fail" and "is 0" in str(zero.reason)
+
+
+@pytest.mark.parametrize(
+    ("limits", "value", "status"),
+    [
+        ("max_rise_relative: 1", 0.75, "fail"), ("max_rise_relative: 1", 0.0, "pass"),
+        ("max_rise_relative: 1", -0.1, "pass"), ("max_rise_relative: -0.1", 0.0, "fail"),
+        ("max_drop_relative: 0.1", -0.1, "fail"), ("max_drop_relative: 0.1", 0.75, "pass"),
+    ],
+)  # fmt: skip
+def test_a_change_relative_to_0_has_no_size(
+    tmp_path: Path, limits: str, value: float, status: str
+) -> None:
+    """It is not undefined: the two values are known."""
+    own, before = named(value=value), [named(value=0.0)]
+    text = f"pavpu.pavpu: {{{limits}, undefined: pass}}"
+    found = only(tmp_path, text, own, baseline=before)
+    assert (found.status, found.counts_as, found.reason) == (status, status, None)
+    assert found.change == (None if value else 0.0)
+    assert "the baseline's value is 0" in str(found.notes)
+    known = Known(Interval(0.95, 0.0, 0.0))
+    text = f"pavpu.pavpu: {{{limits}, undefined: pass, confidence: 0.95}}"
+    found = only(tmp_path, text, own, baseline=before, resampler=known)
+    assert found.status == (status if status == "fail" else "inconclusive")
+    assert "the baseline's value is 0" in f"{found.notes} {found.reason}"
 
 
 @pytest.mark.parametrize(
