@@ -151,8 +151,7 @@ class _OneStore:
         """Return whether a result is that of another store, under a name that nobody requested."""
         requested = (Address.parse(text) for text in self.choice.metrics)
         return (self.store, key) not in {(a.store, a.key) for a in requested} and all(
-            is_same_run(now, before, key)
-            for now, before in zip(self._all, other._all, strict=True)
+            is_same_run(now, before, key) for now, before in zip(self._all, other._all, strict=True)
         )
 
     def _warn_of_units(self, paired: PairedComparison, rows: Sequence[Row]) -> None:
