@@ -533,6 +533,20 @@ def test_models_of_several_trainings_have_the_test_of_welch(folder: Path, tmp_pa
         assert (own.interval.low, own.interval.high) == pytest.approx(tuple(expected))
         assert own.interval.units == Units("training", 5, 5)
         assert (own.p, own.p_least) == (pytest.approx(welch.pvalue), None)
+        # No interval comes from the 14 items.
+        assert not any("intervals come from" in text for text in found.warnings)
+
+
+def test_the_interval_of_welch_is_inside_the_range_of_the_score(
+    folder: Path, tmp_path: Path
+) -> None:
+    save(tmp_path / "perfect.json", 5, 50.0)
+    groups = [
+        [str(folder / "seed2.json"), str(tmp_path / "perfect.json")],
+        [str(folder / "seed3.json"), str(folder / "seed4.json")],
+    ]
+    found = compare(load_models([], groups), Choice(metrics=("segmentation.pixel_accuracy",)))
+    assert difference(found.rows[0].cells[1])[1:] == (-1.0, 1.0)
 
 
 def test_words_about_several_trainings_are_adjusted_for_all_scores(

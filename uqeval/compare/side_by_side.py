@@ -155,19 +155,28 @@ class _OneStore:
         )
 
     def _warn_of_units(self, paired: PairedComparison, rows: Sequence[Row]) -> None:
-        """Warn about intervals from few units; those of a video differ between differences."""
+        """Warn about intervals from few units; those of a video differ between differences.
+
+        Intervals over trainings have no units of resampling, and are shown with their trainings.
+        """
         from uqeval.statistics.no_interval import few_pairs_of, few_units
         from uqeval.statistics.units import HEADLINE
 
         pairs: dict[str, float] = {}
+        names: set[str] = set()
         for row in rows:
             shown = [cell.difference.interval for cell in row.cells if cell.difference is not None]
-            effective = [own.units.effective for own in shown if own is not None]
-            if known := [count for count in effective if count is not None]:
+            units = [interval.units for interval in shown if interval is not None]
+            names |= {own.name for own in units}
+            if known := [own.effective for own in units if own.effective is not None]:
                 pairs[row.address.within] = min(known)
         texts = few_pairs_of(pairs)
-        if paired.resampling.effective is None or (paired.resampling.problem and not pairs):
-            texts = few_units(paired.resampling, HEADLINE)
+        resampling = paired.resampling
+        has_none = not names and (resampling.problem is not None or resampling.units < 2)
+        if not (has_none or names - {"training"}):
+            return
+        if resampling.effective is None or (resampling.problem and not pairs):
+            texts = few_units(resampling, HEADLINE)
         for text in texts:
             self._warn(text.removesuffix("."))
 
