@@ -13,6 +13,7 @@ from typing import Any
 import naive_statistics as naive
 import numpy as np
 import pytest
+from family_reports import of_sweep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap, rankdata, ttest_ind
@@ -958,6 +959,20 @@ def test_equal_scores_of_other_data_are_rows_of_their_own(
     named = (f"day/{iou}", f"day2/{iou}")
     found = compare(models, Choice(named, level=None))
     assert [str(own.address) for own in found.rows] == [*named]
+
+
+def test_sweeps_are_compared_by_address(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        of_sweep().save(tmp_path / f"{name}.json")
+    with pytest.raises(UsageError) as caught:
+        held(tmp_path, "a", "b")
+    message = str(caught.value)
+    assert "A sweep saves none" in message and "--no-states" not in message
+    address = message.partition("--metric '")[2].partition("'")[0]
+    assert address.startswith('sweep."') and address.endswith('".mean.2')
+    assert [str(own.address) for own in held(tmp_path, "a", "b", metrics=(address,)).rows] == [
+        address
+    ]
 
 
 def test_names(folder: Path) -> None:

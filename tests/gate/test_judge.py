@@ -82,6 +82,11 @@ def test_the_value_at_an_address(tmp_path: Path, address: str, value: float) -> 
         ("pavpu.pavpu.x", "nothing below 'pavpu'", "pavpu.pavpu"),
         ("town/pavpu.pavpu", "no report 'town'; the reports are city", None),
         ("nmerci.by_depth.2.nmerci", "there are 0 … 1", None),
+        (
+            "pavpu.per_class.traffic.light.pavpu",
+            "no class 'traffic'; the nearest is 'traffic.light'",
+            'pavpu.per_class."traffic.light".pavpu',
+        ),
     ],
 )
 def test_a_rule_that_names_nothing(
@@ -103,6 +108,18 @@ def test_two_classes_of_one_name_go_by_id(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="classes 3 and 4 are all called x"):
         verdicts(tmp_path, "pavpu.per_class.x.pavpu: {min: 0}", twins)
     assert only(tmp_path, "pavpu.per_class.4.pavpu: {min: 0}", twins).value == 0.4
+
+
+def test_a_class_may_have_the_name_of_mixed_patches(tmp_path: Path) -> None:
+    record = {
+        "per_class": [
+            {"class": i, "name": "mixed", "pavpu": p} for i, p in ((1, 0.1), ("mixed", 0.5))
+        ]
+    }
+    both = named(results={"pavpu": record})
+    for row, value in (("1", 0.1), ("mixed", 0.5)):
+        found = only(tmp_path, f"pavpu.per_class.{row}.pavpu: {{min: 0}}", both)
+        assert found.value == value and str(found.address) == f"city/pavpu.per_class.{row}.pavpu"
 
 
 def test_without_a_store_a_rule_holds_where_the_value_is(tmp_path: Path) -> None:

@@ -16,8 +16,10 @@ from uqeval.compare.common_items import (
 )
 from uqeval.compare.comparison import Cell, Choice, Comparison, Row
 from uqeval.compare.differences import with_differences
+from uqeval.compare.few_units import warnings_of_units
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, called_alike, common_stores, report_of, stateless
+from uqeval.compare.no_row import no_row, no_score
 from uqeval.compare.ranks import with_ranks
 from uqeval.compare.related import related
 from uqeval.compare.same_data import (
@@ -29,7 +31,7 @@ from uqeval.compare.same_data import (
 from uqeval.compare.selection import addresses_to_compare, cell_of, description
 from uqeval.errors import UsageError, cut, listed, quoted
 from uqeval.records.addresses import Address
-from uqeval.records.lookup import NoScore, Score, find, suggestion
+from uqeval.records.lookup import NoScore, Score, find
 
 if TYPE_CHECKING:
     from uqeval.records.folder import Named
@@ -73,26 +75,14 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
         incomparable |= comparison.incomparable
         missed = [text for text in missed if text not in comparison.answered]
     if missed:
-        raise UsageError(_missed(missed[0], models, warnings))
+        raise UsageError(no_row(missed[0], models, warnings))
     if not rows:
-        raise UsageError("; ".join([*warnings, "there is no score to compare"]) + ".")
+        raise UsageError("; ".join([*warnings, no_score(models)]) + ".")
     adjusted, tests, of_parts = adjust(rows)
     return Comparison(
         tuple(models), base, choice, tuple(adjusted), tuple(dict.fromkeys(warnings)), tests,
         of_parts, frozenset(incomparable),
     )  # fmt: skip
-
-
-def _missed(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
-    """Return why a requested address has no row."""
-    address = Address.parse(text)
-    for warning in warnings:
-        if address.key in warning.partition(": left out")[0].split(", "):
-            return f"--metric {cut(text)}: {warning}."
-    reports = [named.report for m in models for t in m.trainings for named in t.reports.values()]
-    nearest = suggestion(reports, address)
-    hint = f"; the nearest is {nearest}" if nearest and nearest != text else ""
-    return f"--metric {cut(text)}: no two models have it{hint}."
 
 
 class _OneStore:
@@ -144,7 +134,9 @@ class _OneStore:
         rows = [self._row(address, by_model, draws) for address, by_model in lookups.items()]
         if self.choice.level is not None:
             for where, (paired, _) in draws.items():
-                self._warn_of_units(paired, [row for row in rows if row.address.where == where])
+                of_slice = [row for row in rows if row.address.where == where]
+                for text in warnings_of_units(paired, of_slice):
+                    self._warn(text.removesuffix("."))
         return rows
 
     def repeats(self, other: _OneStore, key: str) -> bool:
@@ -153,32 +145,6 @@ class _OneStore:
         return (self.store, key) not in {(a.store, a.key) for a in requested} and all(
             is_same_run(now, before, key) for now, before in zip(self._all, other._all, strict=True)
         )
-
-    def _warn_of_units(self, paired: PairedComparison, rows: Sequence[Row]) -> None:
-        """Warn about intervals from few units; those of a video differ between differences.
-
-        Intervals over trainings have no units of resampling, and are shown with their trainings.
-        """
-        from uqeval.statistics.no_interval import few_pairs_of, few_units
-        from uqeval.statistics.units import HEADLINE
-
-        pairs: dict[str, float] = {}
-        names: set[str] = set()
-        for row in rows:
-            shown = [cell.difference.interval for cell in row.cells if cell.difference is not None]
-            units = [interval.units for interval in shown if interval is not None]
-            names |= {own.name for own in units}
-            if known := [own.effective for own in units if own.effective is not None]:
-                pairs[row.address.within] = min(known)
-        texts = few_pairs_of(pairs)
-        resampling = paired.resampling
-        has_none = not names and (resampling.problem is not None or resampling.units < 2)
-        if not (has_none or names - {"training"}):
-            return
-        if resampling.effective is None or (resampling.problem and not pairs):
-            texts = few_units(resampling, HEADLINE)
-        for text in texts:
-            self._warn(text.removesuffix("."))
 
     def _warn_of_others(self, keys: Collection[str]) -> None:
         """Warn about results that fewer than two models have."""
@@ -347,10 +313,13 @@ class _OneStore:
         reason = next((state_reason for state_reason in self.stateless if state_reason), "")
         if self.common.same and reason:
             if len(self.models) > 1 and self.choice.level is not None:
-                self._warn(
-                    f"no intervals: {reason}. They are computed from the states that `-o FILE` "
-                    "saves; evaluate again without --no-states"
+                remedy = (
+                    "They are computed from the states that `-o FILE` saves; evaluate again "
+                    "without --no-states"
                 )
+                if all(list(named.report.results) == ["sweep"] for named in self._all):
+                    remedy = "A sweep saves none"
+                self._warn(f"no intervals: {reason}. {remedy}")
         elif not self.common.same:
             if len(self.models) < 2:
                 reason = _OF_REPLICATES
