@@ -538,7 +538,7 @@ def test_models_of_several_trainings_have_the_test_of_welch(folder: Path, tmp_pa
         assert not any("intervals come from" in text for text in found.warnings)
 
 
-def test_the_interval_of_welch_is_inside_the_range_of_the_score(
+def test_intervals_over_trainings_are_inside_the_range_of_the_score(
     folder: Path, tmp_path: Path
 ) -> None:
     save(tmp_path / "perfect.json", 5, 50.0)
@@ -548,6 +548,8 @@ def test_the_interval_of_welch_is_inside_the_range_of_the_score(
     ]
     found = compare(load_models([], groups), Choice(metrics=("segmentation.pixel_accuracy",)))
     assert difference(found.rows[0].cells[1])[1:] == (-1.0, 1.0)
+    mean_of = found.rows[0].cells[0].over_trainings
+    assert mean_of is not None and (mean_of.low, mean_of.high) == (0.0, 1.0)
 
 
 def test_words_about_several_trainings_are_adjusted_for_all_scores(

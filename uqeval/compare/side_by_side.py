@@ -28,7 +28,7 @@ from uqeval.compare.same_data import (
     of_other_pixels,
     other_settings,
 )
-from uqeval.compare.selection import addresses_to_compare, cell_of, description
+from uqeval.compare.selection import addresses_to_compare, cell_of, description, inside_range
 from uqeval.errors import UsageError, cut, listed, quoted
 from uqeval.records.addresses import Address
 from uqeval.records.lookup import NoScore, Score, find
@@ -214,7 +214,9 @@ class _OneStore:
         direction = record.get("direction")
         common = self._common(address)
         cells = [
-            self._cell(m, of_model, common, address, paired, drawn_models)
+            inside_range(
+                self._cell(m, of_model, common, address, paired, drawn_models), record.get("range")
+            )
             for m, of_model in enumerate(lookups)
         ]
         items = next(c.items for of_model in lookups for c in of_model if isinstance(c, Score))

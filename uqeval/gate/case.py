@@ -105,7 +105,7 @@ class Case:
                 record["interval"] = interval.negated if "drop" in self.kind else interval
         if status == "pass":
             return Verdict(**record, status=status, counts_as="pass")
-        if status == "inconclusive" and interval is not None:
+        if interval is not None and status == "inconclusive" and isinstance(measured, Fraction):
             record["more_units"] = more_units(interval, measured, _exact(self.limit), score.items)
         movers: dict[str, Any] = moved_by(
             self.named, score, None if base is None else self._baseline, base,

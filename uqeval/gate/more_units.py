@@ -36,7 +36,7 @@ class MoreUnits:
 
 
 def more_units(
-    interval: Interval, measured: Fraction | float, limit: Fraction, items: int
+    interval: Interval, measured: Fraction, limit: Fraction, items: int
 ) -> MoreUnits | None:
     """Return the number of units in addition to n that decides the verdict; None without units.
 
