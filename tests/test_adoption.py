@@ -200,6 +200,19 @@ def test_the_shell_completes_commands_and_options() -> None:
         assert ended.stdout.split() == [found]
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_each_line_of_a_completion_is_an_option(shell: str) -> None:
+    """The long help of an option does not go on in a second line."""
+    words = "uqeval pavpu --"
+    ended = run_uqeval(env={
+        "_UQEVAL_COMPLETE": f"complete_{shell}", "COMP_WORDS": words, "COMP_CWORD": "2",
+        "_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_WORD_TO_COMPLETE": "--",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    })  # fmt: skip
+    lines = ended.stdout.removeprefix("_arguments '*: :((").splitlines()
+    assert len(lines) > 40 and all(line.lstrip('"').startswith("--") for line in lines)
+
+
 def test_releases_need_no_password() -> None:
     release = loaded(".github/workflows/release.yml")
     publish = release["jobs"]["publish"]

@@ -13,10 +13,11 @@ from typing import Any
 import naive_statistics as naive
 import numpy as np
 import pytest
+from family_reports import of_sweep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap, rankdata, ttest_ind
-from trained import SIDE, C, N, change, labels, probs, save
+from trained import NAMES, SIDE, C, N, change, labels, probs, save
 
 import uqeval
 from uqeval import Report, StoreError, UsageError, evaluate
@@ -533,6 +534,22 @@ def test_models_of_several_trainings_have_the_test_of_welch(folder: Path, tmp_pa
         assert (own.interval.low, own.interval.high) == pytest.approx(tuple(expected))
         assert own.interval.units == Units("training", 5, 5)
         assert (own.p, own.p_least) == (pytest.approx(welch.pvalue), None)
+        # No interval comes from the 14 items.
+        assert not any("intervals come from" in text for text in found.warnings)
+
+
+def test_intervals_over_trainings_are_inside_the_range_of_the_score(
+    folder: Path, tmp_path: Path
+) -> None:
+    save(tmp_path / "perfect.json", 5, 50.0)
+    groups = [
+        [str(folder / "seed2.json"), str(tmp_path / "perfect.json")],
+        [str(folder / "seed3.json"), str(folder / "seed4.json")],
+    ]
+    found = compare(load_models([], groups), Choice(metrics=("segmentation.pixel_accuracy",)))
+    assert difference(found.rows[0].cells[1])[1:] == (-1.0, 1.0)
+    mean_of = found.rows[0].cells[0].over_trainings
+    assert mean_of is not None and (mean_of.low, mean_of.high) == (0.0, 1.0)
 
 
 def test_words_about_several_trainings_are_adjusted_for_all_scores(
@@ -901,7 +918,7 @@ def test_folders_are_matched_by_the_names_of_their_reports(tmp_path: Path) -> No
     models = load_models([str(tmp_path / "a"), str(tmp_path / "b")])
     found = compare(models, Choice(level=None))
     assert found.names == ["a", "b"]
-    assert {own.address.store for own in found.rows} == {"city"}  # drive has the same scores
+    assert {own.address.store for own in found.rows} == {"city"}  # drive has the same data
     assert any(w.startswith("onlya: left out") for w in found.warnings)
     found = compare(models, Choice(("drive/segmentation.miou",), level=None))
     assert [str(own.address) for own in found.rows] == ["drive/segmentation.miou"]
@@ -912,6 +929,51 @@ def test_folders_are_matched_by_the_names_of_their_reports(tmp_path: Path) -> No
         "city",
         "drive",
         "onlyb",
+    ]
+
+
+@pytest.mark.parametrize("value", [0.0, None])
+def test_equal_scores_of_other_data_are_rows_of_their_own(
+    tmp_path: Path, value: float | None
+) -> None:
+    """No model predicts the last class, so its IoU is 0 in both stores; undefined if no label has
+    it either."""
+    truth = np.minimum(labels(), 1) if value is None else labels()
+    for model, seed in (("a", 0), ("b", 1)):
+        (tmp_path / model).mkdir()
+        for store, items in (("day", slice(0, 7)), ("night", slice(7, 14))):
+            made = np.array(probs(seed, 1.0)[items])
+            made[:, 2] = 0
+            made /= made.sum(axis=1, keepdims=True)
+            report = evaluate(
+                made, truth[items], ["segmentation"], names=NAMES[items],
+                class_names=["sky", "road", "bike"],
+                states=tmp_path / model / f"{store}.states.zip",
+            )  # fmt: skip
+            for name in (store, f"{store}2"):
+                report.save(tmp_path / model / f"{name}.json")
+    models = load_models([str(tmp_path / "a"), str(tmp_path / "b")])
+    iou = "segmentation.per_class.bike.iou"
+    found = compare(models, Choice((iou,), draws=100))
+    assert [str(own.address) for own in found.rows] == [f"day/{iou}", f"night/{iou}"]
+    assert {cell.value for own in found.rows for cell in own.cells} == {value}
+    assert found.tests_of_parts == (0 if value is None else 2)
+    named = (f"day/{iou}", f"day2/{iou}")
+    found = compare(models, Choice(named, level=None))
+    assert [str(own.address) for own in found.rows] == [*named]
+
+
+def test_sweeps_are_compared_by_address(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        of_sweep().save(tmp_path / f"{name}.json")
+    with pytest.raises(UsageError) as caught:
+        held(tmp_path, "a", "b")
+    message = str(caught.value)
+    assert "A sweep saves none" in message and "--no-states" not in message
+    address = message.partition("--metric '")[2].partition("'")[0]
+    assert address.startswith('sweep."') and address.endswith('".mean.2')
+    assert [str(own.address) for own in held(tmp_path, "a", "b", metrics=(address,)).rows] == [
+        address
     ]
 
 

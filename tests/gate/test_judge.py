@@ -82,6 +82,11 @@ def test_the_value_at_an_address(tmp_path: Path, address: str, value: float) -> 
         ("pavpu.pavpu.x", "nothing below 'pavpu'", "pavpu.pavpu"),
         ("town/pavpu.pavpu", "no report 'town'; the reports are city", None),
         ("nmerci.by_depth.2.nmerci", "there are 0 … 1", None),
+        (
+            "pavpu.per_class.traffic.light.pavpu",
+            "no class 'traffic'; the nearest is 'traffic.light'",
+            'pavpu.per_class."traffic.light".pavpu',
+        ),
     ],
 )
 def test_a_rule_that_names_nothing(
@@ -103,6 +108,18 @@ def test_two_classes_of_one_name_go_by_id(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="classes 3 and 4 are all called x"):
         verdicts(tmp_path, "pavpu.per_class.x.pavpu: {min: 0}", twins)
     assert only(tmp_path, "pavpu.per_class.4.pavpu: {min: 0}", twins).value == 0.4
+
+
+def test_a_class_may_have_the_name_of_mixed_patches(tmp_path: Path) -> None:
+    record = {
+        "per_class": [
+            {"class": i, "name": "mixed", "pavpu": p} for i, p in ((1, 0.1), ("mixed", 0.5))
+        ]
+    }
+    both = named(results={"pavpu": record})
+    for row, value in (("1", 0.1), ("mixed", 0.5)):
+        found = only(tmp_path, f"pavpu.per_class.{row}.pavpu: {{min: 0}}", both)
+        assert found.value == value and str(found.address) == f"city/pavpu.per_class.{row}.pavpu"
 
 
 def test_without_a_store_a_rule_holds_where_the_value_is(tmp_path: Path) -> None:
@@ -164,8 +181,31 @@ def test_undefined_further_up_and_in_the_baseline(tmp_path: Path) -> None:
     before = [named(value=None)]
     found = only(tmp_path, "pavpu.pavpu: {max_drop: 1}", baseline=before)
     assert found.status == "fail" and "baseline: no patch was counted" in str(found.reason)
-    zero = only(tmp_path, "pavpu.pavpu: {max_rise_relative: 1}", baseline=[named(value=0.0)])
-    assert zero.status == "fail" and "is 0" in str(zero.reason)
+
+
+@pytest.mark.parametrize(
+    ("limits", "value", "status"),
+    [
+        ("max_rise_relative: 1", 0.75, "fail"), ("max_rise_relative: 1", 0.0, "pass"),
+        ("max_rise_relative: 1", -0.1, "pass"), ("max_rise_relative: -0.1", 0.0, "fail"),
+        ("max_drop_relative: 0.1", -0.1, "fail"), ("max_drop_relative: 0.1", 0.75, "pass"),
+    ],
+)  # fmt: skip
+def test_a_change_relative_to_0_has_no_size(
+    tmp_path: Path, limits: str, value: float, status: str
+) -> None:
+    """It is not undefined: the two values are known."""
+    own, before = named(value=value), [named(value=0.0)]
+    text = f"pavpu.pavpu: {{{limits}, undefined: pass}}"
+    found = only(tmp_path, text, own, baseline=before)
+    assert (found.status, found.counts_as, found.reason) == (status, status, None)
+    assert found.change == (None if value else 0.0)
+    assert "the baseline's value is 0" in str(found.notes)
+    known = Known(Interval(0.95, 0.0, 0.0))
+    text = f"pavpu.pavpu: {{{limits}, undefined: pass, confidence: 0.95}}"
+    found = only(tmp_path, text, own, baseline=before, resampler=known)
+    assert found.status == (status if status == "fail" else "inconclusive")
+    assert "the baseline's value is 0" in f"{found.notes} {found.reason}"
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,27 @@ def test_models_that_differ_in_no_item_may_differ_in_others(
     assert wrong or "is the same in all draws" in mean.reason  # type: ignore[union-attr]
 
 
+def of_items(folder: Path, right: np.ndarray) -> Samples:
+    """Two models [model, item] of items of one pixel, which are right or wrong."""
+    n = right.shape[1]
+    runs = []
+    for number, own in enumerate(right):
+        confidence = np.where(own, 0.9 - 0.1 * number, 0.2)
+        probs = np.stack([confidence, 1 - confidence], axis=1).astype(np.float32)
+        path = folder / f"{number}.states.zip"
+        uqeval.evaluate(probs, np.zeros(n, np.uint8), "segmentation", states=path)
+        runs.append(Scoring(SavedStates(path)))
+    return Samples(runs, [range(n)] * 2, Resampling(runs[0].names))
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_no_bound_is_beyond_the_range_of_the_score(tmp_path: Path, relative: bool) -> None:
+    samples = of_items(tmp_path, np.array([[True, False, True], [False, True, True]]))
+    found = difference(samples, "segmentation.pixel_accuracy", 0.95, relative)
+    assert isinstance(found, Bounds) and found.low == -1
+    assert found.high > 1 if relative else found.high == 1
+
+
 @pytest.mark.parametrize("relative", [False, True])
 @pytest.mark.parametrize(("worse", "better"), [(0, 1), (1, 0), (1, 1), (2, 3), (9, 9), (15, 15)])
 def test_few_items_that_differ_do_not_show_that_no_more_do(
@@ -162,14 +183,7 @@ def test_few_items_that_differ_do_not_show_that_no_more_do(
     n = 40
     right = np.ones((2, n), bool)  # new, baseline
     right[0, :worse] = right[1, worse : worse + better] = right[:, -2:] = False
-    runs = []
-    for number, own in enumerate(right):
-        confidence = np.where(own, 0.9 - 0.1 * number, 0.2)
-        probs = np.stack([confidence, 1 - confidence], axis=1).astype(np.float32)
-        path = tmp_path / f"{number}.states.zip"
-        uqeval.evaluate(probs, np.zeros(n, np.uint8), "segmentation", states=path)
-        runs.append(Scoring(SavedStates(path)))
-    samples = Samples(runs, [range(n)] * 2, Resampling(runs[0].names))
+    samples = of_items(tmp_path, right)
     found = difference(samples, "segmentation.pixel_accuracy", 0.95, relative)
     assert isinstance(found, Bounds)
 

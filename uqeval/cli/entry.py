@@ -234,6 +234,9 @@ def _run() -> None:
     silence()
     # Otherwise pydantic searches all installed packages for its plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+    if "_UQEVAL_COMPLETE" in os.environ:
+        # Shells read one candidate per line, so Typer must not wrap the help of an option.
+        os.environ["TERMINAL_WIDTH"] = "100000"
     guard_streams()
     try:
         app(prog_name="uqeval")

@@ -15,7 +15,7 @@ from uqeval.gate.same_data import (
     other_maps,
     other_pixels,
 )
-from uqeval.records.fingerprints import WHY_NONE
+from uqeval.records.fingerprints import WHY_NONE, has_no_fingerprint
 from uqeval.records.folder import Named
 
 
@@ -79,6 +79,23 @@ def other_settings(first: Named, second: Named, key: str) -> str | None:
     return (
         f"{cut(name)} is {first_value} in {first.path} and {second_value} in {second.path}; scores "
         "of different settings cannot be compared; evaluate both with the same settings"
+    )
+
+
+def is_same_run(first: Named, second: Named, key: str) -> bool:
+    """Return whether two reports have a result of the same items, predictions, data and settings.
+
+    Fingerprints of uncompressed stores are those of the sizes, so the paths must be equal too.
+    """
+    one, other = first.report, second.report
+    predictions = one.inputs.get("predictions") or [{"fingerprint": None}]
+    return (
+        one.item_names == other.item_names
+        and predictions == other.inputs.get("predictions")
+        and not any(map(has_no_fingerprint, predictions))
+        and not (other_data(one, other) or other_maps(one, other, key))
+        and other_setting(one, other, key) is None
+        and other_input_option(one, other) is None
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from uqeval import glossary
 from uqeval.compare.comparison import Cell, Choice
+from uqeval.errors import is_number
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, addresses_in
@@ -112,6 +113,19 @@ def mean_interval(mean: float, std: float, count: int, level: float) -> Interval
     reach = student((1 + level) / 2, count - 1) * error
     units = Units("training", count, count)
     return Interval(level, mean - reach, mean + reach, False, "student-t", units, error)
+
+
+def inside_range(cell: Cell, limits: object) -> Cell:
+    """Return the cell with its interval over trainings inside the range of the score, which is two
+    numbers or None where it is infinite."""
+    if cell.over_trainings is None or not isinstance(limits, Sequence) or len(limits) != 2:
+        return cell
+    interval, (least, most) = cell.over_trainings, limits
+    low = max(interval.low, least) if is_number(least) else interval.low
+    high = min(interval.high, most) if is_number(most) else interval.high
+    return dataclasses.replace(
+        cell, over_trainings=dataclasses.replace(interval, low=low, high=high)
+    )
 
 
 def _reason(lookups: Sequence[Score | NoScore], values: Sequence[float | None]) -> str:

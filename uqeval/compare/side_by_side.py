@@ -16,19 +16,22 @@ from uqeval.compare.common_items import (
 )
 from uqeval.compare.comparison import Cell, Choice, Comparison, Row
 from uqeval.compare.differences import with_differences
+from uqeval.compare.few_units import warnings_of_units
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, called_alike, common_stores, report_of, stateless
+from uqeval.compare.no_row import no_row, no_score
 from uqeval.compare.ranks import with_ranks
 from uqeval.compare.related import related
 from uqeval.compare.same_data import (
     differences_of_runs,
+    is_same_run,
     of_other_pixels,
     other_settings,
 )
-from uqeval.compare.selection import addresses_to_compare, cell_of, description
+from uqeval.compare.selection import addresses_to_compare, cell_of, description, inside_range
 from uqeval.errors import UsageError, cut, listed, quoted
 from uqeval.records.addresses import Address
-from uqeval.records.lookup import NoScore, Score, find, suggestion
+from uqeval.records.lookup import NoScore, Score, find
 
 if TYPE_CHECKING:
     from uqeval.records.folder import Named
@@ -56,37 +59,30 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     warnings += left_out
     names = [model.name for model in models]
     base = 0 if choice.baseline is None else names.index(choice.baseline)
-    rows: dict[tuple[object, ...], Row] = {}
+    rows: list[Row] = []
+    equal: dict[tuple[object, ...], list[_OneStore]] = {}
     missed, incomparable = list(choice.metrics), set[str]()
     for store in stores:
         comparison = _OneStore(store, models, base, choice)
         for row in comparison.rows():
-            # Models of one store may have several reports with the same scores: keep one row.
-            rows.setdefault((row.address.within, row.address.where, row.items, row.cells), row)
+            # A folder may have several reports of one store with the same scores: keep one row.
+            cells = (row.address.within, row.address.where, row.items, row.cells)
+            earlier = equal.setdefault(cells, [])
+            if not any(comparison.repeats(other, row.address.key) for other in earlier):
+                rows.append(row)
+                earlier.append(comparison)
         warnings += comparison.warnings
         incomparable |= comparison.incomparable
         missed = [text for text in missed if text not in comparison.answered]
     if missed:
-        raise UsageError(_missed(missed[0], models, warnings))
+        raise UsageError(no_row(missed[0], models, warnings))
     if not rows:
-        raise UsageError("; ".join([*warnings, "there is no score to compare"]) + ".")
-    adjusted, tests, of_parts = adjust(list(rows.values()))
+        raise UsageError("; ".join([*warnings, no_score(models)]) + ".")
+    adjusted, tests, of_parts = adjust(rows)
     return Comparison(
         tuple(models), base, choice, tuple(adjusted), tuple(dict.fromkeys(warnings)), tests,
         of_parts, frozenset(incomparable),
     )  # fmt: skip
-
-
-def _missed(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
-    """Return why a requested address has no row."""
-    address = Address.parse(text)
-    for warning in warnings:
-        if address.key in warning.partition(": left out")[0].split(", "):
-            return f"--metric {cut(text)}: {warning}."
-    reports = [named.report for m in models for t in m.trainings for named in t.reports.values()]
-    nearest = suggestion(reports, address)
-    hint = f"; the nearest is {nearest}" if nearest and nearest != text else ""
-    return f"--metric {cut(text)}: no two models have it{hint}."
 
 
 class _OneStore:
@@ -138,25 +134,17 @@ class _OneStore:
         rows = [self._row(address, by_model, draws) for address, by_model in lookups.items()]
         if self.choice.level is not None:
             for where, (paired, _) in draws.items():
-                self._warn_of_units(paired, [row for row in rows if row.address.where == where])
+                of_slice = [row for row in rows if row.address.where == where]
+                for text in warnings_of_units(paired, of_slice):
+                    self._warn(text.removesuffix("."))
         return rows
 
-    def _warn_of_units(self, paired: PairedComparison, rows: Sequence[Row]) -> None:
-        """Warn about intervals from few units; those of a video differ between differences."""
-        from uqeval.statistics.no_interval import few_pairs_of, few_units
-        from uqeval.statistics.units import HEADLINE
-
-        pairs: dict[str, float] = {}
-        for row in rows:
-            shown = [cell.difference.interval for cell in row.cells if cell.difference is not None]
-            effective = [own.units.effective for own in shown if own is not None]
-            if known := [count for count in effective if count is not None]:
-                pairs[row.address.within] = min(known)
-        texts = few_pairs_of(pairs)
-        if paired.resampling.effective is None or (paired.resampling.problem and not pairs):
-            texts = few_units(paired.resampling, HEADLINE)
-        for text in texts:
-            self._warn(text.removesuffix("."))
+    def repeats(self, other: _OneStore, key: str) -> bool:
+        """Return whether a result is that of another store, under a name that nobody requested."""
+        requested = (Address.parse(text) for text in self.choice.metrics)
+        return (self.store, key) not in {(a.store, a.key) for a in requested} and all(
+            is_same_run(now, before, key) for now, before in zip(self._all, other._all, strict=True)
+        )
 
     def _warn_of_others(self, keys: Collection[str]) -> None:
         """Warn about results that fewer than two models have."""
@@ -226,7 +214,9 @@ class _OneStore:
         direction = record.get("direction")
         common = self._common(address)
         cells = [
-            self._cell(m, of_model, common, address, paired, drawn_models)
+            inside_range(
+                self._cell(m, of_model, common, address, paired, drawn_models), record.get("range")
+            )
             for m, of_model in enumerate(lookups)
         ]
         items = next(c.items for of_model in lookups for c in of_model if isinstance(c, Score))
@@ -325,10 +315,13 @@ class _OneStore:
         reason = next((state_reason for state_reason in self.stateless if state_reason), "")
         if self.common.same and reason:
             if len(self.models) > 1 and self.choice.level is not None:
-                self._warn(
-                    f"no intervals: {reason}. They are computed from the states that `-o FILE` "
-                    "saves; evaluate again without --no-states"
+                remedy = (
+                    "They are computed from the states that `-o FILE` saves; evaluate again "
+                    "without --no-states"
                 )
+                if all(list(named.report.results) == ["sweep"] for named in self._all):
+                    remedy = "A sweep saves none"
+                self._warn(f"no intervals: {reason}. {remedy}")
         elif not self.common.same:
             if len(self.models) < 2:
                 reason = _OF_REPLICATES

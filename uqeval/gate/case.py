@@ -31,6 +31,8 @@ from uqeval.records.resampling import (
 )
 from uqeval.records.scalars import described
 
+_RELATIVE_TO_0 = "the baseline's value is 0, so its change has no relative size"
+
 
 @dataclass(frozen=True)
 class Case:
@@ -82,12 +84,14 @@ class Case:
         if measured is None:
             counts = limits.undefined
             return Verdict(**record, status=counts, counts_as=counts, reason=undefined_reason)
-        if self._of_change:
+        if self._of_change and math.isfinite(measured):
             record["change"] = float(-measured if "drop" in self.kind else measured)
+        if self._is_relative_to_0(base) and limits.confidence is None:
+            record["notes"] = (*record["notes"], _RELATIVE_TO_0)
         interval, status = None, self._status(measured, measured)
         if limits.confidence is not None:
             try:
-                interval = self._interval(limits.confidence)
+                interval = self._interval(limits.confidence, base)
             except NoInterval as error:
                 if status == "pass":
                     counts = limits.inconclusive
@@ -101,7 +105,7 @@ class Case:
                 record["interval"] = interval.negated if "drop" in self.kind else interval
         if status == "pass":
             return Verdict(**record, status=status, counts_as="pass")
-        if status == "inconclusive" and interval is not None:
+        if interval is not None and status == "inconclusive" and isinstance(measured, Fraction):
             record["more_units"] = more_units(interval, measured, _exact(self.limit), score.items)
         movers: dict[str, Any] = moved_by(
             self.named, score, None if base is None else self._baseline, base,
@@ -145,8 +149,12 @@ class Case:
         refuse_other_settings(self.rule.place, self.named, baseline, self.rule.address.key)
         return base
 
-    def _measured(self, base: Score | None) -> tuple[Fraction | None, str | None]:
-        """Return the value, drop or rise that the limit applies to; or None and the reason."""
+    def _is_relative_to_0(self, base: Score | None) -> bool:
+        return self._relative and base is not None and base.value == 0
+
+    def _measured(self, base: Score | None) -> tuple[Fraction | float | None, str | None]:
+        """Return the value, drop or rise that the limit applies to, infinite as a fraction of 0; or
+        None and the reason."""
         if self.score.value is None:
             return None, self.score.reason
         value = _exact(self.score.value)
@@ -155,20 +163,20 @@ class Case:
         if base.value is None:
             return None, f"in the baseline: {base.reason}"
         change = value - _exact(base.value)
-        if self._relative:
-            if base.value == 0:
-                return None, "the baseline's value is 0, so a relative change is not defined"
-            change /= abs(_exact(base.value))
-        return (-change if "drop" in self.kind else change), None
+        if "drop" in self.kind:
+            change = -change
+        if self._is_relative_to_0(base):
+            return (math.copysign(math.inf, change) if change else change), None
+        return (change / abs(_exact(base.value)) if self._relative else change), None
 
-    def _status(self, low: Fraction, high: Fraction) -> Status:
+    def _status(self, low: Fraction | float, high: Fraction | float) -> Status:
         """Return pass or fail if [low, high] lies on one side of the limit, else inconclusive."""
         limit = _exact(self.limit)
         if self.kind == "min":
             return "pass" if low >= limit else "fail" if high < limit else "inconclusive"
         return "pass" if high <= limit else "fail" if low > limit else "inconclusive"
 
-    def _interval(self, level: float) -> Interval:
+    def _interval(self, level: float, base: Score | None) -> Interval:
         """Return the interval of the value or of its change."""
         score = self.score
         if not self._of_change:
@@ -197,6 +205,8 @@ class Case:
                     f"{self.rule.place}: confidence in a change needs the same items, data and "
                     f"pixels in both reports: {difference} Remove confidence, or evaluate again."
                 )
+            if self._is_relative_to_0(base):
+                raise NoInterval(_RELATIVE_TO_0)
             interval = self.resampler.change(
                 self.named.path, self._baseline.path, score.address, level, self._relative
             )

@@ -23,8 +23,9 @@ from uqeval.gate.verdict import (
 )
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
-from uqeval.records.lookup import NoScore, Score, find, suggestion, with_slash
+from uqeval.records.lookup import NoScore, Score, find
 from uqeval.records.resampling import Resampler
+from uqeval.records.suggestions import suggestion, with_slash
 
 
 def judge(

@@ -45,7 +45,7 @@ class Limits(GivenKeys):
         "limit and has no interval.",
     )
     undefined: Literal["fail", "pass"] = Field(
-        "fail", description="Verdict if the value is undefined."
+        "fail", description="Verdict if the value, or that of the baseline, is undefined."
     )
     id: str | None = Field(None, description="Name of the requirement, shown in every output.")
     why: str | None = Field(None, description="Reason for the requirement, shown in every output.")

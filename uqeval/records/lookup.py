@@ -1,9 +1,9 @@
-"""The value at an address of a report, or the nearest address if there is none."""
+"""The value at an address of a report, or why there is none."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,9 +128,10 @@ def _value_at(record: Any, address: Address) -> tuple[tuple[str, ...], Any, str 
     names: list[str] = []
     for depth, name in enumerate(address.fields, 2):
         if isinstance(value, list):
-            value, called = _row(value, name)
+            value, called = row_of(value, name)
             if isinstance(called, list):
-                return _absent(depth, _noun(address), name, called)
+                near = _joined(called, address.fields[depth - 2 :])
+                return _absent(depth, _noun(address), name, called, near)
             names.append(called)
             reason = None if isinstance(value, dict) else reason
         elif isinstance(value, dict) and name in value:
@@ -141,41 +142,14 @@ def _value_at(record: Any, address: Address) -> tuple[tuple[str, ...], Any, str 
         elif value is None:
             names.append(name)  # undefined further up
         elif isinstance(value, dict):
-            return _absent(depth, f"field of {address.key}", name, _fields(value))
+            near = _joined(value, address.fields[depth - 2 :])
+            return _absent(depth, f"field of {address.key}", name, _fields(value), near)
         else:
             return NoScore(depth, f"{address.within}: there is nothing below {quoted(names[-1])}")
     return tuple(names), value, reason
 
 
-def no_such_value(reports: Sequence[Report], address: Address) -> str | None:
-    """Return why none of these reports has a value at an address, with the nearest valid address;
-    None if one has it.
-
-    The reports are of no pixels (`foreseen_report`): rows, points of curves, and fields below
-    undefined values depend on the data, so that an address of one of them is valid.
-    """
-    lookups = [find(report, address) for report in reports]
-    no_scores = [lookup for lookup in lookups if isinstance(lookup, NoScore)]
-    if len(no_scores) < len(lookups) or any(_names_a_row(report, address) for report in reports):
-        return None
-    closest = max(no_scores, key=lambda lookup: lookup.depth)
-    suggested = suggestion(reports, address, closest)
-    return f"{closest.why}." + (f" Did you mean {suggested}?" if suggested else "")
-
-
-def _names_a_row(report: Report, address: Address) -> bool:
-    """Return whether an address leads into a list of a report."""
-    if address.where and not any(key in report.slices for key in address.slice_keys):
-        return False
-    value: Any = report.results.get(address.key)
-    for name in address.fields:
-        if isinstance(value, list):
-            return True
-        value = value.get(name) if isinstance(value, dict) else None
-    return False
-
-
-def _row(rows: list[Any], name: str) -> tuple[Any, str | list[str]]:
+def row_of(rows: list[Any], name: str) -> tuple[Any, str | list[str]]:
     """Return the row of a name, of a class id, or of a number from 0 where rows have neither."""
     named = [row for row in rows if isinstance(row, dict) and "class" in row]
     if not named:
@@ -183,6 +157,10 @@ def _row(rows: list[Any], name: str) -> tuple[Any, str | list[str]]:
             return rows[int(name)], name
         return None, [f"0 … {len(rows) - 1}"] if rows else []
     same = [row for row in named if str(row.get("name")) == name]
+    if (
+        len(same) > 1
+    ):  # `values_of` names them by id, which is "mixed" for patches of several classes
+        same = [row for row in same if str(row["class"]) == name] or same
     if len(same) > 1:
         ids = " and ".join(str(row["class"]) for row in same)
         return None, [f"ids: classes {ids} are all called {name}"]
@@ -192,6 +170,12 @@ def _row(rows: list[Any], name: str) -> tuple[Any, str | list[str]]:
         called = same[0].get("name") if len(once) == 1 else same[0]["class"]
         return same[0], str(called)
     return None, [str(row.get("name", row["class"])) for row in named]
+
+
+def _joined(names: Collection[str], fields: Sequence[str]) -> str:
+    """Return the name with dots that the first fields spell; empty if there is none."""
+    texts = (".".join(fields[:end]) for end in range(len(fields), 1, -1))
+    return next((text for text in texts if text in names), "")
 
 
 def _units(part: Mapping[str, Any], items: int) -> str:
@@ -264,97 +248,6 @@ def _no_number(address: Address, value: Any) -> NoScore:
         length = f" of {len(value)}" if value else ""
         return NoScore(depth, f"{address.within} is a list{length}; name one row of it")
     return NoScore(depth, f"{address.within} is {quoted(value)}, which is not a number")
-
-
-def suggestion(
-    reports: Iterable[Report], address: Address, lookup: NoScore | None = None
-) -> str | None:
-    """Return the valid address nearest to one that matches nothing, with the store of that one.
-
-    `lookup`: why it matches nothing. The result has the name that this suggests, if it can.
-    """
-    text = _suggested(list(reports), dataclasses.replace(address, store=None), lookup)
-    if text is None or address.store is None:
-        return text
-    return str(Address.parse(text).with_store(address.store))
-
-
-def _suggested(reports: Sequence[Report], address: Address, lookup: NoScore | None) -> str | None:
-    """Return the nearest valid address to one without a store."""
-    keys = list(dict.fromkeys(key for report in reports for key in report.results))
-    if address.key not in keys:
-        near_key = nearest_key(address.key, keys)
-        if near_key is None and address.key != address.metric:
-            return None  # another variant or region would be another metric
-        if near_key is not None:
-            of_key = Address.of_key(near_key, address.fields)
-            address = dataclasses.replace(of_key, where=address.where)
-    valid: dict[str, None] = {}
-    for report in reports:
-        parts = [("", report.results)]
-        parts += [
-            (f"@{key}", part.get("results") or {})
-            for key, part in report.slices.items()
-            if address.where and isinstance(part, dict)
-        ]
-        for end, results in parts:
-            for key, record in results.items():
-                if address.key in keys and key != address.key:
-                    continue
-                valid |= dict.fromkeys(f"{name}{end}" for name in addresses_in(key, record))
-    if (wanted := str(address)) in valid:  # of the key that was meant
-        return wanted
-    if nested := _with_all_fields(address, valid):
-        return nested
-    if lookup is not None and lookup.near is not None and (at := lookup.depth - 2) >= 0:
-        start, rest = (*address.fields[:at], lookup.near), address.fields[at + 1 :]
-        for fields in ((*start, *rest), start):
-            text = str(dataclasses.replace(address, fields=fields))
-            if text in valid:
-                return text
-    in_class = address.fields[0] == "per_class"
-    same_class = _of_nearest_class(address, valid) if in_class else []
-    if in_class and same_class is None:
-        return None
-    same_class = same_class or [text for text in valid if ".per_class." not in text]
-    continued = [text for text in valid if text.startswith(f"{wanted}.")]
-    for candidates in (continued, same_class, list(valid)):
-        if near := nearest(wanted, candidates[:3000], 0.5):
-            return near
-    return None
-
-
-def _with_all_fields(address: Address, valid: Iterable[str]) -> str | None:
-    """Return the shortest valid address that has all fields of an address at other places:
-    `per_class.road.iou` for `iou.road`. Addresses that only continue it do not count."""
-    fields, start = set(address.fields), len(address.fields)
-    places = [
-        place for place in map(Address.parse, valid)
-        if (place.key, place.where) == (address.key, address.where)
-        and fields <= set(place.fields) and place.fields[:start] != address.fields
-    ]  # fmt: skip
-    return str(min(places, key=lambda place: len(place.fields))) if places else None
-
-
-def _of_nearest_class(address: Address, valid: Iterable[str]) -> list[str] | None:
-    """Return the addresses of the class whose name is nearest; None if no name is near."""
-    by_class: dict[str, list[str]] = {}
-    for text in valid:
-        fields = Address.parse(text).fields
-        if fields[0] == "per_class" and len(fields) > 1:
-            by_class.setdefault(fields[1], []).append(text)
-    if not by_class or len(address.fields) < 2:
-        return []
-    near = nearest(address.fields[1], list(by_class)[:3000], 0.5)
-    return by_class[near] if near else None
-
-
-def with_slash(address: Address, stores: Iterable[str]) -> str | None:
-    """Return an address whose metric is a store, `city.pavpu.pavpu`, as it was probably meant:
-    `city/pavpu.pavpu`. None for any other."""
-    text, start = str(address), f"{address.metric}."
-    is_store = address.store is None and address.metric in stores and len(address.fields) > 1
-    return f"{address.metric}/{text.removeprefix(start)}" if is_store else None
 
 
 def addresses_in(key: str, record: Any) -> Iterable[str]:

@@ -20,7 +20,7 @@ from uqeval.metrics import Metric
 from uqeval.records.intervals import plural
 from uqeval.statistics import methods
 from uqeval.statistics.flips import least_shares
-from uqeval.statistics.intervals import UNDEFINED, inside, is_approximate
+from uqeval.statistics.intervals import UNDEFINED, inside, is_approximate, within
 from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, Limits, NoBounds
 from uqeval.statistics.no_interval import (
@@ -55,8 +55,29 @@ def difference(
     t on the difference; expanded percentiles for kinds that need draws; paired MOVER for sums of
     absolute gaps; exact bounds for two shares without events, and for scores in [0, 1] that differ
     by the same in all units. If few units differ, exact bounds widen the jackknife of such scores.
-    Two runs on the same predictions have the difference 0.
+    Two runs on the same predictions have the difference 0. No bound is larger than the range of the
+    metric allows.
     """
+    bounds, metric = _bounds(samples, text, level, relative, runs), metric_at(text)
+    if isinstance(bounds, NoBounds) or metric is None:
+        return bounds
+    return possible(bounds, metric, relative)
+
+
+def possible(bounds: Bounds, metric: Metric, relative: bool = False) -> Bounds:
+    """Return the bounds of a difference, inside those that the range of the metric allows: plus and
+    minus its width; as a fraction of the other score, at least −1 if no score is negative."""
+    least, most = metric.range
+    if relative:
+        return within(bounds, -1.0 if least == 0 else None, None)
+    width = None if least is None or most is None else most - least
+    return within(bounds, None if width is None else -width, width)
+
+
+def _bounds(
+    samples: Samples, text: str, level: float, relative: bool, runs: TwoModels
+) -> Bounds | NoBounds:
+    """Return the bounds of `difference`, also beyond the range of the metric."""
     metric = metric_at(text)
     samples = of_difference(samples, text, relative, runs)
     resampling = samples.resampling

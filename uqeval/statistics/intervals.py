@@ -108,7 +108,11 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
 
 def inside(bounds: Bounds, metric: Metric) -> Bounds:
     """Return the bounds inside the range of a metric."""
-    least, most = metric.range
+    return within(bounds, *metric.range)
+
+
+def within(bounds: Bounds, least: float | None, most: float | None) -> Bounds:
+    """Return the bounds cut at two numbers; None: there is no such number."""
     low = bounds.low if least is None else max(bounds.low, least)
     high = bounds.high if most is None else min(bounds.high, most)
     return dataclasses.replace(bounds, low=low, high=high)

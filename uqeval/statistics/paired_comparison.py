@@ -11,11 +11,12 @@ import numpy as np
 
 from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, Units
-from uqeval.statistics.differences import defined_in_both, difference, of_difference
+from uqeval.statistics.differences import defined_in_both, difference, of_difference, possible
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import units_of
 from uqeval.statistics.intervals import is_approximate
-from uqeval.statistics.methods import NoBounds, are_equal, student, student_p
+from uqeval.statistics.kinds import metric_at
+from uqeval.statistics.methods import Bounds, NoBounds, are_equal, student, student_p
 from uqeval.statistics.no_interval import fitted_apart, not_in_states
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
@@ -151,7 +152,10 @@ class PairedComparison:
         )
         trainings = len(first) + len(second)
         units = Units("training", trainings, trainings)
-        interval = Interval(level, value - reach, value + reach, False, "welch-t", units, error)
+        bounds = Bounds(value - reach, value + reach, "welch-t")
+        if (metric := metric_at(address)) is not None:
+            bounds = possible(bounds, metric)
+        interval = Interval(level, bounds.low, bounds.high, False, bounds.method, units, error)
         return Change(interval, student_p(value / error, degrees))
 
     def ranks(

@@ -279,9 +279,14 @@ def test_a_wide_table_of_few_rows_is_transposed() -> None:
     assert turned.texts == [["shape", "12×8×11×180"], ["dtype", "float16"]]
 
 
-def test_the_end_of_an_interval_next_to_0_is_0() -> None:
-    ends = {"pavpu.phi": {"low": 2.2e-308, "high": 1 - 1e-9, "units": {}}}
-    assert interval_of(ends, "pavpu", ["phi"]) == "[0.0000, 1.0000]"
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(2.2e-308, 1 - 1e-9, "[0.0000, 1.0000]"), (-3e-15, 2e-14, "[-3e-15, 2e-14]")],
+)
+def test_the_end_of_an_interval_next_to_0_is_0(low: float, high: float, text: str) -> None:
+    """Next to the other end: a target in metres may have errors of 1e-14."""
+    ends = {"pavpu.phi": {"low": low, "high": high, "units": {}}}
+    assert interval_of(ends, "pavpu", ["phi"]) == text
 
 
 def test_numbers_with_and_without_a_star_stand_below_each_other() -> None:

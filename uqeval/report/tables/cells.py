@@ -13,7 +13,7 @@ from uqeval.records.intervals import RARER, interval, units_of
 from uqeval.records.report import Report
 from uqeval.report.tables.table import Cell, format_number
 
-#: Smaller ends of an interval are shown as 0: no score is known as well.
+#: An end that is smaller than this fraction of the other is shown as 0: no score is known as well.
 _SMALLEST = 1e-12
 
 DIRECTIONS = {"higher": "higher is better", "lower": "lower is better"}
@@ -70,7 +70,9 @@ def interval_of(
     counts = record.get("units") or {}
     some = units and counts.get("defined") != counts.get("drawn")
     part = f" ({some_units(record, key, fields)})" if some else ""
-    return f"{level_text}{about}[{_end(record['low'])}, {_end(record['high'])}]{part}"
+    least = _SMALLEST * max(abs(record["low"]), abs(record["high"]))
+    low, high = (_end(0.0 if abs(end) < least else end) for end in (record["low"], record["high"]))
+    return f"{level_text}{about}[{low}, {high}]{part}"
 
 
 def without_interval(reasons: Iterable[tuple[str, str | None]], where: str) -> str:
@@ -112,8 +114,5 @@ def some_units(record: Mapping[str, Any], key: str, fields: Sequence[str]) -> st
 
 
 def _end(value: float) -> str:
-    """Return an end of an interval as text. Unlike a score, it may be rounded to 1.
-
-    A limit of the smallest numbers is 0 for a reader.
-    """
-    return f"{value:.4f}" if abs(value) > 0.5 or abs(value) < _SMALLEST else format_number(value)
+    """Return an end of an interval as text. Unlike a score, it may be rounded to 1."""
+    return f"{value:.4f}" if abs(value) > 0.5 else format_number(value)

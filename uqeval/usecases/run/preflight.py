@@ -14,8 +14,9 @@ from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
 from uqeval.records.folder import Named
-from uqeval.records.lookup import nearest_key, no_such_value, with_slash
+from uqeval.records.lookup import nearest_key
 from uqeval.records.report import Report
+from uqeval.records.suggestions import no_such_value, with_slash
 from uqeval.usecases.plans import with_companions
 from uqeval.usecases.run.outcome import RunSettings
 

@@ -1,0 +1,38 @@
+"""Why a comparison has no row, with an address that it can compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from shlex import quote
+
+from uqeval.compare.models import Model
+from uqeval.errors import cut
+from uqeval.records.addresses import Address
+from uqeval.records.report import Report
+from uqeval.records.suggestions import suggestion
+
+
+def no_row(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
+    """Return why a requested address has no row."""
+    address = Address.parse(text)
+    for warning in warnings:
+        if address.key in warning.partition(": left out")[0].split(", "):
+            return f"--metric {cut(text)}: {warning}."
+    nearest = suggestion(_reports(models), address)
+    hint = f"; the nearest is {nearest}" if nearest and nearest != text else ""
+    return f"--metric {cut(text)}: no two models have it{hint}."
+
+
+def no_score(models: Sequence[Model]) -> str:
+    """Return that there is no score to compare, with an address of a value of a sweep."""
+    reports = _reports(models)
+    scores = [name for report in reports for name in report.results.get("sweep", ())]
+    text = suggestion(reports, Address("sweep", (scores[0],))) if scores else None
+    hint = (
+        f". Name a value of the sweep, by its place from 0: --metric {quote(text)}" if text else ""
+    )
+    return f"there is no score to compare{hint}"
+
+
+def _reports(models: Sequence[Model]) -> list[Report]:
+    return [named.report for m in models for t in m.trainings for named in t.reports.values()]
