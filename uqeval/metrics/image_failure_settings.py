@@ -8,14 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import UsageError, option_name, quoted
-from uqeval.metrics._aggregation import COLUMN, SPELLINGS, Aggregation, check_patch
+from uqeval.metrics._aggregation import (
+    COLUMN,
+    SPELLINGS,
+    Aggregation,
+    aggregation_text,
+    check_patch,
+)
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
 from uqeval.metrics._numbers import check_sigma, sigma_map
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.threshold_from import with_threshold_from
-from uqeval.metrics.thresholds import Rule
+from uqeval.metrics.thresholds import Rule, check_threshold
 from uqeval.settings import definition_of, documented, option, same_option
 
 #: The default risk, confidence and uncertainty by kind of data.
@@ -49,12 +55,14 @@ class ImageFailureSettings(FailureSettings):
     confidence: str = option(
         "", "With --images: confidence of an item: minus its aggregated uncertainty "
         f"({SPELLINGS}), or a field or column as for --risk. Repeat for variants.",
-        metavar="NAME", common=True, shown="mean; temporal.tc for a video")
+        metavar="NAME", common=True, shown="mean; temporal.tc for a video",
+        normal=aggregation_text)
     patch: int = option(
         4, "With --images: side of the patches of patch-max, in pixels.", metavar="N", least=1)
     risk_limit: str | float = option(
         "median", "With --images: AUROC finds the items with a higher risk than this number, or "
-        "than the median or pNN of all risks.", metavar="RISK")
+        "than the median or pNN of all risks.", metavar="RISK",
+        normal=lambda text: limit_rule(text).text)
     item_table: str | None = option(
         None, "With --images: CSV with a column `name` and columns of numbers for column:NAME.",
         metavar="FILE", several=False, path=True)
@@ -156,6 +164,8 @@ def _check(settings: ImageFailureSettings, info: DatasetInfo) -> None:
         )
     if info.kind == "classes":
         check_uncertainty(settings.uncertainty, info)
+        if aggregation.needs_threshold and settings.threshold_from is None:
+            check_threshold(settings.threshold, settings.ranked(info.classes), info)
     else:
         check_sigma(settings.uncertainty, info)
         rule = Rule.parse(settings.threshold)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.metrics._aggregation import Aggregation, check_patch
+from uqeval.metrics._aggregation import Aggregation, aggregation_text, check_patch
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
 from uqeval.metrics.pavpu_settings import (
@@ -38,7 +38,7 @@ class OodSettings(Settings):
     uncertainty: str = same_option(PavpuSettings, "uncertainty", panel=None)
     aggregation: str = option(
         "mean", f"Score of an image from the uncertainties of its pixels: {_AGGREGATIONS}.",
-        metavar="NAME", common=True)
+        metavar="NAME", common=True, normal=aggregation_text)
     patch: int = option(4, "Side of the patches of patch-max, in pixels.", metavar="N", least=1)
     log_base: float | str = option(
         math.e, "Base of the entropies, and so the unit of the images' scores.",
