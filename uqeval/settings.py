@@ -225,6 +225,11 @@ class Settings:
     def __post_init__(self) -> None:
         check(self)
 
+    def unused(self, in_region: bool = True) -> set[str]:
+        """Return the options without effect beside the others. `in_region`: whether there is a
+        region."""
+        return set()
+
     @classmethod
     def of(cls, **values: Any) -> Self:
         """Return settings of a definition, with `values` in place of its values."""

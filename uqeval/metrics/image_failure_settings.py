@@ -75,6 +75,17 @@ class ImageFailureSettings(FailureSettings):
         object.__setattr__(self, "risk_limit", str(self.risk_limit))
         limit_rule(self.risk_limit)
 
+    def unused(self, in_region: bool = True) -> set[str]:
+        aggregation, names = self.aggregation, super().unused()
+        if aggregation is None:
+            names |= {"uncertainty", "log_base"}
+        if aggregation is None or not aggregation.needs_threshold:
+            names |= {"threshold", "threshold_from"}
+        if aggregation is None or aggregation.name != "patch-max":
+            names |= {"patch"}
+        has_column = COLUMN in self.risk or COLUMN in self.confidence
+        return names if has_column else names | {"item_table"}
+
     @property
     def aggregation(self) -> Aggregation | None:
         """Return how the uncertainty is aggregated; None if the confidence is something else."""
@@ -118,18 +129,18 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Imag
     for variant in settings.values():
         _check(variant, info)
         _read_columns(variant, info)
-    aggregations = [variant.aggregation for variant in settings.values()]
-    columns = any(COLUMN in v.risk or COLUMN in v.confidence for v in settings.values())
-    has_threshold = any(a and a.needs_threshold for a in aggregations)
-    for name, is_used, users in (
-        ("uncertainty", any(aggregations), SPELLINGS),
-        ("log_base", any(aggregations), SPELLINGS),
-        ("threshold", has_threshold, "share and mean-above"),
-        ("threshold_from", has_threshold, "share and mean-above"),
-        ("patch", any(a and a.name == "patch-max" for a in aggregations), "patch-max"),
-        ("item_table", columns, "(or --risk) column:NAME"),
+    unused = set.intersection(*(variant.unused() for variant in settings.values()))
+    if "uncertainty" not in unused:
+        unused.discard("log_base")  # `refuse_unused_base` allows the default
+    for name, users in (
+        ("uncertainty", SPELLINGS),
+        ("log_base", SPELLINGS),
+        ("threshold", "share and mean-above"),
+        ("threshold_from", "share and mean-above"),
+        ("patch", "patch-max"),
+        ("item_table", "(or --risk) column:NAME"),
     ):
-        if name in choices and not is_used:
+        if name in choices and name in unused:
             raise UsageError(
                 f"{option_name(name)} has no effect: it is for --confidence {users}. Leave it out."
             )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
+from uqeval.maps.names import IN_NATS
 from uqeval.metrics._aggregation import Aggregation, aggregation_text, check_patch
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
@@ -56,6 +57,10 @@ class OodSettings(Settings):
                 f"--aggregation {self.aggregation} is not valid; expected {_AGGREGATIONS}."
             )
 
+    def unused(self, in_region: bool = True) -> set[str]:
+        names = set() if self.uncertainty in IN_NATS else {"log_base"}
+        return names | (set() if self.aggregation == "patch-max" else {"patch"})
+
     @property
     def is_bravo(self) -> bool:
         """Return whether the scores of BRAVO are added."""
@@ -93,7 +98,6 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, OodS
             "--log-base has no effect with --ood-mask: it is the unit of the scores of whole "
             "images, and a mask divides the pixels of an image. Leave it out."
         )
-    aggregations = [variant.aggregation for variant in settings.values()]
-    if "patch" in options and "patch-max" not in aggregations:
+    if "patch" in options and all("patch" in variant.unused() for variant in settings.values()):
         raise UsageError("--patch has no effect: it is for --aggregation patch-max. Leave it out.")
     return settings

@@ -135,6 +135,13 @@ class PavpuSettings(Settings):
             raise UsageError("--stride 0; expected a whole number of at least 1.")
         return super().of(**choices)
 
+    def unused(self, in_region: bool = True) -> set[str]:
+        names = set() if self.uncertainty in IN_NATS else {"log_base"}
+        if not in_region:
+            names |= {"region_share"}
+            names |= {"threshold_scope"} if self.threshold_scope == "region" else set()
+        return names
+
     def ends(self) -> tuple[float, float] | None:
         """Return the ends of `curve_range`. Raises `UsageError` for an invalid range."""
         return None if self.curve_range is None else ends_of(self.curve_range)
