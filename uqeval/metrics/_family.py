@@ -135,9 +135,10 @@ def normal_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a result's settings with values in their one spelling: earlier versions
     recorded them as the user wrote them."""
     family = FAMILIES_IN_REPORTS.get(family_of(key))
-    fields = {} if family is None else family.settings_type.__dataclass_fields__
     normal = dict(record)
-    for name in fields.keys() & record.keys():
+    if family is None:
+        return normal
+    for name in family.settings_type.__dataclass_fields__.keys() & record.keys():
         # A report may come from anyone, so a value may be of any type.
         with suppress(UsageError, TypeError, ValueError, AttributeError, OverflowError):
             normal[name] = normal_value(family.settings_type, name, record[name])

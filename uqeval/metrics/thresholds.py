@@ -88,7 +88,7 @@ def ends_text(text: str) -> str:
     return ":".join(map(number_text, ends_of(text)))
 
 
-def check_threshold(text: str, uncertainty: Uncertainty, info: DatasetInfo) -> None:
+def check_threshold(text: str | float, uncertainty: Uncertainty, info: DatasetInfo) -> None:
     """Raise `UsageError` for a number that no value of a computed uncertainty can pass or reach."""
     rule, most = Rule.parse(text), _most(uncertainty, info)
     if (

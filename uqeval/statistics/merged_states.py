@@ -222,7 +222,7 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     for key, settings in first_settings.items():
         for name in dict.fromkeys((*settings, *second_settings[key])):
             if name not in _PATHS:
-                values = [own.get(name) for own in (settings, second_settings[key])]
+                values: list[Any] = [own.get(name) for own in (settings, second_settings[key])]
                 if name == _FIT_ON:
                     values = [_named(*own) for own in zip((a, b), values, strict=True)]
                 yield f"{option_name(name)} of {key}", *values
