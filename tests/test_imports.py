@@ -88,7 +88,7 @@ LESS = {
     "compare": {"errors", "gate", "glossary", "keys", "records", "statistics"},
     "report": {
         "compare", "disk", "errors", "gate", "glossary", "inputs.options", "keys", "metrics",
-        "records", "settings", "threads",
+        "records", "settings", "statistics.options", "threads",
     },
     "config": {
         "disk", "engine.options", "errors", "gate", "inputs.options", "keys", "metrics", "settings",

@@ -11,7 +11,16 @@ import uqeval
 from uqeval.config.options import commands
 from uqeval.errors import UsageError
 from uqeval.metrics import FAMILIES
-from uqeval.settings import Option, Settings, documented, for_python, option, options_of
+from uqeval.metrics._family import normal_settings, variants
+from uqeval.settings import (
+    Option,
+    Settings,
+    documented,
+    for_python,
+    normal_value,
+    option,
+    options_of,
+)
 
 OPTIONS = [
     (name, option_, own)
@@ -82,6 +91,46 @@ def test_values_that_are_allowed() -> None:
     assert made == Example(9, 1e-9, 0, "classes", "b", False, "x")
     assert "`word`: A word (default: the first)." in (Example.__doc__ or "")
     assert "`whole`: A number (default: 4)." in (Example.__doc__ or "")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_values_of_definitions_are_in_their_one_spelling(name: str) -> None:
+    settings = FAMILIES[name].settings_type
+    for definition in settings.definitions:
+        made = settings.of(definition=definition)
+        for option_name in options_of(settings):
+            value = getattr(made, option_name)
+            assert repr(normal_value(settings, option_name, value)) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("family", "options", "spelling"),
+    [
+        ("pavpu", {"accuracy_threshold": 1}, 1.0), ("pavpu", {"curve_range": "0:1.0"}, "0:1"),
+        ("pavpu", {"threshold": [".50", 0.5]}, "0.5"), ("nmerci", {"depth_step": 2}, 2.0),
+        ("tc", {"flow_scale": 1}, 1.0), ("divergence", {"clip": 0}, 0.0),
+        ("image_failure", {"risk_limit": 1.0}, "1"), ("ood", {"aggregation": "p90.0"}, "p90"),
+        ("image_failure", {"confidence": "p90.0"}, "p90"), ("failure", {"threshold": 1}, "1"),
+    ],
+)  # fmt: skip
+def test_equal_values_are_recorded_as_equal(
+    family: str, options: dict[str, Any], spelling: Any
+) -> None:
+    ((key, made),) = variants(family, FAMILIES[family].settings_type, options).items()
+    ((name, given),) = options.items()
+    assert (key, repr(getattr(made, name))) == (family, repr(spelling))
+    given = given if isinstance(given, list) else [given]
+    for value in given:  # as earlier versions recorded it
+        assert normal_settings(FAMILIES[family].in_reports, {name: value, "x": 1}) == {
+            name: spelling, "x": 1,
+        }  # fmt: skip
+
+
+def test_values_of_no_form_stay_as_they_are() -> None:
+    """A report may come from anyone."""
+    record = {"threshold": [], "curve_range": 3, "accuracy_threshold": {}, "window": "x"}
+    assert normal_settings("pavpu", record) == record
+    assert normal_settings("other", {"threshold": "1.0"}) == {"threshold": "1.0"}
 
 
 def test_docstrings_of_python_have_keywords_and_lists() -> None:

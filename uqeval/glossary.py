@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,13 @@ def default_setting(family: str, name: str) -> Any:
     fields = getattr(known.settings_type, "__dataclass_fields__", {}) if known else {}
     default = fields[name].default if name in fields else None
     return list(default) if isinstance(default, tuple) else default
+
+
+def comparable_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a result's settings with equal values in one spelling."""
+    from uqeval.metrics._family import normal_settings
+
+    return normal_settings(key, record)
 
 
 def headlines(key: str) -> tuple[str, ...]:

@@ -43,7 +43,8 @@ class Option:
     with "commas". `path`: whether it names a file, a folder or a store; such a path in
     `uqeval.yaml` is relative to the file. `in_file`: whether `uqeval.yaml` may set it. `data`: the
     only kind of data that it applies to: "classes", "regression" or "video". `needs`: the option
-    without which it has no effect.
+    without which it has no effect. `normal`: returns the one spelling of a valid value, such as "1"
+    for "1.0"; it may raise `UsageError`.
     """
 
     help: str
@@ -63,6 +64,7 @@ class Option:
     in_file: bool = True
     data: str = ""
     needs: str = ""
+    normal: Callable[[Any], Any] | None = None
 
     def allows(self, number: float) -> bool:
         """Return whether a number is in the allowed range."""
@@ -224,6 +226,11 @@ class Settings:
     def __post_init__(self) -> None:
         check(self)
 
+    def unused(self, in_region: bool = True) -> set[str]:
+        """Return the options without effect beside the others. `in_region`: whether there is a
+        region."""
+        return set()
+
     @classmethod
     def of(cls, **values: Any) -> Self:
         """Return settings of a definition, with `values` in place of its values."""
@@ -280,6 +287,28 @@ def plain_type(option: Option, types: tuple[type, ...]) -> type:
     """Return the type that the command line reads a value as: text, unless only numbers fit."""
     numbers = [kind for kind in types if kind in (bool, int, float)]
     return str if option.choices or str in types or not numbers else numbers[0]
+
+
+def number_text(value: float) -> str:
+    """Return a number as the text that options of text are recorded with: "1" for 1.0."""
+    return repr(value + 0.0).removesuffix(".0")
+
+
+def normal_value(settings: Any, name: str, value: Any) -> Any:
+    """Return a valid value of an option in its one spelling, so that equal values are recorded and
+    compared as equal: a float where only floats fit, a list where lists fit.
+
+    Raises `UsageError` for a text that its option cannot read.
+    """
+    field = settings.__dataclass_fields__[name]
+    option, types = field.metadata.get("option", _PLAIN), types_of(settings)[name]
+    if option.normal is not None and value is not None:
+        return option.normal(value)
+    if option.list_by and str in types and isinstance(value, str | int | float):
+        value = [value]
+    if float in types and not {int, str} & {*types} and is_number(value):
+        return float(value)
+    return value
 
 
 def check(settings: Any) -> None:

@@ -229,6 +229,16 @@ def test_alarms(there: Path, expected: list[float], tmp_path: Path) -> None:
     refused(run_uqeval("observe", there, "--alarm-from", report, "--alarm", "0.5"), "give one")
 
 
+def test_alarms_of_another_void_id(there: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    run_well("tc", there, "--flow", "dis:fast", "--ignore-index", "1", "-q", "-o", report)
+    refused(
+        run_uqeval("observe", there, "--alarm-from", report),
+        "the void id of the report is 1, and this command uses 255", "--ignore-index 1",
+    )  # fmt: skip
+    run_well("observe", there, "--alarm-from", report, "--ignore-index", "1")
+
+
 # ---- what still comes
 
 

@@ -15,10 +15,12 @@ stores:
   fog: {predictions: in.npz, out: [fog.npz, rain.npz]}
   masked: {predictions: in.npz, ood_mask: masks.npy}
   void: {predictions: in.npz, ood_mask: "2"}
+  number: {predictions: in.npz, ood_mask: 2}
   city: {predictions: in.npz, region: ["boundary:1", "class:1"]}
 evaluate:
   masked: {ood: {definition: bravo}}
   void: {ood: {}}
+  number: {ood: {}}
   city: {calibration: {}}
 output: out/
 gate:
@@ -49,6 +51,7 @@ def test_sets_masks_and_regions_of_the_settings_file(folder: Path) -> None:
         "fog": ("in.npz", "fog.npz", "rain.npz"),
         "masked": ("in.npz", "--ood-mask", "masks.npy", "--definition", "bravo"),
         "void": ("in.npz", "--ood-mask", "2"),
+        "number": ("in.npz", "--ood-mask", "2"),
     }
     for store, arguments in typed.items():
         run_well("ood", *arguments, "-o", "typed.json", cwd=folder)
@@ -56,6 +59,8 @@ def test_sets_masks_and_regions_of_the_settings_file(folder: Path) -> None:
         found = [json.loads((folder / name).read_text()) for name in ("typed.json", "own.json")]
         found.append(json.loads((folder / "out" / f"{store}.json").read_text()))
         assert found[0]["results"] == found[1]["results"] == found[2]["results"]
+        masks = [own["inputs"]["options"].get("ood_mask") for own in found]
+        assert masks[0] == masks[1] == masks[2]
 
 
 def test_the_most_uncertain_images_come_first(folder: Path) -> None:

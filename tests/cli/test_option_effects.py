@@ -386,6 +386,11 @@ COPIED = [
     "ood p.npz --ood-mask 1",
     "annotators p.npz train_ids --annotator-folders --label-map cityscapes",
     "divergence gaps.zarr q.npz --missing-chunks fill --clip 0.01",
+    # Options that some results of the command do not use.
+    "pavpu p.npz --uncertainty entropy --uncertainty confidence --log-base 2",
+    "pavpu p.npz --threshold-scope region --region box:0:0.5,0:1",
+    "failure p.npz --images --confidence share --confidence max --threshold p90",
+    "calibration p.npz --no-temperature --ci 0.9 --draws 100 --seed 3",
 ]
 
 

@@ -40,7 +40,7 @@ def test_thresholds_of_other_reports() -> None:
         assert other_threshold(taken, same, "pavpu") is None
     assert other_setting(mean, other_mean, "pavpu") is None
     assert other_setting(taken, large, "pavpu") == (
-        "threshold", "0.3 (from base.json)", "1 (rule 1.0)",
+        "threshold", "0.3 (from base.json)", "1 (rule 1)",
     )  # fmt: skip
     assert other_setting(other_mean, taken, "pavpu") == (
         "threshold", "0.4 (rule mean)", "0.3 (from base.json)",
@@ -69,6 +69,15 @@ def test_files_of_fitted_items_are_compared_by_what_they_name() -> None:
     # Reports of an earlier version do not tell.
     assert other_setting(first, fitted("conformal", "q.txt"), "conformal") is None
     assert other_setting(first, fitted("conformal", "x"), "conformal") == ("fit_on", "q.txt", "x")
+
+
+def test_a_number_in_another_spelling_is_the_same_setting() -> None:
+    """Earlier versions recorded numbers as the user wrote them."""
+    now = report("pavpu", {"threshold": "1", "curve_range": "0:2"})
+    before = report("pavpu", {"threshold": "1.0", "curve_range": "0:2.0"})
+    assert other_setting(now, before, "pavpu") is None
+    differs = other_setting(report("pavpu", {"threshold": "1.5"}), before, "pavpu")
+    assert differs == ("curve_range", None, "0:2")
 
 
 def test_tables_of_items_are_no_settings() -> None:

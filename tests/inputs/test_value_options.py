@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from uqeval.inputs.options import InputOptions
 from uqeval.records.input_options import VALUE_OPTIONS
 from uqeval.settings import default_of, options_of
@@ -23,3 +26,11 @@ def test_every_option_is_one_or_the_other() -> None:
 
 def test_defaults_are_those_of_the_options() -> None:
     assert {name: default_of(InputOptions, name) for name in VALUE_OPTIONS} == VALUE_OPTIONS
+
+
+def test_equal_values_are_recorded_as_equal() -> None:
+    """Python may give a whole number for a number, and one text for a list."""
+    given: dict[str, Any] = {"baseline_focal": 50, "region": "boundary:2", "invalid": 0}
+    typed: dict[str, Any] = {"baseline_focal": 50.0, "region": ["boundary:2"], "invalid": ["0"]}
+    records = [json.dumps(InputOptions(**options).record()) for options in (given, typed)]
+    assert records[0] == records[1]

@@ -167,6 +167,33 @@ def test_the_void_id_of_a_mask_is_its_own(tmp_path: Path, with_labels: bool) -> 
         uqeval.evaluate(INSIDE, None, ["ood"], ood_mask=mask, ignore_index=0)
 
 
+def test_labels_that_neither_a_class_nor_out_has() -> None:
+    """They may be out of distribution too, so they do not count as in-distribution."""
+    labels = np.random.default_rng(0).integers(0, 3, (7, *SIZE)).astype("u1")
+    labels[:, 0], labels[:, 1], labels[2, 5] = 254, 255, 200
+    message = r"16 of .* pixels have labels outside the 3 classes .* and ood_mask=254: 200"
+    with pytest.raises(UqevalError, match=message.replace("16", str(SIZE[1]))):
+        uqeval.evaluate(INSIDE, labels, ["ood"], ood_mask=254)
+    labels[2, 5] = 0
+    by_text, by_number = (
+        uqeval.evaluate(INSIDE, labels, ["ood"], ood_mask=mask) for mask in ("254", 254)
+    )
+    assert by_text.inputs["options"] == by_number.inputs["options"]
+    assert by_text.inputs["options"]["ood_mask"] == by_text.inputs["ood_mask"] == 254
+    assert by_text.results["ood"] == by_number.results["ood"]
+    assert by_text.results["ood"]["pixels_out"] == labels[:, 0].size
+
+
+def test_out_pixels_that_are_void() -> None:
+    labels = np.random.default_rng(0).integers(0, 3, (7, *SIZE)).astype("u1")
+    for void in (2, 255):
+        with pytest.raises(UsageError, match=f"ood_mask={void} is the void id of the labels"):
+            uqeval.evaluate(INSIDE, labels, ["ood"], ood_mask=void, ignore_index=void)
+    labels[:, 0] = 255  # nobody says that 255 is void
+    report = uqeval.evaluate(INSIDE, labels, ["ood"], ood_mask=255)
+    assert report.results["ood"]["pixels_out"] == labels[:, 0].size
+
+
 def test_merged_runs_and_draws_keep_the_sets(tmp_path: Path) -> None:
     first, *others = save(tmp_path)
     whole = uqeval.evaluate(

@@ -22,7 +22,7 @@ from uqeval.inputs.options import Part
 from uqeval.metrics._evaluation import Section
 from uqeval.report.markdown import to_markdown
 from uqeval.statistics.checked_states import checked_states
-from uqeval.statistics.merged_states import MergedStates
+from uqeval.statistics.merged_states import MergedStates, difference
 from uqeval.statistics.saved_counts import sum_states
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import tally_key
@@ -298,6 +298,18 @@ def test_what_cannot_be_joined(stores: Path, tmp_path: Path) -> None:
     evaluated(stores / "classes", other, "segmentation")
     with pytest.raises(UsageError, match="is not; join the parts first"):
         merge([one, other])
+
+
+def test_states_with_a_number_in_another_spelling_are_joined(stores: Path, tmp_path: Path) -> None:
+    """Earlier versions recorded numbers as the user wrote them."""
+    first, second = (SavedStates.of_run(path).index for path in parts(
+        stores / "classes", tmp_path, {"pavpu": {"threshold": 1, "window": 2}}, 2
+    ))  # fmt: skip
+    assert first["settings"]["pavpu"]["threshold"] == "1"
+    second["settings"]["pavpu"]["threshold"] = "1.0"
+    assert difference(first, second) is None
+    second["settings"]["pavpu"]["threshold"] = "1.05"
+    assert "--threshold of pavpu" in (difference(first, second) or "")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from uqeval.settings import Settings, same_option, shared_option
 
 if TYPE_CHECKING:
     from uqeval.inputs.live import Live
+    from uqeval.records.report import Report
 
 _FLOW, _ALARM, _WAIT = "Optical flow", "Alarms", "Waiting for frames"
 
@@ -89,14 +90,20 @@ class ObserveOptions(Settings):
             flow=self.flow, flow_scale=self.flow_scale, occlusion=self.occlusion
         )
 
-    def alarm_below(self) -> float | None:
-        """Return the TC below which a frame raises an alarm: a number, or from a report."""
+    def alarm_report(self) -> Report | None:
+        """Return the report that gives the alarm."""
         if self.alarm_from is None:
-            return self.alarm
+            return None
         from uqeval.records.report import Report
+
+        return Report.load(self.alarm_from)
+
+    def alarm_below(self, report: Report | None) -> float | None:
+        """Return the TC below which a frame raises an alarm: a number, or from a report."""
+        if report is None:
+            return self.alarm
         from uqeval.usecases.observe import alarm_from
 
-        report = Report.load(self.alarm_from)
         return alarm_from(report, self.alarm_quantile, self.temporal(), self.alarm_model)
 
 
@@ -130,13 +137,14 @@ def observe(
     if output is not None and output != "-":
         read_paths = [path for path in (video, predictions, settings.alarm_from) if path]
         check_outputs(Output(output), inputs=read_paths)
-    below = settings.alarm_below()
+    report = settings.alarm_report()
+    below = settings.alarm_below(report)
     options = InputOptions(video=video, limit=settings.limit, **shared.values_of(*o.READING))
     waiting = (lambda _: None) if quiet else tell
     patience = Patience(settings.follow, settings.poll, settings.timeout, waiting)
     live = Live(predictions, options, patience, warn=lambda text: warn([text], quiet))
     summary = _Summary(below)
-    lines = _observed(live, settings.temporal(), below, settings.limit)
+    lines = _observed(live, settings.temporal(), below, settings.limit, report)
     first = list(islice(lines, 1))  # before the output is opened, which empties a file of that name
     with _lines(output) as streams, summary.printed(quiet):
         for line in chain(first, lines):
@@ -145,14 +153,20 @@ def observe(
 
 
 def _observed(
-    live: Live, settings: TemporalSettings, alarm: float | None, limit: int | None
+    live: Live,
+    settings: TemporalSettings,
+    alarm: float | None,
+    limit: int | None,
+    report: Report | None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the JSON line of each new frame."""
-    from uqeval.usecases.observe import TemporalObserver
+    """Yield the JSON line of each new frame. `report`: where the alarm is from."""
+    from uqeval.usecases.observe import TemporalObserver, refuse_other_void
 
     observer: TemporalObserver | None = None
     for frame in islice(live, limit):
-        if observer is None:  # the number of classes is known after the first frame
+        if observer is None:  # classes and the void id are known after the first frame
+            if report is not None:
+                refuse_other_void(report, live.void)
             observer = TemporalObserver(
                 settings.flow, flow_scale=settings.flow_scale, occlusion=settings.occlusion,
                 alarm=alarm, classes=live.classes, ignore_index=void_of(live.classes),

@@ -82,6 +82,8 @@ def _kind(settings: Any, name: str) -> Any:
     option, types = options_of(settings)[name], types_of(settings)[name]
     if option.choices:
         return Literal[option.choices]
+    if option.path and option.normal is not None:  # a number is text, as on the command line
+        return FilePath | Annotated[int, Field(ge=0, strict=True), AfterValidator(str)]
     if option.path:
         return FilePath | list[FilePath] if option.list_by == "repeat" else FilePath
     if option.list_by == "commas":

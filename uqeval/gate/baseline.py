@@ -17,7 +17,7 @@ from uqeval.gate.same_data import (
     other_maps,
     other_pixels,
 )
-from uqeval.glossary import default_setting
+from uqeval.glossary import comparable_settings, default_setting
 from uqeval.keys import family_of
 from uqeval.records.class_names import class_names, report_called
 from uqeval.records.folder import Named
@@ -255,5 +255,5 @@ def _settings(report: Report, key: str) -> dict[str, Any]:
         # Earlier versions recorded the number of sets as that of classes.
         shared.pop("classes", None)
         shared["sets"] = len(inputs.get("sets") or ("in", "out"))
-    settings = settings if isinstance(settings, dict) else {}
+    settings = comparable_settings(key, settings) if isinstance(settings, dict) else {}
     return shared | {name: value for name, value in settings.items() if name not in _NO_SETTINGS}

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.common import is_folder_of_files
-from uqeval.inputs.ids import UNKNOWN_CLASSES, Ids, classes_of, frame_ids, open_ids, void_of_ids
+from uqeval.inputs.ids import (
+    UNKNOWN_CLASSES,
+    Ids,
+    classes_of,
+    frame_ids,
+    is_computed,
+    open_ids,
+    void_of_ids,
+)
 from uqeval.inputs.live_frames import Listed, Shot, Stream, check_growing, is_stream, plain_folder
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import PREDICTIONS, inside
@@ -130,6 +138,11 @@ class Live:
         """Return the number of classes."""
         return self._predictions.classes
 
+    @property
+    def void(self) -> int | None:
+        """Return the void id; None for predictions without void pixels. Known as `classes` is."""
+        return None if self._predictions.are_computed else int(self._predictions.void)
+
     def __iter__(self) -> Iterator[LiveFrame]:
         neighbours = Neighbours()
         # A stream waits for its frames itself, and an ended stream has no more frames.
@@ -174,6 +187,11 @@ class Predictions:
         self._store: (
             tuple[Ids, FrameIds, dict[str, int] | None, dict[str, list[str]], int] | None
         ) = None
+
+    @property
+    def are_computed(self) -> bool:
+        """Return whether the ids are the likeliest classes of probabilities."""
+        return self._store is not None and is_computed(self._store[0])
 
     def reading(self, shot: Shot, size: tuple[int, int]) -> Callable[[], Array]:
         """Return the reader of the ids of a frame of this height and width."""

@@ -14,7 +14,7 @@ from uqeval.argument_types import fits
 from uqeval.disk.objects import is_object_url, refuse_overlap_of_urls
 from uqeval.errors import UsageError, check_numbers, cut, option_name, quoted
 from uqeval.maps.names import map_and_id
-from uqeval.settings import Settings, documented, options_of, shared_option
+from uqeval.settings import Settings, documented, normal_value, options_of, shared_option
 from uqeval.stores.map_names import STORED_DEPTH
 
 
@@ -74,6 +74,12 @@ def chosen_items(
 
 
 _IN, _RUN, _FLOW = "Input", "Running", "Optical flow"
+
+
+def _mask_or_id(mask: Any) -> Any:
+    """Return a mask; a text of digits that is no path is an id of the labels."""
+    is_number = isinstance(mask, str) and mask.isascii() and mask.isdigit()
+    return int(mask) if is_number and not Path(mask).exists() else mask
 
 
 @documented
@@ -154,7 +160,7 @@ class InputOptions(Settings):
     ood_mask: Any = shared_option(
         None, "Out-of-distribution pixels inside the images: a folder of PNGs or a store of ids (0 "
         "in, 255 void, other ids out), or an id of the labels, such as 254.", metavar="MASK",
-        panel=_IN, path=True, data="ood")
+        panel=_IN, path=True, data="ood", normal=_mask_or_id)
     #: Whether shards contain only whole sequences of a video.
     whole_sequences: bool = False
     #: The maps that options of metrics or of a command name.
@@ -203,6 +209,8 @@ class InputOptions(Settings):
                 "as s3://bucket/maps."
             )
         super().__post_init__()
+        for name in options_of(InputOptions):
+            object.__setattr__(self, name, normal_value(InputOptions, name, getattr(self, name)))
         class_names = self.class_names
         if class_names is not None and (not all(class_names) or not list(class_names)):
             raise UsageError(

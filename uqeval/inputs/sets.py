@@ -27,7 +27,7 @@ from uqeval.inputs.opened import Given, Inputs, members_of, of_all_shards
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.array import Store, arrays_of
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import refuse_other_void, void_id_of
+from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, refuse_other_void, void_id_of
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _mask(
     from uqeval.maps.sets import Mask
 
     source: Any = inputs.source
-    out = _label_id(options.ood_mask)
+    out = options.ood_mask if type(options.ood_mask) is int else None
     if out is not None:
         if source.labels is None:
             raise UsageError(
@@ -174,6 +174,13 @@ def _mask(
                 f"--ood-mask {out} is an id of one label per pixel, and {opened.where} has labels "
                 f"of {source.labels.annotators} annotators. Give the labels of one annotator, or "
                 "a folder of masks to --ood-mask."
+            )
+        void = inputs.ignore_index
+        if out == void and not isinstance(void, AssumedVoid):
+            raise UsageError(
+                f"--ood-mask {out} is the void id of the labels of {opened.where}, so their pixels "
+                "do not count. Give the id of out-of-distribution pixels, or another void id, such "
+                f"as --ignore-index {65535 if out == ASSUMED_VOID else int(ASSUMED_VOID)}."
             )
         source.read_elsewhere = frozenset({"labels"})
         mask = Mask(source.labels.planes, inputs.ignore_index, out, source.classes)
@@ -207,14 +214,6 @@ def _void_of(mask: Store, has_labels: bool, options: InputOptions) -> int:
             "another id for void pixels, such as 255."
         )
     return void
-
-
-def _label_id(mask: Any) -> int | None:
-    """Return the id of a mask that is a number; None for a path or an array."""
-    if isinstance(mask, int) and not isinstance(mask, bool):
-        return mask
-    is_number = isinstance(mask, str) and mask.isascii() and mask.isdigit()
-    return int(mask) if is_number and not Path(mask).exists() else None
 
 
 def _members(predictions: Given | Sequence[Given]) -> list[Any]:

@@ -113,21 +113,37 @@ def label_map(
     void = plane == ignore_index
     label = plane.astype(id_dtype(classes))
     label[void] = void_of(classes)
-    is_valid = void | ((plane >= 0) & (plane < classes))
-    if not is_valid.all():
-        strange = np.unique(plane[~is_valid])
-        y, x = (int(k[0]) for k in np.nonzero(~is_valid))
-        hint = "--label-map cityscapes for Cityscapes ids" if noun == "labels" else "--classes"
-        hint = f"Give --ignore-index, or {hint}."
-        if noun == "labels":
-            of_1 = numbered_from_1(plane, strange, classes, ignore_index)
-            hint = of_1.strip() or hint
-        raise DataError(
-            f"{where}: {int((~is_valid).sum())} of {plane.size} pixels have {noun} outside the "
-            f"{classes} classes 0 … {classes - 1} and other than ignore_index {ignore_index}: "
-            f"{listed(strange)} (first at row {y}, column {x}). {hint}"
-        )
+    refuse_unknown(plane, void, classes, ignore_index, where, noun)
     return label
+
+
+def refuse_unknown(
+    plane: Array,
+    others: Array,
+    classes: int,
+    ignore_index: int,
+    where: str,
+    noun: str = "labels",
+    known: str = "",
+) -> None:
+    """Raise `DataError` for ids of a plane [y, x] that no class has, except pixels of `others`.
+
+    `known`: the other ids that are allowed, in the words of the message.
+    """
+    is_valid = others | ((plane >= 0) & (plane < classes))
+    if is_valid.all():
+        return
+    strange = np.unique(plane[~is_valid])
+    y, x = (int(k[0]) for k in np.nonzero(~is_valid))
+    hint = "--label-map cityscapes for Cityscapes ids" if noun == "labels" else "--classes"
+    hint = f"Give --ignore-index, or {hint}."
+    if noun == "labels":
+        hint = numbered_from_1(plane, strange, classes, ignore_index).strip() or hint
+    raise DataError(
+        f"{where}: {int((~is_valid).sum())} of {plane.size} pixels have {noun} outside the "
+        f"{classes} classes 0 … {classes - 1} and other than ignore_index {ignore_index}{known}: "
+        f"{listed(strange)} (first at row {y}, column {x}). {hint}"
+    )
 
 
 def labels_of_annotators(

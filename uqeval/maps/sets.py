@@ -11,6 +11,7 @@ from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, cut
 from uqeval.maps.checks import RESIZE_IDS, check_size
 from uqeval.maps.contract import Heartbeat, MapSource
+from uqeval.maps.labels import refuse_unknown
 from uqeval.maps.names import OF_CLASSES, void_of
 from uqeval.maps.sources import Source
 from uqeval.stores.planes import Planes
@@ -26,7 +27,8 @@ class Mask:
     """Ids of pixels. With `out`, the pixels of this id are out of distribution, else those of all
     ids except 0.
 
-    Pixels of `ignore_index` are void, unless it is `out`.
+    Pixels of `ignore_index` are void, unless it is `out`. Labels with another id than these and
+    those of the classes are refused: they may be out of distribution too.
     """
 
     planes: Planes
@@ -49,6 +51,11 @@ class Mask:
         sets: Array = is_out.astype(np.uint8)
         if self.out != self.ignore_index:
             sets[plane == self.ignore_index] = void_of(2)
+        if self.classes:
+            refuse_unknown(
+                plane, sets != 0, self.classes, self.ignore_index, where,
+                known=f" and --ood-mask {self.out}",
+            )  # fmt: skip
         return sets
 
 

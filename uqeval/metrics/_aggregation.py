@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import State
 from uqeval.errors import UsageError, quoted
+from uqeval.settings import number_text
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -85,6 +86,13 @@ class Aggregation:
                 return float(above / pixels)
             return float(state["total"][0]) / reaching if reaching else 0.0
         return _of_moments(self.name, state)
+
+
+def aggregation_text(text: str) -> str:
+    """Return the one spelling of an aggregation, such as p90 for p90.0; another text as it is."""
+    aggregation = Aggregation.find(text)
+    percentile = None if aggregation is None else aggregation.percentile
+    return text if percentile is None else f"p{number_text(percentile)}"
 
 
 def _of_moments(name: str, state: State) -> float | None:

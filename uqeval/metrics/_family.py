@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -14,14 +15,14 @@ from typing import Any
 
 from uqeval.argument_types import python_value
 from uqeval.errors import UsageError, cut, did_you_mean, option_name
-from uqeval.keys import Key
+from uqeval.keys import Key, family_of
 from uqeval.maps.region_text import region_of
 from uqeval.maps.regions import SHARE
 from uqeval.metrics._contract import Display, Doubt, Metric
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Part
 from uqeval.metrics._view import InView
-from uqeval.settings import check_value
+from uqeval.settings import check_value, normal_value
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,20 @@ def settings_of(kind: Any, record: Mapping[str, Any]) -> Any:
     return kind(**{name: value for name, value in record.items() if name in fields})
 
 
+def normal_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a result's settings with values in their one spelling: earlier versions
+    recorded them as the user wrote them."""
+    family = FAMILIES_IN_REPORTS.get(family_of(key))
+    normal = dict(record)
+    if family is None:
+        return normal
+    for name in family.settings_type.__dataclass_fields__.keys() & record.keys():
+        # A report may come from anyone, so a value may be of any type.
+        with suppress(UsageError, TypeError, ValueError, AttributeError, OverflowError):
+            normal[name] = normal_value(family.settings_type, name, record[name])
+    return normal
+
+
 def variants(
     family: str, settings: Any, options: Mapping[str, Any], bare: Sequence[str] = ()
 ) -> dict[str, Any]:
@@ -157,15 +172,21 @@ def variants(
             raise UsageError(f"{option_name(name)} is an empty list; expected a value.")
         for value in values:
             check_value(settings, name, value)
+    # Keys have values as the user wrote them, so that rules of the gate name them.
+    pairs = [
+        [(value, normal_value(settings, name, value)) for value in values]
+        for name, values in lists.items()
+    ]
     variants_by_key: dict[str, Any] = {}
-    for combination in itertools.product(*lists.values()):
+    for combination in itertools.product(*pairs):
         changes = [
             str(value) if name in bare else f"{name}={value}"
-            for (name, values), value in zip(lists.items(), combination, strict=True)
-            if value != values[0]
+            for name, own, (value, normal) in zip(lists, pairs, combination, strict=True)
+            if normal != own[0][1]
         ]
         key = f"{family}[{','.join(changes)}]" if changes else family
-        variants_by_key[key] = settings.of(**dict(zip(lists, combination, strict=True)))
+        values_of_variant = dict(zip(lists, (normal for _, normal in combination), strict=True))
+        variants_by_key[key] = settings.of(**values_of_variant)
     return variants_by_key
 
 

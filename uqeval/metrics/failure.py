@@ -37,7 +37,7 @@ from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.threshold_from import with_threshold_from
-from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
+from uqeval.metrics.thresholds import Rule, check_threshold, fit, undefined_warnings
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -87,6 +87,8 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Failur
     refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
     for variant in settings.values():
         check_uncertainty(variant.uncertainty, info)
+        if variant.threshold_from is None:
+            check_threshold(variant.threshold, variant.ranked(info.classes), info)
     return settings
 
 

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from uqeval.maps.names import IN_NATS
 from uqeval.metrics.pavpu_settings import PavpuSettings, checked_log_base
-from uqeval.metrics.thresholds import Rule
+from uqeval.metrics.thresholds import Rule, rule_text
 from uqeval.settings import Settings, definition_of, documented, option, same_option
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class FailureSettings(Settings):
     threshold: str | float = option(
         "mean", "Uncertainty threshold for undetected errors: mean of the pixels; median or "
         "pNN of the 4×4 patches; range:T; max-surplus; or a number.",
-        metavar="RULE", common=True)
+        metavar="RULE", common=True, normal=rule_text)
     threshold_from: str | None = same_option(PavpuSettings, "threshold_from", panel=None)
     log_base: float | str = option(
         math.e, "Base of the entropies, and so the unit of thresholds. With classes (their "
@@ -39,6 +40,9 @@ class FailureSettings(Settings):
             object.__setattr__(self, "log_base", checked_log_base(self.log_base))
         object.__setattr__(self, "threshold", str(self.threshold))
         Rule.parse(self.threshold)
+
+    def unused(self, in_region: bool = True) -> set[str]:
+        return set() if self.uncertainty in IN_NATS else {"log_base"}
 
     def ranked(self, classes: int) -> Uncertainty:
         """Return the uncertainty that ranks the pixels, for this number of classes."""

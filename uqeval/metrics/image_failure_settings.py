@@ -8,14 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import UsageError, option_name, quoted
-from uqeval.metrics._aggregation import COLUMN, SPELLINGS, Aggregation, check_patch
+from uqeval.metrics._aggregation import (
+    COLUMN,
+    SPELLINGS,
+    Aggregation,
+    aggregation_text,
+    check_patch,
+)
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
 from uqeval.metrics._numbers import check_sigma, sigma_map
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.threshold_from import with_threshold_from
-from uqeval.metrics.thresholds import Rule
+from uqeval.metrics.thresholds import Rule, check_threshold
 from uqeval.settings import definition_of, documented, option, same_option
 
 #: The default risk, confidence and uncertainty by kind of data.
@@ -49,12 +55,14 @@ class ImageFailureSettings(FailureSettings):
     confidence: str = option(
         "", "With --images: confidence of an item: minus its aggregated uncertainty "
         f"({SPELLINGS}), or a field or column as for --risk. Repeat for variants.",
-        metavar="NAME", common=True, shown="mean; temporal.tc for a video")
+        metavar="NAME", common=True, shown="mean; temporal.tc for a video",
+        normal=aggregation_text)
     patch: int = option(
         4, "With --images: side of the patches of patch-max, in pixels.", metavar="N", least=1)
     risk_limit: str | float = option(
         "median", "With --images: AUROC finds the items with a higher risk than this number, or "
-        "than the median or pNN of all risks.", metavar="RISK")
+        "than the median or pNN of all risks.", metavar="RISK",
+        normal=lambda text: limit_rule(text).text)
     item_table: str | None = option(
         None, "With --images: CSV with a column `name` and columns of numbers for column:NAME.",
         metavar="FILE", several=False, path=True)
@@ -66,6 +74,17 @@ class ImageFailureSettings(FailureSettings):
         super().__post_init__()
         object.__setattr__(self, "risk_limit", str(self.risk_limit))
         limit_rule(self.risk_limit)
+
+    def unused(self, in_region: bool = True) -> set[str]:
+        aggregation, names = self.aggregation, super().unused()
+        if aggregation is None:
+            names |= {"uncertainty", "log_base"}
+        if aggregation is None or not aggregation.needs_threshold:
+            names |= {"threshold", "threshold_from"}
+        if aggregation is None or aggregation.name != "patch-max":
+            names |= {"patch"}
+        has_column = COLUMN in self.risk or COLUMN in self.confidence
+        return names if has_column else names | {"item_table"}
 
     @property
     def aggregation(self) -> Aggregation | None:
@@ -110,18 +129,18 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Imag
     for variant in settings.values():
         _check(variant, info)
         _read_columns(variant, info)
-    aggregations = [variant.aggregation for variant in settings.values()]
-    columns = any(COLUMN in v.risk or COLUMN in v.confidence for v in settings.values())
-    has_threshold = any(a and a.needs_threshold for a in aggregations)
-    for name, is_used, users in (
-        ("uncertainty", any(aggregations), SPELLINGS),
-        ("log_base", any(aggregations), SPELLINGS),
-        ("threshold", has_threshold, "share and mean-above"),
-        ("threshold_from", has_threshold, "share and mean-above"),
-        ("patch", any(a and a.name == "patch-max" for a in aggregations), "patch-max"),
-        ("item_table", columns, "(or --risk) column:NAME"),
+    unused = set.intersection(*(variant.unused() for variant in settings.values()))
+    if "uncertainty" not in unused:
+        unused.discard("log_base")  # `refuse_unused_base` allows the default
+    for name, users in (
+        ("uncertainty", SPELLINGS),
+        ("log_base", SPELLINGS),
+        ("threshold", "share and mean-above"),
+        ("threshold_from", "share and mean-above"),
+        ("patch", "patch-max"),
+        ("item_table", "(or --risk) column:NAME"),
     ):
-        if name in choices and not is_used:
+        if name in choices and name in unused:
             raise UsageError(
                 f"{option_name(name)} has no effect: it is for --confidence {users}. Leave it out."
             )
@@ -156,6 +175,8 @@ def _check(settings: ImageFailureSettings, info: DatasetInfo) -> None:
         )
     if info.kind == "classes":
         check_uncertainty(settings.uncertainty, info)
+        if aggregation.needs_threshold and settings.threshold_from is None:
+            check_threshold(settings.threshold, settings.ranked(info.classes), info)
     else:
         check_sigma(settings.uncertainty, info)
         rule = Rule.parse(settings.threshold)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.metrics._aggregation import Aggregation, check_patch
+from uqeval.maps.names import IN_NATS
+from uqeval.metrics._aggregation import Aggregation, aggregation_text, check_patch
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
 from uqeval.metrics.pavpu_settings import (
@@ -38,7 +39,7 @@ class OodSettings(Settings):
     uncertainty: str = same_option(PavpuSettings, "uncertainty", panel=None)
     aggregation: str = option(
         "mean", f"Score of an image from the uncertainties of its pixels: {_AGGREGATIONS}.",
-        metavar="NAME", common=True)
+        metavar="NAME", common=True, normal=aggregation_text)
     patch: int = option(4, "Side of the patches of patch-max, in pixels.", metavar="N", least=1)
     log_base: float | str = option(
         math.e, "Base of the entropies, and so the unit of the images' scores.",
@@ -55,6 +56,10 @@ class OodSettings(Settings):
             raise UsageError(
                 f"--aggregation {self.aggregation} is not valid; expected {_AGGREGATIONS}."
             )
+
+    def unused(self, in_region: bool = True) -> set[str]:
+        names = set() if self.uncertainty in IN_NATS else {"log_base"}
+        return names | (set() if self.aggregation == "patch-max" else {"patch"})
 
     @property
     def is_bravo(self) -> bool:
@@ -93,7 +98,6 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, OodS
             "--log-base has no effect with --ood-mask: it is the unit of the scores of whole "
             "images, and a mask divides the pixels of an image. Leave it out."
         )
-    aggregations = [variant.aggregation for variant in settings.values()]
-    if "patch" in options and "patch-max" not in aggregations:
+    if "patch" in options and all("patch" in variant.unused() for variant in settings.values()):
         raise UsageError("--patch has no effect: it is for --aggregation patch-max. Leave it out.")
     return settings

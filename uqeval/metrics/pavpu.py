@@ -189,7 +189,10 @@ class Pavpu(Evaluation[PavpuSettings]):
         if fitted.threshold[0] is None:
             return {"threshold": None}
         low, high = fitted.ends[0]
-        return {"threshold": repr(fitted.threshold[0]), "curve_range": f"{low!r}:{high!r}"}
+        numbers: dict[str, str | None] = {"threshold": repr(fitted.threshold[0])}
+        if low < high:  # each set of one uncertainty has these ends by default
+            numbers["curve_range"] = f"{low!r}:{high!r}"
+        return numbers
 
     def refit(self, rule: str) -> Passes:
         """Return the threshold of the run, or one of its curve."""

@@ -13,7 +13,14 @@ from uqeval.maps.regions import SHARE
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
 from uqeval.metrics.threshold_from import with_threshold_from
-from uqeval.metrics.thresholds import Rule
+from uqeval.metrics.thresholds import (
+    Rule,
+    check_ends,
+    check_threshold,
+    ends_of,
+    ends_text,
+    rule_text,
+)
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
@@ -73,7 +80,7 @@ class PavpuSettings(Settings):
     threshold: str | float = option(
         "mean", "Uncertainty threshold: mean of the pixels; median or pNN of the patches; "
         "range:T; max-surplus; or a number.",
-        metavar="RULE", panel=_THRESHOLDS, common=True)
+        metavar="RULE", panel=_THRESHOLDS, common=True, normal=rule_text)
     threshold_from: str | None = option(
         None, "Use the uncertainty threshold that another report fitted.",
         metavar="REPORT", panel=_THRESHOLDS, several=False, common=True)
@@ -84,7 +91,7 @@ class PavpuSettings(Settings):
     curve_range: str | None = option(
         None, "Ends of the curve over thresholds. Shards can be merged after one pass "
         "if you also give --threshold NUMBER and --no-deciles.",
-        metavar="LOW:HIGH", panel=_THRESHOLDS, several=False,
+        metavar="LOW:HIGH", panel=_THRESHOLDS, several=False, normal=ends_text,
         shown="the least and the greatest uncertainty of the set")
     accuracy_threshold: float = option(
         0.5, "A patch is accurate if its fraction of correct pixels is above this value.",
@@ -128,17 +135,16 @@ class PavpuSettings(Settings):
             raise UsageError("--stride 0; expected a whole number of at least 1.")
         return super().of(**choices)
 
+    def unused(self, in_region: bool = True) -> set[str]:
+        names = set() if self.uncertainty in IN_NATS else {"log_base"}
+        if not in_region:
+            names |= {"region_share"}
+            names |= {"threshold_scope"} if self.threshold_scope == "region" else set()
+        return names
+
     def ends(self) -> tuple[float, float] | None:
         """Return the ends of `curve_range`. Raises `UsageError` for an invalid range."""
-        if self.curve_range is None:
-            return None
-        try:
-            low, high = (float(text) for text in self.curve_range.split(":"))
-        except ValueError:
-            low, high = math.nan, math.nan
-        if not (low <= high and math.isfinite(high - low)):
-            raise UsageError(f"--curve-range {self.curve_range}; expected LOW:HIGH, such as 0:1.5.")
-        return low, high
+        return None if self.curve_range is None else ends_of(self.curve_range)
 
     def patches(self, classes: int) -> Patches:
         """Return the tally of patches with these settings, for images of `classes` classes."""
@@ -191,7 +197,7 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Pavp
         )
     for variant in settings.values():
         check_uncertainty(variant.uncertainty, info)
-        _check_threshold(variant, info)
+        _check_thresholds(variant, info)
         if variant.top_k >= info.classes:
             raise UsageError(
                 f"--top-k {variant.top_k} of {info.classes} classes: every pixel would be right. "
@@ -213,21 +219,18 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Pavp
     return settings
 
 
-def _check_threshold(settings: PavpuSettings, info: DatasetInfo) -> None:
-    """Raise `UsageError` for a number that no value of a computed uncertainty can pass or reach."""
-    rule = Rule.parse(settings.threshold)
-    fitted = settings.threshold_from is not None  # may pass the bound by rounding
-    if rule.kind != "value" or fitted or settings.uncertainty not in UNCERTAINTIES:
-        return
-    most = 1.0
-    if settings.uncertainty in IN_NATS:
-        most = math.log(info.classes) / math.log(
-            settings.patches(info.classes).uncertainty.log_base
-        )
-    if not 0 <= rule.value <= most:
+def _check_thresholds(settings: PavpuSettings, info: DatasetInfo) -> None:
+    """Raise `UsageError` for thresholds that divide no patches."""
+    uncertainty = settings.patches(info.classes).uncertainty
+    if settings.threshold_from is None:
+        check_threshold(settings.threshold, uncertainty, info)
+    check_ends(settings.curve_range, uncertainty, info)
+    operator, threshold = settings.accuracy_op, settings.accuracy_threshold
+    if (operator, threshold) in ((">", 1), (">=", 0)):
+        patches = "no patch" if threshold else "every patch"
         raise UsageError(
-            f"--threshold {settings.threshold} is out of range: {settings.uncertainty} of "
-            f"{info.classes} classes lies between 0 and {most:.6g}. Give a value inside."
+            f"--accuracy-threshold {threshold:g} with --accuracy-op '{operator}': {patches} would "
+            "be accurate. Give another threshold or operator."
         )
 
 

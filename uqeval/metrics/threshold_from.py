@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from uqeval.errors import UsageError, cut, quoted
 from uqeval.keys import family_of
+from uqeval.settings import number_text
 
 Settings = TypeVar("Settings", bound=Any)
 
@@ -31,7 +32,7 @@ def with_threshold_from(
     report = Report.load(path).record()
     return {
         key: dataclasses.replace(
-            settings, threshold=repr(_threshold_in(report, family, settings, str(path)))
+            settings, threshold=number_text(_threshold_in(report, family, settings, str(path)))
         )
         for key, settings in settings_by_key.items()
     }

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from uqeval.arrays import State, np
 from uqeval.errors import UsageError, quoted
+from uqeval.maps.names import IN_NATS, UNCERTAINTIES
 from uqeval.metrics._dataset_info import DatasetInfo, all_void
 from uqeval.metrics._evaluation import TallyResult
+from uqeval.settings import number_text
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
+    from uqeval.tallies._values import Uncertainty
     from uqeval.tallies.patches import Patches
 
 SPELLINGS = "mean, median, pNN (p0 … p100), range:T (T from 0 to 1), max-surplus, or a number"
@@ -37,6 +40,14 @@ class Rule:
             return "no Surplus is defined: all patches are accurate, none is, or there are none"
         return "there are no patches with a valid pixel"
 
+    @property
+    def text(self) -> str:
+        """Return the one spelling of the rule, which reports record."""
+        number = number_text(self.value)
+        if self.kind == "percentile":
+            return "median" if self.value == 50 else f"p{number}"
+        return {"range": f"range:{number}", "value": number}.get(self.kind, self.kind)
+
     @classmethod
     def parse(cls, text: str | float) -> Rule:
         """Read a rule as users write it. Raises `UsageError` for anything else."""
@@ -54,6 +65,79 @@ class Rule:
         if value is None:
             raise UsageError(f"--threshold {quoted(text)} is not valid; expected {SPELLINGS}.")
         return cls("value", value)
+
+
+def rule_text(text: str | float) -> str:
+    """Return the one spelling of a rule. Raises `UsageError`."""
+    return Rule.parse(text).text
+
+
+def ends_of(text: str) -> tuple[float, float]:
+    """Return the ends of a curve from "LOW:HIGH". Raises `UsageError` for an invalid range."""
+    try:
+        low, high = (float(end) for end in text.split(":"))
+    except ValueError:
+        low, high = math.nan, math.nan
+    if not (low <= high and math.isfinite(high - low)):
+        raise UsageError(f"--curve-range {quoted(text)}; expected LOW:HIGH, such as 0:1.5.")
+    return low, high
+
+
+def ends_text(text: str) -> str:
+    """Return the one spelling of the ends of a curve. Raises `UsageError`."""
+    return ":".join(map(number_text, ends_of(text)))
+
+
+def check_threshold(text: str | float, uncertainty: Uncertainty, info: DatasetInfo) -> None:
+    """Raise `UsageError` for a number that no value of a computed uncertainty can pass or reach."""
+    rule, most = Rule.parse(text), _most(uncertainty, info)
+    if (
+        rule.kind == "value"
+        and most is not None
+        and not (-_ROUNDING <= rule.value <= most * (1 + _ROUNDING))
+    ):
+        raise UsageError(
+            f"--threshold {text} is out of range: {_bounds(uncertainty, info)}. Give a value "
+            "inside."
+        )
+
+
+def check_ends(text: str | None, uncertainty: Uncertainty, info: DatasetInfo) -> None:
+    """Raise `UsageError` for the ends of a curve without a value of the uncertainty between them.
+
+    An end may lie outside, so that models of different uncertainties get equal ends.
+    """
+    if text is None:
+        return
+    (low, high), most = ends_of(text), _most(uncertainty, info)
+    if low == high:
+        raise UsageError(f"--curve-range {text} is empty; expected LOW below HIGH, such as 0:1.5.")
+    if most is not None and not (low < most and high > 0):
+        raise UsageError(
+            f"--curve-range {text} is out of range: {_bounds(uncertainty, info)}. Give a range "
+            "with some of these values."
+        )
+
+
+#: Uncertainties of float32, and so thresholds of other sets, may pass a bound by rounding.
+_ROUNDING = 1e-5
+
+
+def _most(uncertainty: Uncertainty, info: DatasetInfo) -> float | None:
+    """Return the greatest value of a computed uncertainty; None for a map of the store, and for one
+    class, which has no uncertainty."""
+    if uncertainty.name not in UNCERTAINTIES or info.classes < 2:
+        return None
+    if uncertainty.name not in IN_NATS:
+        return 1.0
+    return math.log(info.classes) / math.log(uncertainty.log_base)
+
+
+def _bounds(uncertainty: Uncertainty, info: DatasetInfo) -> str:
+    return (
+        f"{uncertainty.name} of {info.classes} classes lies between 0 and "
+        f"{_most(uncertainty, info):.6g}"
+    )
 
 
 def _number(text: str) -> float | None:

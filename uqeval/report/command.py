@@ -11,8 +11,10 @@ from uqeval.glossary import families
 from uqeval.inputs.options import OF_REFERENCE, OF_VIDEO, InputOptions
 from uqeval.keys import COMMANDS_BY_KEY, Key
 from uqeval.metrics import Family
+from uqeval.metrics._family import settings_of
 from uqeval.records.report import Report
 from uqeval.settings import Option, default_of, options_of
+from uqeval.statistics.options import CASE, CutOptions
 
 #: Options that are given in another way: as paths, by the key of the result, or as a threshold.
 _OTHERWISE = ("video", "region", "depth_map", "out", "ood_mask", "threshold_from")
@@ -36,6 +38,8 @@ def command_of(report: Report, key: str) -> str:
     try:
         words = [*_start(family, report), *_paths(family, report), *_input_options(family, report)]
         words += _region(parsed, report) + _settings(family, report, key)
+        has_draws = any(name.endswith("_debiased") for name in report.results.get(key, {}))
+        words += _intervals(report) if has_draws else []
     except _NoCommandError:
         return ""
     return shlex.join(words)
@@ -179,18 +183,31 @@ def _settings(family: Family, report: Report, key: str) -> list[str]:
     definition = record.get("definition", "paper")
     try:
         defaults = settings.of(definition=definition)
+        unused = settings_of(settings, record).unused(Key.parse(key).region is not None)
     except (UqevalError, TypeError) as error:  # of an edited report
         raise _NoCommandError from error
     if hasattr(defaults, "of_kind"):
         kind = "classes" if "classes" in report.inputs else "regression"
         defaults = defaults.of_kind(kind)
-    values = {n: v for n, v in record.items() if n not in _OTHERWISE}
+    values = {n: v for n, v in record.items() if n not in unused.union(_OTHERWISE)}
     known = {*options_of(settings)}
-    if Key.parse(key).region is None:
-        values.pop("region_share", None)  # refused without a region
     values.pop("definition", None)
     words = list(_words(settings, values, defaults, known))
     return ["--definition", definition] * (definition != "paper") + words
+
+
+def _intervals(report: Report) -> list[str]:
+    """Return the options of the draws of a report; none if their groups are from a table, whose
+    path is not recorded."""
+    record = report.settings.get("intervals")
+    if not isinstance(record, Mapping) or record.get("group_by") not in (None, CASE):
+        return []
+    values = {
+        "ci": record.get("level"),
+        "interval_method": record.get("method"),
+        **{name: record.get(name) for name in ("draws", "seed")},
+    }
+    return list(_words(CutOptions, values, CutOptions(), {*values}))
 
 
 def _words(

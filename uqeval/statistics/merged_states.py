@@ -10,6 +10,7 @@ from typing import Any
 
 from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
+from uqeval.metrics._family import normal_settings
 from uqeval.records.input_options import value_options
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import DAMAGED, tally_key
@@ -214,13 +215,14 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     for name, value in first_options.items():
         yield option_name(name), value, second_options[name]
     first_settings, second_settings = (
-        {k: v for k, v in index["settings"].items() if k != "intervals"} for index in (a, b)
+        {k: normal_settings(k, v) for k, v in index["settings"].items() if k != "intervals"}
+        for index in (a, b)
     )
     yield "metrics", sorted(first_settings), sorted(second_settings)
     for key, settings in first_settings.items():
         for name in dict.fromkeys((*settings, *second_settings[key])):
             if name not in _PATHS:
-                values = [own.get(name) for own in (settings, second_settings[key])]
+                values: list[Any] = [own.get(name) for own in (settings, second_settings[key])]
                 if name == _FIT_ON:
                     values = [_named(*own) for own in zip((a, b), values, strict=True)]
                 yield f"{option_name(name)} of {key}", *values

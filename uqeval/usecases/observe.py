@@ -16,7 +16,7 @@ from uqeval.argument_types import checks_types
 from uqeval.arrays import Maps, State, np
 from uqeval.disk.forms import Flag, Number, formed
 from uqeval.engine.options import usable_cpus
-from uqeval.errors import DataError, FormError, StoreError, UqevalError, UsageError, cut
+from uqeval.errors import DataError, FormError, StoreError, UqevalError, UsageError, cut, is_number
 from uqeval.inputs.ids import UNKNOWN_CLASSES
 from uqeval.keys import family_of
 from uqeval.maps.flow_method import flow_method
@@ -292,6 +292,28 @@ def alarm_from(
             "it gives no limit. Give --alarm LIMIT."
         )
     return float(np.quantile(values, quantile))
+
+
+def refuse_other_void(report: Report, void: int | None) -> None:
+    """Raise `UsageError` for a report that excludes pixels of another void id than `void`.
+
+    `void`: None if the predictions have no void pixels. A report of computed predictions has none,
+    and the void id of one with labels is that of the labels, unless it was given for both.
+    """
+    options, predictions = report.inputs.get("options"), report.inputs.get("predictions")
+    used = options.get("ignore_index") if isinstance(options, dict) else None
+    if used is None and report.inputs.get("labels") is None:
+        used = report.inputs.get("ignore_index")
+    stores = predictions if isinstance(predictions, list) else []
+    arrays = [own.get("arrays") for own in stores if isinstance(own, dict)]
+    have_ids = all(isinstance(own, dict) and "predictions" in own for own in arrays)
+    if void is None or not is_number(used) or used == void or not have_ids:
+        return
+    raise UsageError(
+        f"--alarm-from: the void id of the report is {used}, and this command uses {void}, so TC_t "
+        f"compares other pixels. Give --ignore-index {used}, or evaluate again with the void id of "
+        "this command."
+    )
 
 
 @dataclass

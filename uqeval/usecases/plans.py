@@ -17,14 +17,14 @@ from uqeval.errors import (
     cut,
     did_you_mean,
     listed,
+    option_name,
     quoted,
 )
 from uqeval.inputs import InputOptions, Inputs
 from uqeval.keys import COMMANDS_BY_KEY
 from uqeval.maps.names import lambda_of, sigma_of
 from uqeval.maps.region_text import region_of
-from uqeval.maps.regions import SHARE
-from uqeval.settings import make_settings, options_of
+from uqeval.settings import default_of, make_settings, options_of
 from uqeval.spelling import for_caller
 
 if TYPE_CHECKING:
@@ -309,17 +309,15 @@ def evaluations_of(
 
 def _refuse_without_regions(settings: Any) -> None:
     """Raise `UsageError` for settings that have an effect in regions only."""
-    share, scope = (
-        getattr(settings, "region_share", SHARE),
-        getattr(settings, "threshold_scope", ""),
-    )
-    if share == SHARE and scope != "region":
-        return
-    option = f"--region-share {share:g}" if share != SHARE else "--threshold-scope region"
-    raise UsageError(
-        f"{option} has no effect without a region: give --region, such as --region boundary:8, or "
-        "leave it out."
-    )
+    names = settings.unused(in_region=False) - settings.unused()
+    name = next((n for n in sorted(names) if getattr(settings, n) != default_of(settings, n)), None)
+    if name is not None:
+        value = getattr(settings, name)
+        text = value if isinstance(value, str) else f"{value:g}"
+        raise UsageError(
+            f"{option_name(name)} {text} has no effect without a region: give --region, such as "
+            "--region boundary:8, or leave it out."
+        )
 
 
 def _regions(regions: Sequence[str], families: Iterable[str], info: DatasetInfo) -> list[str]:
