@@ -207,9 +207,10 @@ def test_few_better_items_do_not_show_that_none_is_worse(
     found = difference(samples, text, 0.95)
     assert isinstance(found, Bounds) and found.low < 0
     assert (found.high < 0) == decides and found.high != 0
-    changes = samples.scores("alone", text)[0] - samples.scores("alone", text)[1]
-    ends = naive.jackknife_t(range(n), lambda units: float(changes[list(units)].mean()), 0.95, False)
-    drawn = samples.scores("drawn", text)[0] - samples.scores("drawn", text)[1]
+    changes, drawn = (
+        new - old for new, old in (samples.scores(sets, text) for sets in ("alone", "drawn"))
+    )
+    ends = naive.jackknife_t(range(n), lambda items: float(changes[items].mean()), 0.95, False)
     low, high = naive.expanded(drawn, n, 0.95)
     assert (found.low, found.high) == pytest.approx((min(low, ends[0]), max(high, ends[1])))
 
