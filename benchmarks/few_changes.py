@@ -3,14 +3,14 @@
     python benchmarks/few_changes.py [--items 10 30 100] [--rates 0.01 0.02 0.05 0.1 0.2]
                                      [--better 0 0.3 0.6] [--replications 1000]
 
-Shares. Items of one pixel, a tenth of them wrong in both models; a share of the others (`--rates`) is wrong
-in the new model only, and a fraction of that share (`--better`) in the baseline only. A rule with
-`max_drop` and `confidence: 0.95` has a limit of exactly the true drop, so it passes falsely where
-the interval of the drop is wholly below it. Exact: intervals of `uqeval gate` for each number of
+Shares. Items of one pixel, a tenth of them wrong in both models; a share of the others (`--rates`)
+is wrong in the new model only, and a fraction of that share (`--better`) in the baseline only. A
+rule with `max_drop` and `confidence: 0.95` has a limit of exactly the true drop, so it passes
+falsely where the interval of the drop is wholly below it. Exact: intervals of `uqeval gate` for each number of
 such items, with its multinomial probability. "no item": the probability that no item is worse.
 
-Means of errors and others with draws. Images of 16 numbers; of a share of them (`--rates`) half have
-errors 1.5 times as large in the new model, the others 0.6 times, so that errors rise. Of
+Means of errors, and other scores with draws. Images of 16 numbers; of a share of them (`--rates`)
+half have errors 1.5 times as large in the new model, the others 0.6 times, so that errors rise. Of
 `--replications` sets: those in which a rule passes falsely, first with `max_rise: 0`, then with the
 true rise as limit; and those without an interval. "before": from percentiles of draws alone.
 """
@@ -74,12 +74,12 @@ def models_of(folder: Path, rate: float, images: int) -> list[Population]:
     rng = np.random.default_rng(2)
     mean, error = rng.uniform(5, 20, (images, SIDE, SIDE)), rng.normal(size=(images, SIDE, SIDE))
     own = rng.random((images, 1, 1))
-    factor = np.where(own < rate / 2, WORSE, np.where(own < rate, BETTER, 1.0))
-    families = {text.partition(".")[0]: {} for text in ERRORS}
+    factor = np.select([own < rate / 2, own < rate], [WORSE, BETTER], 1.0)
+    families: dict[str, dict[str, object]] = {text.partition(".")[0]: {} for text in ERRORS}
     models = []
     for number, of_model in enumerate((factor * error, error)):
         maps = {"mean": mean + of_model, "std": np.ones_like(mean), "target": mean}
-        data = {"predictions": {name: own.astype(np.float32) for name, own in maps.items()}}
+        data = {"predictions": {name: values.astype(np.float32) for name, values in maps.items()}}
         path = folder / f"{number}.states.zip"
         models.append(Population(data, families, list(ERRORS), path, 1))
     return models

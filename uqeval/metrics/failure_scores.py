@@ -149,8 +149,8 @@ _ACCEPTED_ERRORS = Events(
     ),
     "accepted wrong pixels", 5, ("pixels", "errors"), units_with="errors",
 )  # fmt: skip
-#: With fewer, 12 to 14 % of the intervals of `risk_at_coverage` lay wholly below the truth where few
-#: images have clumps of wrong pixels; of the others, at most 1 % (`benchmarks/few_events.py`).
+#: Without this, 12 to 15 % of the intervals of `risk_at_coverage` lay wholly below the truth where
+#: few images have clumps of wrong pixels; now 0 to 6 % (`benchmarks/few_events.py`).
 _ERRORS_LEFT = Events(
     lambda risk, coverage, pixels, errors: min(
         1.0, risk * pixels * int(coverage) / 100 / max(errors, 1)
