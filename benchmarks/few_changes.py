@@ -6,8 +6,9 @@
 Shares. Items of one pixel, a tenth of them wrong in both models; a share of the others (`--rates`)
 is wrong in the new model only, and a fraction of that share (`--better`) in the baseline only. A
 rule with `max_drop` and `confidence: 0.95` has a limit of exactly the true drop, so it passes
-falsely where the interval of the drop is wholly below it. Exact: intervals of `uqeval gate` for each number of
-such items, with its multinomial probability. "no item": the probability that no item is worse.
+falsely where the interval of the drop is wholly below it. Exact: intervals of `uqeval gate` for
+each number of such items, with its multinomial probability. "no item": the probability that no item
+is worse.
 
 Means of errors, and other scores with draws. Images of 16 numbers; of a share of them (`--rates`)
 half have errors 1.5 times as large in the new model, the others 0.6 times, so that errors rise. Of

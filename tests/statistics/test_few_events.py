@@ -232,7 +232,8 @@ def test_classes_of_few_units_are_named(tmp_path: Path) -> None:
             "6 classes have labels in fewer than 5 items: 3 (0), 4 (0), 5 (0), 6 (0), 7 (0) …"
         )
         for warning in named:
-            assert warning.startswith(f"segmentation.mean_accuracy and segmentation.miou: {expected}.")
+            means = "segmentation.mean_accuracy and segmentation.miou"
+            assert warning.startswith(f"{means}: {expected}.")
         rule = "segmentation.{}: {{min: 0.1, confidence: 0.9}}\n"
         text = "".join(map(rule.format, ("miou", "mean_accuracy", "pixel_accuracy")))
         own = Named("a", tmp_path / "a.json", report)
