@@ -10,10 +10,11 @@ falsely where the interval of the drop is wholly below it. Exact: intervals of `
 each number of such items, with its multinomial probability. "no item": the probability that no item
 is worse.
 
-Means of errors, and other scores with draws. Images of 16 numbers; of a share of them (`--rates`)
-half have errors 1.5 times as large in the new model, the others 0.6 times, so that errors rise. Of
-`--replications` sets: those in which a rule passes falsely, first with `max_rise: 0`, then with the
-true rise as limit; and those without an interval. "before": from percentiles of draws alone.
+Means of errors. Half of the items that differ (`--rates`) have an error that is larger by 0.4 on
+average, the others one that is smaller by 0.36, so that the mean rises. Of `--replications` sets,
+by the formulas of `uqeval gate`: those in which a rule passes falsely, first with `max_rise: 0`,
+then with the true rise as limit, and those in which no item differs, so that there is no interval.
+"before": with percentiles of draws alone. The last number is how much wider intervals are.
 """
 
 from __future__ import annotations
@@ -26,20 +27,19 @@ import numpy as np
 from scipy.stats import binom, multinomial
 
 import uqeval
-from benchmarks.biased import Population, samples_of
+from benchmarks.estimates import left_out
 from uqeval.arrays import Floats
 from uqeval.statistics import methods
-from uqeval.statistics.differences import difference
+from uqeval.statistics.differences import are_few, difference
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.methods import Bounds, NoBounds
+from uqeval.statistics.methods import Bounds
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.stores.states.saved import SavedStates
 
 LEVEL = 0.95
-#: Images of a population, their side, and the factors of the errors of those that differ.
-IMAGES, SIDE, WORSE, BETTER = 6000, 4, 1.5, 0.6
-ERRORS = ("regression.mae", "regression.rmse", "regression.nll", "sparsification.ause")
+#: Draws of the items, and the mean changes of the errors of items that differ.
+DRAWS, WORSE, BETTER = 2000, 0.4, -0.36
 
 
 def scoring(folder: Path, items: int, wrong: range, both: int, seed: int) -> Scoring:
@@ -70,64 +70,39 @@ def largest_drops(folder: Path, items: int, most: int) -> Floats:
     return ends
 
 
-def models_of(folder: Path, rate: float, images: int) -> list[Population]:
-    """Return the new model and the baseline, whose errors differ in a share of the images."""
-    rng = np.random.default_rng(2)
-    mean, error = rng.uniform(5, 20, (images, SIDE, SIDE)), rng.normal(size=(images, SIDE, SIDE))
-    own = rng.random((images, 1, 1))
-    factor = np.select([own < rate / 2, own < rate], [WORSE, BETTER], 1.0)
-    families: dict[str, dict[str, object]] = {text.partition(".")[0]: {} for text in ERRORS}
-    models = []
-    for number, of_model in enumerate((factor * error, error)):
-        maps = {"mean": mean + of_model, "std": np.ones_like(mean), "target": mean}
-        data = {"predictions": {name: values.astype(np.float32) for name, values in maps.items()}}
-        path = folder / f"{number}.states.zip"
-        models.append(Population(data, families, list(ERRORS), path, 1))
-    return models
+def mean_errors(rate: float, items: int, replications: int) -> str:
+    """Return how often rules on the rise of a mean error pass falsely, in percent."""
+    rng = np.random.default_rng(0)
+    weights = rng.multinomial(items, np.full(items, 1 / items), DRAWS) / items
+    rise, counts, widths = rate / 2 * (WORSE + BETTER), np.zeros(5), np.zeros(2)
+    for _ in range(replications):
+        own = rng.random(items)
+        changes = np.select([own < rate / 2, own < rate], [WORSE, BETTER], 0.0)
+        changes *= rng.uniform(0.5, 1.5, items)
+        if not changes.any():
+            counts[-1] += 1
+            continue
+        before = now = methods.expanded(weights @ changes, items, LEVEL)
+        if are_few(changes):
+            scores = left_out(changes.mean(), (changes.sum() - changes) / (items - 1), items)
+            now = methods.around(before, methods.jackknife_t(scores, LEVEL, logit=False))
+        counts[:4] += [own.high <= limit for own in (now, before) for limit in (0.0, rise)]
+        widths += [now.high - now.low, before.high - before.low]
+    shares = 100 * counts / replications
+    return "{:.1f}; {:.1f} (before {:.1f}; {:.1f}), none {:.0f}, ×".format(*shares) + (
+        f"{widths[0] / widths[1]:.2f}" if widths[1] else "–"
+    )
 
 
-def percentiles(samples: Samples, text: str, items: int) -> Bounds:
-    """Return the interval of a difference from its draws alone."""
-    new, old = samples.scores("drawn", text)
-    return methods.expanded(new - old, items, LEVEL)
-
-
-def passes_of(models: list[Population], items: int, replications: int) -> dict[str, str]:
-    """Return of each score how often rules pass falsely, in percent: `max_rise` of 0, and of the
-    true rise; and how often there is no interval."""
-    rng = np.random.default_rng(items)
-    rises = dict(zip(ERRORS, models[0].truth - models[1].truth, strict=True))
-    counts = {text: np.zeros(5) for text in ERRORS}
-    for seed in range(replications):
-        samples = samples_of(models, models[0].places(rng, items), seed, list(ERRORS))
-        for text, rise in rises.items():
-            found = difference(samples, text, LEVEL)
-            if isinstance(found, NoBounds):
-                counts[text][-1] += 1
-                continue
-            ends = found.high, percentiles(samples, text, items).high
-            counts[text][:4] += [end <= limit for end in ends for limit in (0.0, rise)]
-    return {
-        text: "{:.1f}; {:.1f} (before {:.1f}; {:.1f}), none {:.0f}".format(*own)
-        for text, own in ((text, 100 * own / replications) for text, own in counts.items())
-    }
-
-
-def print_errors(rates: list[float], all_items: list[int], replications: int, images: int) -> None:
+def print_errors(rates: list[float], all_items: list[int], replications: int) -> None:
     """Print the table of means of errors."""
     error = 100 * (0.05 * 0.95 / replications) ** 0.5
     print(f"\n{replications} sets, Monte Carlo error {error:.1f} at 5 %\n")
-    print("| score, % | items | " + " | ".join(f"{rate:.0%}" for rate in rates) + " |")
-    print("|---" * (len(rates) + 2) + "|")
-    cells: dict[tuple[str, int], list[str]] = {}
-    for rate in rates:
-        with tempfile.TemporaryDirectory() as folder:
-            models = models_of(Path(folder), rate, images)
-            for items in all_items:
-                for text, cell in passes_of(models, items, replications).items():
-                    cells.setdefault((text, items), []).append(cell)
-    for (text, items), own in cells.items():
-        print(f"| {text} | {items} | " + " | ".join(own) + " |", flush=True)
+    print("| items | " + " | ".join(f"{rate:.0%}" for rate in rates) + " |")
+    print("|---" * (len(rates) + 1) + "|")
+    for items in all_items:
+        cells = [mean_errors(rate, items, replications) for rate in rates]
+        print(f"| {items} | " + " | ".join(cells) + " |", flush=True)
 
 
 def main() -> None:
@@ -136,7 +111,6 @@ def main() -> None:
     parser.add_argument("--rates", type=float, nargs="+", default=[0.01, 0.02, 0.05, 0.1, 0.2])
     parser.add_argument("--better", type=float, nargs="+", default=[0.0, 0.3, 0.6])
     parser.add_argument("--replications", type=int, default=1000, help="sets for means of errors")
-    parser.add_argument("--images", type=int, default=IMAGES, help="images of a population")
     options = parser.parse_args()
     print("| items | better | " + " | ".join(f"{rate:.0%}" for rate in options.rates) + " |")
     print("|---" * (len(options.rates) + 2) + "|")
@@ -159,7 +133,7 @@ def main() -> None:
                     cells.append(f"{passes:.1%} (no item: {binom.pmf(0, others, rate):.0%})")
                 print(f"| {items} | {share:.0%} | " + " | ".join(cells) + " |", flush=True)
     if options.replications:
-        print_errors(options.rates, options.items, options.replications, options.images)
+        print_errors(options.rates, options.items, options.replications)
 
 
 if __name__ == "__main__":

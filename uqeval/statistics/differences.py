@@ -185,7 +185,7 @@ class _Pair:
             bounds = expanded
             if self.metric.interval in BIASED:
                 bounds = methods.beyond_bias(bounds, draws, self.value, least)
-            if _are_few(self._of_units):  # many draws have none of them: an end is exactly 0
+            if are_few(self._of_units):  # many draws have none of them: an end is exactly 0
                 of_units = methods.jackknife_t(self.left_out(), self.level, logit=False)
                 bounds = methods.around(bounds, of_units)
         if not is_approximate(self.samples, self.text):
@@ -204,7 +204,7 @@ class _Pair:
         largest change of a unit; those that are better likewise.
         """
         changes = self._of_units
-        if not _are_few(changes):
+        if not are_few(changes):
             return bounds
         reach = float(np.abs(changes).max()) / (abs(self._baseline) if self.relative else 1.0)
         down, up = (
@@ -264,9 +264,9 @@ def _changes(first: Floats, second: Floats, relative: bool) -> Floats:
     return differences
 
 
-def _are_few(changes: Floats) -> bool:
+def are_few(changes: Floats) -> bool:
     """Return whether at most half of the units differ."""
-    return 0 < changes.size >= 2 * np.count_nonzero(changes)
+    return bool(changes.size and 2 * np.count_nonzero(changes) <= changes.size)
 
 
 def _correlation(first: Floats, second: Floats) -> float:
