@@ -149,7 +149,7 @@ _ACCEPTED_ERRORS = Events(
     ),
     "accepted wrong pixels", 5, ("pixels", "errors"), units_with="errors",
 )  # fmt: skip
-#: Without this, 12 to 15 % of the intervals of `risk_at_coverage` lay wholly below the truth where
+#: Without this, 8 to 15 % of the intervals of `risk_at_coverage` lay wholly below the truth where
 #: few images have clumps of wrong pixels; now 0 to 6 % (`benchmarks/few_events.py`).
 _ERRORS_LEFT = Events(
     lambda risk, coverage, pixels, errors: min(
