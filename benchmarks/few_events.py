@@ -3,13 +3,13 @@
     python benchmarks/few_events.py [--replications 400] [--only spread …] [--items 10 50]
 
 Populations of images with an uncertainty of each pixel. "spread": wrong pixels are scattered over
-all images; "clumped": few images have wrong pixels, 8 or more each; "alike": the pixels of a clump
-have nearly the same uncertainty; "class": few images have pixels of a class, 20 % of them wrong;
-"objects", "alike-out", "specks": the same of OUT pixels under a mask; "sets":
-few OUT images beside IN images; "images": few images have a high risk. The columns have the number
-of images and the expected number of such pixels or images of a set. The truth is the score of the
-population. Cells as in `every_interval.py`; the last number is the share of sets without an
-interval.
+all images; "clumped": few images have wrong pixels, 8 or more each; "apart": these are far more
+uncertain than right ones, so that few of them are accepted; "alike": the pixels of a clump have
+nearly the same uncertainty; "class": few images have pixels of a class, 20 % of them wrong;
+"objects", "alike-out", "specks": the same of OUT pixels under a mask; "sets": few OUT images beside
+IN images; "images": few images have a high risk. The columns have the number of images and the
+expected number of such pixels or images of a set. The truth is the score of the population. Cells
+as in `every_interval.py`; the last number is the share of sets without an interval.
 """
 
 from __future__ import annotations
@@ -69,6 +69,11 @@ def alike(rng: np.random.Generator, values: Array, chosen: Array) -> Array:
     """Uncertainties, higher where chosen; of the chosen pixels of an image nearly the same."""
     own = 1.5 + rng.normal(size=(len(values), 1, 1)) + 0.3 * rng.normal(size=values.shape)
     return np.where(chosen, own, values)
+
+
+def apart(rng: np.random.Generator, values: Array, chosen: Array) -> Array:
+    """Uncertainties, far higher where chosen, more or less by image."""
+    return np.where(chosen, values + 3 + 0.7 * rng.normal(size=(len(values), 1, 1)), values)
 
 
 def clumps(rng: np.random.Generator, items: int, rate: float) -> Array:
@@ -160,6 +165,7 @@ OF_IMAGES = {"image_failure": {"risk": "accuracy", "uncertainty": "energy", "ris
 KINDS = {
     "spread": Kind(wrong(specks), FAILURE, PIXELS, "failure."),
     "clumped": Kind(wrong(clumps), FAILURE, IMAGES, "failure."),
+    "apart": Kind(wrong(clumps, apart), FAILURE, (3, 6, 15), "failure."),
     "alike": Kind(wrong(clumps, alike), FAILURE, (10, 30, 60, 80), "failure."),
     "class": Kind(of_class, FAILURE, IMAGES, "failure@class:1."),
     "specks": Kind(masked(specks), OOD, PIXELS, "ood."),

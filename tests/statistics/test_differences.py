@@ -148,9 +148,12 @@ def test_models_that_differ_in_no_item_may_differ_in_others(
         else:
             assert (pair.low, pair.high) == pytest.approx((-reach / scale, reach / scale))
         assert (twice.low, twice.high) == (0, 0)
-    mean = difference(Samples(found[:2], [range(N)] * 2, resampling), "calibration.nll", 0.95)
+    pair_of_models = Samples(found[:2], [range(N)] * 2, resampling)
+    mean = difference(pair_of_models, "calibration.nll", 0.95)
     assert isinstance(mean, Bounds) == bool(wrong)
     assert wrong or "is the same in all draws" in mean.reason  # type: ignore[union-attr]
+    error = difference(pair_of_models, "calibration.ece", 0.95)
+    assert isinstance(error, NoBounds) and "is the same in" in error.reason
 
 
 def of_items(folder: Path, right: np.ndarray) -> Samples:
@@ -198,6 +201,32 @@ def test_few_items_that_differ_do_not_show_that_no_more_do(
         value = change([*range(n)])
         low, high = min(low, value - down / scale), max(high, value + up / scale)
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
+
+
+@pytest.mark.parametrize(("better", "decides"), [(1, False), (3, False), (12, True)])
+@pytest.mark.parametrize("text", ["calibration.nll", "calibration.brier"])
+def test_few_better_items_do_not_show_that_none_is_worse(
+    tmp_path: Path, text: str, better: int, decides: bool
+) -> None:
+    """Many draws have none of them, so that an end of their percentiles is exactly 0."""
+    n, runs = 30, []
+    confidence = np.random.default_rng(0).uniform(0.55, 0.8, n)
+    for number in range(2):
+        own = confidence + (0.1 if not number else 0.0) * (np.arange(n) < better)
+        probs = np.stack([own, 1 - own], axis=1).astype(np.float32)
+        path = tmp_path / f"{number}.states.zip"
+        uqeval.evaluate(probs, np.zeros(n, np.uint8), "calibration", states=path)
+        runs.append(Scoring(SavedStates(path)))
+    samples = Samples(runs, [range(n)] * 2, Resampling(runs[0].names))
+    found = difference(samples, text, 0.95)
+    assert isinstance(found, Bounds) and found.low < 0
+    assert (found.high < 0) == decides and found.high != 0
+    changes, drawn = (
+        new - old for new, old in (samples.scores(sets, text) for sets in ("alone", "drawn"))
+    )
+    ends = naive.jackknife_t(range(n), lambda items: float(changes[items].mean()), 0.95, False)
+    low, high = naive.expanded(drawn, n, 0.95)
+    assert (found.low, found.high) == pytest.approx((min(low, ends[0]), max(high, ends[1])))
 
 
 def test_the_same_model_twice(runs: list[Scoring]) -> None:

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gate_reports import rules
 
 import uqeval
+from uqeval.gate import judge
 from uqeval.records.addresses import Address
+from uqeval.records.folder import Named
 from uqeval.records.report import Report
 from uqeval.records.resampling import NoInterval
 from uqeval.statistics.from_states import FromStates
@@ -47,7 +50,9 @@ def test_intervals(tmp_path: Path, errors: float) -> None:
             assert record["low"] is None
             assert f"rests on accepted wrong pixels of about {items:.2g} items" in record["reason"]
         else:
-            assert record["low"] is not None or "same in all draws" in record["reason"]
+            # A coverage that no draw, or hardly any, lowers has no interval either.
+            low, high = record["low"], record["high"]
+            assert "the same in" in record["reason"] if low is None else low < high
 
 
 def test_both_cases_occur(tmp_path: Path) -> None:
@@ -207,6 +212,34 @@ def test_few_units_with_a_score_are_named() -> None:
     mask[:30, :2, :2] = 1
     report = uqeval.evaluate(outside(40, 1), mask, ["ood"], ood_mask=1, ci=0.9)
     assert not [own for own in report.warnings if "intervals" in own]
+
+
+def test_classes_of_few_units_are_named(tmp_path: Path) -> None:
+    """Intervals of means over classes show little of a class that 2 of 12 images have, and nothing
+    of one that none has; a verdict on such a mean says so, with and without intervals."""
+    labels = np.random.default_rng(0).integers(0, 2, (ITEMS, SIDE, SIDE)).astype(np.uint8)
+    labels[:2, :4, :4] = 2
+    probs = np.full((ITEMS, 1, 8, SIDE, SIDE), 0.01, np.float32)
+    np.put_along_axis(probs, labels[:, None, None], 0.93, 2)
+    for level in (0.9, None):
+        report = uqeval.evaluate(
+            probs, labels, "segmentation", ci=level, states=tmp_path / "a.states.zip"
+        )
+        report.save(tmp_path / "a.json")
+        named = [own for own in report.warnings if "labels in fewer" in own]
+        assert len(named) == (level is not None)
+        expected = (
+            "6 classes have labels in fewer than 5 items: 3 (0), 4 (0), 5 (0), 6 (0), 7 (0) …"
+        )
+        for warning in named:
+            means = "segmentation.mean_accuracy and segmentation.miou"
+            assert warning.startswith(f"{means}: {expected}.")
+        rule = "segmentation.{}: {{min: 0.1, confidence: 0.9}}\n"
+        text = "".join(map(rule.format, ("miou", "mean_accuracy", "pixel_accuracy")))
+        own = Named("a", tmp_path / "a.json", report)
+        found = judge([own], rules(tmp_path, text), resampler=FromStates())
+        notes = [any(note.startswith(expected) for note in one.notes) for one in found.verdicts]
+        assert notes == [True, True, False]
 
 
 @pytest.mark.parametrize(("alpha", "needed"), [(95, 59), (80, 14), (100, None)])

@@ -273,3 +273,14 @@ def test_the_estimate_is_inside_its_interval() -> None:
     bounds = Bounds(0.1, 0.3, "expanded")
     centres = [methods.Limits.of(bounds, estimate).centre for estimate in (0.0, 0.2, 0.4)]
     assert centres == [0.1, 0.2, 0.3]
+
+
+def test_an_interval_without_width_is_none() -> None:
+    """It would be inside any limit; a few other draws do not show how far the truth may be."""
+    draws = np.repeat([0.0, 0.1], [1995, 5])
+    found = methods.unless_same(methods.expanded(draws, 20, 0.95), draws, "the score")
+    assert found == NoBounds("the score is the same in nearly all draws")
+    equal = methods.unless_same(Bounds(0.1, 0.1, "percentile"), 0 * draws + 0.1, "the difference")
+    assert equal == NoBounds("the difference is the same in all draws")
+    wide = methods.expanded(np.linspace(0, 1, 100), 20, 0.95)
+    assert methods.unless_same(wide, np.linspace(0, 1, 100), "the score") is wide

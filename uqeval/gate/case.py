@@ -13,7 +13,7 @@ from uqeval.errors import StoreError, UsageError, number_of, quoted
 from uqeval.gate.baseline import Pair, other_threshold, refuse_other_settings
 from uqeval.gate.bounds import DEBIASED, bounds_of
 from uqeval.gate.more_units import more_units
-from uqeval.gate.notes import moved_by, notes_on, notes_on_value
+from uqeval.gate.notes import moved_by, note_on_classes, notes_on, notes_on_value
 from uqeval.gate.rules import Rule
 from uqeval.gate.senseless import notes_on_limit
 from uqeval.gate.verdict import Status, Verdict
@@ -99,7 +99,8 @@ class Case:
                     return Verdict(**record, status="inconclusive", counts_as=counts, reason=reason)
                 record["notes"] = (*record["notes"], str(error))
             else:
-                record["notes"] = (*record["notes"], *notes_on(interval.units))
+                of_classes = note_on_classes(score, interval.units, self._having)
+                record["notes"] = (*record["notes"], *notes_on(interval.units), *of_classes)
                 status = self._status(_exact(interval.low), _exact(interval.high))
                 record["units"] = interval.units
                 record["interval"] = interval.negated if "drop" in self.kind else interval
@@ -116,12 +117,23 @@ class Case:
         return Verdict(**record, status=status, counts_as=counts, **movers)
 
     def _units(self) -> Units:
-        """Return the units of the value. If the report does not count them, the states do."""
-        score = units_of(self.named.report, self.score)
-        if score.defined is None and self.resampler is not None and self.score.value is not None:
+        """Return the units of the value."""
+        return self._units_of(self.score)
+
+    def _units_of(self, score: Score) -> Units:
+        """Return the units of a value. If the report does not count them, the states do."""
+        units = units_of(self.named.report, score)
+        if units.defined is None and self.resampler is not None and score.value is not None:
             with suppress(StoreError):  # the report has no states
-                return self.resampler.units(self.named.path, self.score.address)
-        return score
+                return self.resampler.units(self.named.path, score.address)
+        return units
+
+    def _having(self, fields: tuple[str, ...]) -> int | None:
+        """Return in how many units another value under the same key and of the same slice is
+        defined; None if this is not known."""
+        return self._units_of(
+            replace(self.score, address=replace(self.score.address, fields=fields))
+        ).defined
 
     @property
     def _of_change(self) -> bool:

@@ -4,15 +4,16 @@ value most. Outputs show these if a rule fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from uqeval.errors import StoreError, is_number, number_of
-from uqeval.glossary import class_field
+from uqeval.glossary import class_field, metric_of
 from uqeval.records.addresses import Address, number_at
 from uqeval.records.folder import Named
+from uqeval.records.intervals import rare_classes
 from uqeval.records.lookup import Score
 from uqeval.records.report import Report
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE, Mover, Resampler, Units
@@ -40,6 +41,26 @@ def notes_on(units: Units) -> Iterator[str]:
     elif 0 < (units.defined or 0) < FEW:
         count = number_of(units.defined or 0, units.name)
         yield f"the interval comes from {count}; below {FEW} it may be too narrow"
+
+
+def note_on_classes(
+    score: Score, units: Units, having: Callable[[tuple[str, ...]], int | None]
+) -> Iterator[str]:
+    """Yield a note if the interval of a mean over classes comes from few units with some of them.
+
+    `having`: in how many units the value at some fields is defined, None if this is not known.
+    """
+    address, field = score.address, score.address.fields[0]
+    metric = metric_of(address.metric, field) if len(address.fields) == 1 else None
+    rows = (score.results.get(address.key) or {}).get("per_class")
+    if metric is None or not metric.mean_of or not isinstance(rows, list):
+        return
+    field = metric.mean_of
+    few = rare_classes(
+        rows, field, units.name, units.drawn, lambda name: having(("per_class", name, field))
+    )
+    if few:
+        yield f"{few}; this mean over classes varies more with such classes than the interval shows"
 
 
 def notes_on_value(report: Report, score: Score) -> Iterator[str]:

@@ -81,7 +81,7 @@ class Events:
 
     share: Callable[..., float]
     name: str
-    least: int
+    least: float
     fields: tuple[str, ...] = ()
     units_with: str = ""
     hits: str = ""
@@ -155,6 +155,9 @@ class Metric:
     units_with: tuple[str | tuple[str, ...], ...] = dataclasses.field(default=(), kw_only=True)
     #: The name of its field in rows by class, if that is different.
     of_class: str = dataclasses.field(default="", kw_only=True)
+    #: For a mean over classes: the field of rows by class that is defined in units (items, groups)
+    #: with labels of the class. Its interval does not show how classes of few units vary.
+    mean_of: str = dataclasses.field(default="", kw_only=True)
     #: The kinds of regions in which it says nothing, each with the reason: reports have its value
     #: there, but it is no headline.
     no_meaning_in: Mapping[str, str] = dataclasses.field(default_factory=dict, kw_only=True)

@@ -60,14 +60,15 @@ _QUANTILES = {"fpr95": 0.05}
 #: The OUT pixels that its best threshold is fitted to. With 5 to 20 of them, each in an image of
 #: its own, 21 to 23 % of the intervals of level 90 % lay wholly below the truth, with 60 of them
 #: 14 % (`benchmarks/few_events.py`).
-_EVENTS = {"detection_error": Events(lambda error, last: 1.0, "OUT pixels", 60)}
+_OUT = 60
+_EVENTS = {"detection_error": Events(lambda error, last: 1.0, "OUT pixels", _OUT)}
 
 #: Images that each of the sets IN and OUT needs, by score. With 2 OUT images of 10, intervals of
 #: level 90 % of AUROC and AUPR contained the truth in 76 to 82 %, with 3 in 81 to 88 %. AUPR-in
 #: falls most with a confident OUT image, of which a small set has none: with 5 OUT images of 50,
 #: 16 % of its intervals lay wholly above the truth, with 10 of them 5 %
 #: (`benchmarks/few_events.py`). The detection error has its best threshold as that of pixels.
-_LEAST_IMAGES = {"aupr_in": 10, "detection_error": _EVENTS["detection_error"].least}
+_LEAST_IMAGES = {"aupr_in": 10, "detection_error": _OUT}
 
 
 def _metric(

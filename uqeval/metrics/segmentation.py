@@ -90,13 +90,13 @@ METRICS = (
            label="mean accuracy",
            meaning="Accuracy of each class, averaged over the classes.",
            advice="Look at the classes with the lowest accuracy first.",
-           interval="logit", of_class="accuracy"),
+           interval="logit", of_class="accuracy", mean_of="accuracy"),
     Metric("segmentation", "miou", "fraction", "higher", (0.0, 1.0), "Everingham et al. 2010, §4.1",
            NO_LABEL, miou,
            label="mIoU", headline=1,
            meaning="Overlap of prediction and label (IoU), averaged over the classes.",
            advice="Look at the classes with the lowest IoU first.",
-           interval="logit", of_class="iou",
+           interval="logit", of_class="iou", mean_of="accuracy",
            no_meaning_in=ONE_CLASS),
 )  # fmt: skip
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from uqeval.errors import listed
 
 #: Follows the units of a score that compares several kinds, such as right and wrong pixels.
 RARER = "have the rarer kind"
+#: Intervals of a mean over classes do not show how a class varies that fewer units have.
+FEW_WITH_CLASS = 5
 
 
 def interval_record(
@@ -94,3 +98,23 @@ def units_of(record: Mapping[str, Any]) -> str:
 def plural(noun: str, count: int) -> str:
     """Return the noun of units for a count."""
     return noun if count == 1 else {"batch": "batches"}.get(noun, f"{noun}s")
+
+
+def rare_classes(
+    rows: Sequence[Mapping[str, Any]], field: str, unit: str, drawn: int,
+    having: Callable[[str], int | None],
+) -> str:  # fmt: skip
+    """Return in words which classes have labels in few of the units, with the number of these;
+    empty for none. `field`: of a class's row, defined if a unit has labels of the class; `having`:
+    the number of such units by the name of a class in addresses, None if it is not known."""
+    few = []
+    for row in rows:
+        name = class_of(rows, row)
+        count = 0 if row.get(field) is None else having(name)
+        if count is not None and count < min(FEW_WITH_CLASS, drawn):
+            few.append((count, name))
+    if not few:
+        return ""
+    names = listed([f"{name} ({count})" for count, name in sorted(few, key=lambda own: own[0])])
+    have = "class has" if len(few) == 1 else "classes have"
+    return f"{len(few)} {have} labels in fewer than {FEW_WITH_CLASS} {plural(unit, 2)}: {names}"

@@ -36,7 +36,7 @@ from uqeval.statistics.no_interval import (
 from uqeval.statistics.samples import Samples, Sets
 from uqeval.statistics.scoring import Scoring
 
-#: Scores whose correlation differs from 1 by less count as the same.
+#: Scores that differ by less, or whose correlation does from 1, count as the same.
 _ROUNDING = 1e-12
 #: The runs of a model, and those of the other: several are trainings, whose scores are averaged.
 TwoModels = tuple[Sequence[int], Sequence[int]]
@@ -54,9 +54,9 @@ def difference(
     `relative`: as a fraction of the absolute score of the others. Method: jackknife with Student's
     t on the difference; expanded percentiles for kinds that need draws; paired MOVER for sums of
     absolute gaps; exact bounds for two shares without events, and for scores in [0, 1] that differ
-    by the same in all units. If few units differ, exact bounds widen the jackknife of such scores.
-    Two runs on the same predictions have the difference 0. No bound is larger than the range of the
-    metric allows.
+    by the same in all units. If few units differ, exact bounds widen the jackknife of such scores,
+    and the jackknife widens percentiles. Two runs on the same predictions have the difference 0. No
+    bound is larger than the range of the metric allows.
     """
     bounds, metric = _bounds(samples, text, level, relative, runs), metric_at(text)
     if isinstance(bounds, NoBounds) or metric is None:
@@ -116,9 +116,7 @@ def _bounds(
         if defined < methods.LEAST_DRAWN:
             return NoBounds(f"intervals from draws need {methods.LEAST_DRAWN} units")
         return pair.of_draws()
-    scores = methods.LeftOut(
-        pair.value, pair.changes("without"), resampling.members, defined, least
-    )
+    scores = pair.left_out()
     if scores.is_constant(pair.scale):
         if metric.interval not in ("share", "logit") or resampling.unit == "batch":
             return NoBounds("the difference stays the same when any unit is left out")
@@ -175,6 +173,19 @@ class _Pair:
         """Return the size of the numbers that are subtracted: the scores, or a fraction and 1."""
         return 1.0 if self.relative else float(np.abs(self.scores("whole")).max())
 
+    @property
+    def is_defined(self) -> NDArray[np.bool_]:
+        """Return the units in which the score is defined in both models."""
+        return self.samples.defined(self.text, [*self.runs[0], *self.runs[1]])
+
+    def left_out(self) -> methods.LeftOut:
+        """Return the difference, and its values without each of the units."""
+        resampling, is_defined = self.samples.resampling, self.is_defined
+        least, without = resampling.least(is_defined), self.changes("without")
+        return methods.LeftOut(
+            self.value, without, resampling.members, int(is_defined.sum()), least
+        )
+
     def of_draws(self) -> Bounds | NoBounds:
         """Return the interval of a score whose intervals need draws."""
         draws = self.changes("drawn")
@@ -182,18 +193,22 @@ class _Pair:
         if is_finite.sum() < (1 - UNDEFINED) * draws.size:
             share = 1 - is_finite.sum() / draws.size
             return NoBounds(f"the score is undefined in {share:.0%} of the draws")
-        both = [*self.runs[0], *self.runs[1]]
-        least = self.samples.resampling.least(self.samples.defined(self.text, both))
+        draws, least = draws[is_finite], self.samples.resampling.least(self.is_defined)
+        expanded = methods.expanded(draws, least, self.level)
+        same = methods.unless_same(expanded, draws, "the difference", self.scale)
+        if isinstance(same, NoBounds):
+            return same
         if self.metric.interval == "gaps":
             bounds = self._of_gaps(is_finite, least)
             if isinstance(finite := _unless_infinite(bounds), NoBounds):
                 return finite
-        elif methods.are_equal(draws[is_finite], self.scale):
-            return NoBounds("the difference is the same in all draws")
         else:
-            bounds = methods.expanded(draws[is_finite], least, self.level)
+            bounds = expanded
             if self.metric.interval in BIASED:
-                bounds = methods.beyond_bias(bounds, draws[is_finite], self.value, least)
+                bounds = methods.beyond_bias(bounds, draws, self.value, least)
+            if are_few(self._of_units):  # many draws have none of them: an end is exactly 0
+                of_units = methods.jackknife_t(self.left_out(), self.level, logit=False)
+                bounds = methods.around(bounds, of_units)
         if not is_approximate(self.samples, self.text):
             return bounds
         exact = [self.samples.exact(self.text, run) for run in range(len(self.samples.runs))]
@@ -209,20 +224,27 @@ class _Pair:
         units that are worse may be at its exact upper bound, and each moves the difference by the
         largest change of a unit; those that are better likewise.
         """
-        first, second = self.scores("alone")
-        changes = first - second
-        changes = changes[np.isfinite(changes)]
-        is_worse, is_better = changes < -_ROUNDING, changes > _ROUNDING
-        if not changes.size or is_worse.sum() + is_better.sum() > changes.size / 2:
+        changes = self._of_units
+        if not are_few(changes):
             return bounds
         reach = float(np.abs(changes).max()) / (abs(self._baseline) if self.relative else 1.0)
         down, up = (
             reach * (methods.clopper_pearson(share, changes.size, self.level)[1] - share)
-            for share in (float(is_worse.mean()), float(is_better.mean()))
+            for share in (float((changes < 0).mean()), float((changes > 0).mean()))
         )
         return replace(
             bounds, low=min(bounds.low, self.value - down), high=max(bounds.high, self.value + up)
         )
+
+    @property
+    def _of_units(self) -> Floats:
+        """Return the difference of each unit that has both scores, 0 for one up to rounding."""
+        first, second = self.scores("alone")
+        has_both = np.isfinite(first) & np.isfinite(second)
+        first, second = first[has_both], second[has_both]
+        is_equal = np.abs(first - second) <= _ROUNDING * np.maximum(np.abs(first), np.abs(second))
+        changes: Floats = np.where(is_equal, 0.0, first - second)
+        return changes
 
     @property
     def _baseline(self) -> float:
@@ -261,6 +283,11 @@ def _changes(first: Floats, second: Floats, relative: bool) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
             differences = differences / np.abs(second)
     return differences
+
+
+def are_few(changes: Floats) -> bool:
+    """Return whether at most half of the units differ."""
+    return bool(changes.size and 2 * np.count_nonzero(changes) <= changes.size)
 
 
 def _correlation(first: Floats, second: Floats) -> float:

@@ -225,11 +225,13 @@ class _Case:
             return NoBounds(
                 f"the score is undefined in {1 - defined.size / draws.size:.0%} of the draws"
             )
-        if methods.are_equal(defined):
-            return NoBounds("the score is the same in all draws")
-        if not expanded:
-            return methods.percentile(defined, self.level)
-        bounds = methods.expanded(defined, self.least, self.level)
+        if expanded:
+            bounds = methods.expanded(defined, self.least, self.level)
+        else:
+            bounds = methods.percentile(defined, self.level)
+        same = methods.unless_same(bounds, defined, "the score")
+        if not expanded or isinstance(same, NoBounds):
+            return same
         if self.metric.interval in BIASED:
             bounds = methods.beyond_bias(bounds, defined, self.value, self.least)
         if self.metric.interval == "positive":

@@ -367,6 +367,22 @@ def paired_mover_relative(first: Limits, second: Limits, correlation: float) -> 
     return low, end(1, first.low / second.low, first.high / second.low)
 
 
+def unless_same(bounds: Bounds, draws: Floats, what: str, scale: float = 0.0) -> Bounds | NoBounds:
+    """Return percentiles of `draws` values of `what`, unless both ends are the same (`are_equal`):
+    such an interval would be inside any limit on its side."""
+    if not are_equal(np.array([bounds.low, bounds.high]), scale):
+        return bounds
+    share = "all" if are_equal(draws, scale) else "nearly all"
+    return NoBounds(f"{what} is the same in {share} draws")
+
+
+def around(bounds: Bounds, other: Bounds | NoBounds) -> Bounds:
+    """Return the bounds with the wider end of both on each side, if there are others."""
+    if isinstance(other, NoBounds):
+        return bounds
+    return replace(bounds, low=min(bounds.low, other.low), high=max(bounds.high, other.high))
+
+
 def up_to(bounds: Bounds, other: Bounds | NoBounds) -> Bounds:
     """Return the bounds with a high end of at least that of others, if these exist."""
     if isinstance(other, NoBounds):

@@ -11,7 +11,7 @@ from uqeval.errors import listed
 from uqeval.metrics import Metric
 from uqeval.metrics._fitted_apart import FittedModel
 from uqeval.records.addresses import ROWS, Address
-from uqeval.records.intervals import RARER, plural, units_of
+from uqeval.records.intervals import RARER, plural, rare_classes, units_of
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import metric_at
@@ -155,7 +155,7 @@ def too_few_events(
     unit = samples.resampling.unit
     return (
         f"the score rests on {events.name} of about {count:.2g} {plural(unit, 2)}; below "
-        f"{events.least}, it is too good by chance, and draws do not show how much"
+        f"{events.least:g}, it is too good by chance, and draws do not show how much"
     )
 
 
@@ -256,3 +256,30 @@ def few_defined(intervals: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"intervals of some scores come from few units, and may be too narrow: "
         f"{listed(few, 3)}. Evaluate more items that have these scores."
     ]
+
+
+def few_with_class(
+    results: Mapping[str, Mapping[str, Any]], intervals: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Return a warning for each key of results with an interval of a mean over classes, of which
+    few units have some. `intervals`: the records, by address."""
+    means: dict[tuple[str, str], list[str]] = {}
+    for text, record in intervals.items():
+        metric, address = metric_at(text), Address.parse(text)
+        is_mean = metric is not None and metric.mean_of and address.fields == (metric.field,)
+        if metric is not None and is_mean and record["low"] is not None:
+            means.setdefault((address.key, metric.mean_of), []).append(text)
+    warnings = []
+    for (key, field), texts in means.items():
+
+        def having(name: str, key: str = key, field: str = field) -> int | None:
+            own = intervals.get(Address.of_key(key, ("per_class", name, field)).within)
+            return None if own is None else int(own["units"]["defined"])
+
+        rows, units = results[key].get("per_class") or [], intervals[texts[0]]["units"]
+        if few := rare_classes(rows, field, units["name"], units["drawn"], having):
+            warnings.append(
+                f"{' and '.join(texts)}: {few}. These means over classes vary more with such "
+                "classes than their intervals show. Evaluate more items with these classes."
+            )
+    return warnings

@@ -23,7 +23,7 @@ from uqeval.statistics.intervals import debiased, intervals
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.lost_scores import put_lost
 from uqeval.statistics.methods import LEAST_DRAWN
-from uqeval.statistics.no_interval import few_defined, few_pairs, few_units
+from uqeval.statistics.no_interval import few_defined, few_pairs, few_units, few_with_class
 from uqeval.statistics.options import CASE, CutOptions
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
@@ -117,6 +117,7 @@ def with_slices_and_intervals(report: Report, states: MergedStates, options: Cut
             *few_units(resampling, HEADLINE),
             *few_pairs(changes["intervals"], resampling, HEADLINE),
             *few_defined(changes["intervals"]),
+            *few_with_class(report.results, changes["intervals"]),
         ]
         timing["intervals_seconds"] = time.perf_counter() - began
     if table is not None:

@@ -14,7 +14,7 @@ from changed_reports import assert_found, differences, read
 from saved_runs import stack
 
 import uqeval
-from uqeval.statistics import methods
+from uqeval.statistics import intervals, methods
 from uqeval.statistics.methods import FEW_EVENTS
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.verify.comparing import Tally, compare
@@ -138,6 +138,45 @@ def test_shares_by_the_rule_of_an_earlier_version_are_no_differences(
     assert [str(one.field) for one in differences(record)] == [
         "segmentation.low", "segmentation.high",
     ]  # fmt: skip
+
+
+def clumped(share: float) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Maps of 20 items, of which 4 have a clump of wrong pixels, and their labels; a share of the
+    wrong pixels is certain."""
+    rng = np.random.default_rng(3)
+    wrong = np.zeros((20, 8, 8), bool)
+    wrong[:4, :3, :6] = True
+    is_raised = wrong & (rng.random(wrong.shape) >= share)
+    energy = (rng.random(wrong.shape) + 2 * is_raised).astype("f4")
+    return {"predictions": wrong.astype("u1"), "energy": energy}, np.zeros(wrong.shape, "u1")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.06, 0.5])
+def test_intervals_of_few_events_or_without_width_are_of_an_earlier_version(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    """Both versions' reports are verified; the ends of the earlier one only if they follow."""
+    maps, labels = clumped(share)
+    np.savez("clumps.npz", **maps, labels=labels)
+
+    def evaluated() -> None:
+        uqeval.evaluate(
+            "clumps.npz", metrics={"failure": {"uncertainty": "energy"}}, workers=1, classes=2,
+            ci=0.95, draws=300,
+        ).save("clumps.json")  # fmt: skip
+
+    evaluated()
+    found = verify("clumps.json", everything=True)
+    assert found.passed and "earlier version" not in str(found.not_verified), found.problems()
+    own = read("clumps.json")["intervals"]["failure.risk_at_coverage.80"]
+    assert (own["low"] is None) == (share < 0.5)
+    monkeypatch.setattr(intervals, "too_few_events", lambda *given: None)
+    monkeypatch.setattr(methods, "unless_same", lambda bounds, *given: bounds)
+    evaluated()
+    found = verify("clumps.json", everything=True)
+    assert found.passed, found.problems()
+    named = "interval of failure.risk_at_coverage.80" in str(found.not_verified)
+    assert named == (share < 0.5), found.not_verified
 
 
 def test_undefined_ends_are_none() -> None:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _CUT = ("fpr95", "coverage_at_risk", "detection_error")
 #: The smallest number of units in each of several sets.
 _LEAST_IN_SET = 3
+#: A score that rests on the events of fewer units has no interval.
+_EVENTS = 0.5
+#: Bins of a report may give as many times the events of values.
+_IN_BINS = 1.2
 #: The share of draws that have a score; a run asks for 0.95.
 _DEFINED = 0.96
 #: A smaller spread may be a rounding error of a score that stays the same.
@@ -57,11 +61,26 @@ def method_of_null(
         return None
     if not _is_defined(resampled, counted, method):
         return None
+    if resampled.events(counted) < _IN_BINS * _EVENTS:
+        return None
     ends = resampled.interval(counted, {**record, "method": method}, metric)
-    if ends is None or not np.isfinite(ends).all():
+    if ends is None or not np.isfinite(ends).all() or _is_narrow(ends):
         return None
     is_near = abs(of_counts - score) <= _COARSE * (ends[1] - ends[0])
     return method if is_near or not record.get("approximate") else None
+
+
+def is_of_earlier_rule(
+    resampled: Resampled, counted: Counted, method: str | None, ends: tuple[float, float]
+) -> bool:
+    """Return whether only earlier versions gave these ends: they are percentiles that are the same,
+    or the score rests on the events of few units."""
+    is_drawn = method in ("expanded", "percentile")
+    return (is_drawn and _is_narrow(ends)) or resampled.events(counted) < _EVENTS
+
+
+def _is_narrow(ends: tuple[float, float]) -> bool:
+    return ends[1] - ends[0] <= _SPREAD * max(1.0, *map(abs, ends))
 
 
 def _is_defined(resampled: Resampled, counted: Counted, method: str) -> bool:

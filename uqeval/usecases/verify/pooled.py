@@ -18,7 +18,7 @@ from uqeval.usecases.verify.comparing import (
     compare,
     distance,
 )  # fmt: skip
-from uqeval.usecases.verify.null_intervals import method_of_null
+from uqeval.usecases.verify.null_intervals import is_of_earlier_rule, method_of_null
 from uqeval.usecases.verify.resampled import Counted, CountedScores, Resampled, method_of
 from uqeval.usecases.verify.series import units_of_pairs
 
@@ -142,6 +142,9 @@ def _compare_ends(
         return False
     values = dict(zip(("low", "high"), ends, strict=True))
     is_same = _are_same(record, ends)
+    if is_same and is_of_earlier_rule(resampled, counts, method, ends):
+        comparison.earlier_rule.append(where)
+        return True
     if not is_same and method == "korn-graubard":
         by_earlier_rule = resampled.interval(counts, record, metric, earlier=True)
         if by_earlier_rule is not None and _are_same(record, by_earlier_rule):

@@ -7,6 +7,7 @@ Intervals of a run count pixels by the high bits of a float32 as equal: bins of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,18 @@ def ranked(
     for fields, formula in formulas.items():
         # The scores at a coverage or risk, one of several, compare no kinds of pixels.
         compared = ((0,), (1,)) if len(fields) == 1 else ()
-        scores[fields] = Counted(counts, _of_groups(formula), moved=moved, kinds=compared)
+        risk, events = _of_groups(formula), None
+        if fields[0] == "risk_at_coverage":
+            events = partial(_accepted, risk, int(fields[-1]))
+        scores[fields] = Counted(counts, risk, moved=moved, kinds=compared, events=events)
     return scores
+
+
+def _accepted(risk: Callable[[Array], Array], percent: int, sums: Array) -> float:
+    """Return the accepted wrong pixels of a risk at a coverage, in those of a unit with some."""
+    wrong, pixels = sums[:, 0], float(sums[:, :2].sum())
+    accepted = float(risk(sums.sum(axis=0)[None])[0]) * percent / 100 * pixels
+    return min(accepted / max(float(wrong.sum()), 1.0), 1.0) * int((wrong > 0).sum())
 
 
 def sparsification(

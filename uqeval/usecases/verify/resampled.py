@@ -58,7 +58,7 @@ class Counted:
     `slack`: the allowed difference of the score, because values lie on the edge of a bin; `moved`:
     makes counts of values with random rounding errors, which may be in other bins. `kinds`: the
     numbers of each kind of patches that the score compares; without, units count that have the
-    score themselves.
+    score themselves. `events`: of the sums of units, how many units' events the score rests on.
     """
 
     counts: Array
@@ -69,6 +69,7 @@ class Counted:
     slack: float = 0.0
     moved: Callable[[], Iterable[Array]] = tuple  # none
     kinds: tuple[tuple[int, ...], ...] = ()
+    events: Callable[[Array], float] | None = None
 
     def defined(self, sums: Array, unit_scores: Array) -> int:
         """Return how many units the score is computed from: those with the rarer kind, if any."""
@@ -175,6 +176,10 @@ class Resampled:
         sums = self.of_units(counted.counts)
         with np.errstate(divide="ignore", invalid="ignore"):
             return counted.defined(sums, counted.score(sums))
+
+    def events(self, counted: Counted) -> float:
+        """Return how many units' events a score rests on; infinitely many for most scores."""
+        return counted.events(self.of_units(counted.counts)) if counted.events else math.inf
 
     def spread(
         self, counted: Counted, record: Mapping[str, Any], metric: Mapping[str, Any]
