@@ -265,7 +265,7 @@ def test_a_bar_is_gone_before_an_error(tmp_path: Path) -> None:
     outcome = on_a_terminal("pavpu", store, COLUMNS="300")
     assert outcome.status == 2
     assert "Traceback" not in outcome.stderr and f"{ESCAPE}[?25h" in outcome.stderr
-    assert outcome.stderr.rstrip().endswith("call the array `logits`.")
+    assert outcome.stderr.rstrip().endswith("`uqeval convert IN OUT.zarr --kind logits`.")
 
 
 def test_colour_only_on_a_terminal_that_wants_it(complete: Path) -> None:

@@ -234,7 +234,10 @@ def test_inspect_a_file_with_a_store_that_is_gone(tmp_path: Path, complete: Path
     )
     outcome = run_uqeval("inspect", cwd=tmp_path)
     assert outcome.status == 2
-    assert "problem: gone: none.zarr: there is nothing here" in outcome.stderr
+    assert (
+        "problem: gone: uqeval.yaml:2: stores.gone.predictions: none.zarr: there is nothing here"
+        in outcome.stderr
+    )
     assert "not sound" in outcome.stdout and "good: good.zarr" in outcome.stdout
 
 

@@ -167,7 +167,7 @@ def test_bad_regions(text: str) -> None:
 def test_numbers_have_no_boundaries() -> None:
     arrays = {name: np.ones((2, 4, 4)) for name in ("mean", "std", "target")}
     for region in ("boundary:2", "class:0"):
-        with pytest.raises(UsageError, match="no class labels"):
+        with pytest.raises(UsageError, match="predicted numbers have no regions of classes"):
             uqeval.evaluate(arrays, None, "regression", region=region)
 
 

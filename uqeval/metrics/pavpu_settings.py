@@ -225,13 +225,6 @@ def _check_thresholds(settings: PavpuSettings, info: DatasetInfo) -> None:
     if settings.threshold_from is None:
         check_threshold(settings.threshold, uncertainty, info)
     check_ends(settings.curve_range, uncertainty, info)
-    operator, threshold = settings.accuracy_op, settings.accuracy_threshold
-    if (operator, threshold) in ((">", 1), (">=", 0)):
-        patches = "no patch" if threshold else "every patch"
-        raise UsageError(
-            f"--accuracy-threshold {threshold:g} with --accuracy-op '{operator}': {patches} would "
-            "be accurate. Give another threshold or operator."
-        )
 
 
 def check_uncertainty(name: str, info: DatasetInfo) -> None:
