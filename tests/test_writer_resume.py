@@ -77,8 +77,9 @@ def test_complete_items_stay_and_the_finished_store_is_known(
     assert PredictionWriter(path, **about).complete
 
 
-def test_an_unfinished_item_may_get_another_size(tmp_path: Path) -> None:
+def test_an_item_keeps_its_size(tmp_path: Path) -> None:
     path, about = tmp_path / "p.zarr", ABOUT | {"size": None}
+    narrow = STACK[..., :8]
     with pytest.raises(RuntimeError), PredictionWriter(path, **about) as writer:
         fill(writer, ("a",))
         writer.add("b", STACK[1, 0], sample=0)
@@ -86,20 +87,31 @@ def test_an_unfinished_item_may_get_another_size(tmp_path: Path) -> None:
             writer.add_labels(name, LABELS)
         raise RuntimeError
     (path / "items" / "c" / "labels" / "zarr.json").write_text("")
-    narrow = STACK[..., :8]
+    before = files_of(path / "items" / "b")
     with PredictionWriter(path, **about, resume=True) as writer:
-        with pytest.raises(DataError, match=r"'a': .*\[6, 8\], expected \[6, 10\]"):
-            writer.add_labels("a", LABELS[:, :8])
         assert not writer.add("a", narrow[0])
-        for name, stack in zip(("b", "c"), narrow[1:], strict=True):
-            for t, sample in enumerate(stack):
-                assert writer.add(name, sample, sample=t)
-            with pytest.raises(DataError, match=rf"'{name}': .*\[6, 10\], expected \[6, 8\]"):
-                writer.add_labels(name, LABELS)
-            assert writer.add_labels(name, LABELS[:, :8])
+        for write in (lambda: writer.add("b", narrow[1]), lambda: writer.add_labels("b", LABELS.T)):
+            with pytest.raises(DataError, match=r"expected \[6, 10\] .* overwrite=True"):
+                write()
+        assert files_of(path / "items" / "b") == before
+        fill(writer, ("b",))
+        with pytest.raises(DataError, match="do not sum to 1"):
+            writer.add("c", STACK[2] / 2)  # decides no size
+        assert writer.add_labels("c", LABELS[:, :8])  # the damaged ones are gone
+        writer.add("c", narrow[2])
+        assert not writer.add_labels("b", LABELS)
         assert writer.add_labels("a", LABELS)
-    assert [labels.shape for labels in stored(path, "labels")] == [(6, 10), (6, 8), (6, 8)]
+    assert [labels.shape for labels in stored(path, "labels")] == [(6, 10), (6, 10), (6, 8)]
     np.testing.assert_array_equal(stored(path)[2], narrow[2].astype("f2"))
+
+
+@pytest.mark.parametrize("keep", ["samples", "maps"])
+def test_labels_have_the_size_of_the_first_sample(tmp_path: Path, keep: str) -> None:
+    about = ABOUT | {"size": None, "keep": keep}
+    writer = PredictionWriter(tmp_path / "p.zarr", **about)
+    writer.add("a", STACK[0, 0], sample=0)
+    with pytest.raises(DataError, match=r"expected \[6, 10\]"):
+        writer.add_labels("a", LABELS[:, :8])
 
 
 def test_overwrite_with_resume_replaces_what_is_finished(tmp_path: Path) -> None:

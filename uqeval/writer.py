@@ -45,9 +45,9 @@ class PredictionWriter:
     needs this. `ranks`: number of processes that write into this store, all with the same settings
     (default: the size of the initialised group of `torch.distributed`, else the environment's
     WORLD_SIZE, else 1); each must close its writer. `resume` continues an earlier job: complete
-    items on disk stay (see `done`), others are written again. A finished store stays unchanged, and
-    `complete` is true at once. `overwrite` writes next to an older store, and replaces it when
-    complete. Both together resume an unfinished store and replace a finished one.
+    items on disk stay (see `done`), others are written again in the same size. A finished store
+    stays unchanged, and `complete` is true at once. `overwrite` writes next to an older store, and
+    replaces it when complete. Both together resume an unfinished store and replace a finished one.
 
     Raises `UsageError` for settings that contradict each other, `OutputError` if nothing can be
     written.
@@ -255,10 +255,12 @@ class PredictionWriter:
         self._note_coarse(stack, where)
         if self.keep == "maps":
             return self._add_to_maps(index, stack, first)
-        step = self._open_stack(index, stack)
+        # Before anything is created: an array of refused values would decide the item's size.
+        checked = self._checked(index, stack, first)
+        step = self._open_stack(index, checked)
         if whole_item and step == self.samples > 1:
             return self._draft.once(
-                f"{index}.all", where, partial(self._write_stack, index, stack, 0)
+                f"{index}.all", where, partial(self._write_stack, index, checked, 0)
             )
         if step > 1:
             raise DataError(
@@ -271,9 +273,9 @@ class PredictionWriter:
             self._draft.once(
                 f"{index}.{t}",
                 f"{where}, sample {t}",
-                partial(self._write_stack, index, sample_probs, t),
+                partial(self._write_stack, index, values_of_sample, t),
             )
-            for t, sample_probs in enumerate(stack[:, None], first)
+            for t, values_of_sample in enumerate(checked[:, None], first)
         ]
         return any(new_samples)
 
@@ -283,14 +285,11 @@ class PredictionWriter:
             return
         size = values.shape[-2:]
         earlier = self._sizes.get(index) or self._store.size(index) or size
-        if earlier == size:
-            return
-        if self._draft.restart(index):
-            self._sizes.pop(index, None)
-        else:
+        if earlier != size:
             raise DataError(
                 f"{where}: has the shape {list(values.shape)}, expected {list(earlier)} for rows "
-                "and columns, as the item had before. Predictions and labels have one size."
+                "and columns, as the item had before. Predictions and labels have one size: give "
+                "that one, or begin the store again with overwrite=True."
             )
 
     def _check_annotators(self, ids: Array, where: str) -> None:
@@ -316,7 +315,7 @@ class PredictionWriter:
         return self._store.array(index, self.kind, shape, self.dtype, chunks, axes, source)[0]
 
     def _write_stack(self, index: int, stack: Array, first: int) -> None:
-        self._store.write(index, self.kind, self._checked(index, stack, first), first)
+        self._store.write(index, self.kind, stack, first)
         self._sizes[index] = stack.shape[-2:]
 
     def _checked(self, index: int, stack: Array, first: int) -> Array:
@@ -349,6 +348,7 @@ class PredictionWriter:
         with self._draft.releasing(part_name) if is_first else nullcontext():
             checked = self._checked(index, stack, first)
             full = self._gathered.add(index, first, checked, description)
+        self._sizes[index] = checked.shape[-2:]
         if full is not None:
             self._draft.write(part_name, partial(self._write_maps, index, full))
         return True

@@ -134,18 +134,6 @@ class UnfinishedStore:
             self._claims.release(part)
             raise
 
-    def restart(self, index: int) -> bool:
-        """Remove what an earlier job left of an unfinished item, with its labels, so that the item
-        may have another size. Return False if this job has written a part of it.
-        """
-        parts = {f"{index}.{t}" for t in ("all", "labels", *range(self._samples))}
-        is_new = any(map(self._claims.is_written, parts - self._earlier))
-        if is_new or index in self.kept or not self._claims.release_of_dead(parts):
-            return False
-        self._earlier -= parts
-        self.store.remove(index)
-        return True
-
     def agree(self, name: str, number: int) -> int:
         """Return the number that the first writer of the store gave for `name`."""
         return self._claims.agree(name, number)

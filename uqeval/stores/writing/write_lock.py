@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -192,21 +192,6 @@ class WriteLock:
     def over(self) -> bool:
         """Return whether the store has been completed."""
         return not self.folder.exists()
-
-    def release_of_dead(self, parts: Collection[str]) -> bool:
-        """Release parts, written or not. Return False, and release none, if a living writer has
-        one.
-        """
-        with suppress(FileNotFoundError), self._exclusively():  # another process has completed it
-            living, _ = self._writers()
-            for path in (paths := [p for p in map(self._part, parts) if p.exists()]):
-                owner = path.read_text(encoding="ascii")[:_ID_BYTES]
-                if len(owner) < _ID_BYTES or owner in living:
-                    return False
-            for path in paths:
-                path.unlink()
-            return True
-        return False
 
     def agree(self, name: str, number: int) -> int:
         """Return the number that the first writer gave for `name`; the first one's is `number`."""
