@@ -10,6 +10,7 @@ import signal
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -157,7 +158,7 @@ def test_two_processes_write_one_store(tmp_path: Path) -> None:
 
 
 def writers(path: Path, **options: Any) -> list[PredictionWriter]:
-    return [PredictionWriter(path, **ABOUT, **options, ranks=3) for _ in NAMES]
+    return [PredictionWriter(path, **ABOUT | options, ranks=3) for _ in NAMES]
 
 
 @pytest.mark.parametrize("repeated", ["error", "skip"])
@@ -209,6 +210,25 @@ def test_the_first_labels_of_any_process_give_the_number_of_annotators(tmp_path:
     with pytest.raises(DataError, match=r"'b': .* of 0 annotators; labels before have 2.*\(255\)"):
         second.add_labels("b", labels[0])
     assert third.add_labels("b", labels)
+
+
+def test_labels_that_are_not_stored_give_no_number_of_annotators(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, labels = tmp_path / "p.zarr", np.zeros((2, *SIZE), np.uint8)
+    first, second, third = writers(path, size=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(zw, "create_array", Mock(side_effect=OutputError("disk full")))
+        with pytest.raises(OutputError, match="disk full"):
+            first.add_labels("a", labels[0])
+    assert first.add_labels("a", labels)
+    with pytest.raises(DataError, match="labels before have 2"):
+        second.add_labels("b", labels[0])
+    for writer in (first, second, third):
+        writer._draft.abandon()
+    (path / "items" / "a" / "labels" / "zarr.json").write_text("")
+    resumed = PredictionWriter(path, **ABOUT | {"size": None}, ranks=3, resume=True)
+    assert resumed.add_labels("b", labels[0])
 
 
 def test_a_killed_job_is_resumed(tmp_path: Path) -> None:

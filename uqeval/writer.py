@@ -203,10 +203,14 @@ class PredictionWriter:
         if not self.complete:
             self._check_size(index, ids, description)
         ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, description)
-        self._check_annotators(ids, description)
-        is_new = self._draft.labels(
-            index, description, partial(self._store.put, index, "labels", ids)
-        )
+        # Two processes must not begin with different numbers of annotators.
+        with self._draft.first_labels() if self._annotators is None else nullcontext():
+            self._check_annotators(ids, description)
+            is_new = self._draft.labels(
+                index, description, partial(self._store.put, index, "labels", ids)
+            )
+            if is_new:
+                self._annotators = _annotators_in(ids.shape)
         self._sizes[index] = ids.shape[-2:]
         return is_new
 
@@ -293,15 +297,16 @@ class PredictionWriter:
             )
 
     def _check_annotators(self, ids: Array, where: str) -> None:
-        """Raise `DataError` for labels of another number of annotators than the first ones."""
-        annotators = len(ids) if ids.ndim == 3 else 0
-        if self._annotators is None:
-            self._annotators = self._draft.agree("annotators", annotators)
-        if annotators != self._annotators:
+        """Raise `DataError` for labels of another number of annotators than the stored ones."""
+        annotators = _annotators_in(ids.shape)
+        if self._annotators is None and (shape := self._draft.shape_of_labels()) is not None:
+            self._annotators = _annotators_in(shape)
+        if self._annotators not in (None, annotators):
             raise DataError(
                 f"{where}: have the shape {list(ids.shape)}, of {annotators} annotators; labels "
                 f"before have {self._annotators}. Give a plane of the void id "
-                f"({self.ignore_index}) for each annotator who did not label an item."
+                f"({self.ignore_index}) for each annotator who did not label an item. Begin the "
+                "store again with overwrite=True for another number."
             )
 
     def _open_stack(self, index: int, stack: Array) -> int:
@@ -381,3 +386,8 @@ class PredictionWriter:
             self._coarse = True
             text = spelled(bfloat16.warning(f"{self.path}: {where}"))
             warnings.warn(text, UserWarning, stacklevel=5)
+
+
+def _annotators_in(shape: tuple[int, ...]) -> int:
+    """Return the number of annotators of an item's labels; 0 for labels [y, x]."""
+    return shape[0] if len(shape) == 3 else 0

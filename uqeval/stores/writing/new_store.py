@@ -188,10 +188,15 @@ class NewStore:
         """Return whether the array of a `kind` exists for an item."""
         return self._folder(index, kind).is_dir()
 
+    def shape(self, index: int, kind: str) -> tuple[int, ...] | None:
+        """Return the shape of an item in the array of a `kind`; None without a readable one."""
+        shape = zw.shape_of(self._folder(index, kind))
+        return shape and shape[int(self.dense) :]
+
     def size(self, index: int) -> tuple[int, ...] | None:
         """Return the size [y, x] of an item's arrays; None if it has none. Not of a dense store."""
         files = sorted(self._folder(index, "").glob("*/zarr.json"))
-        shapes = (zw.shape_of(file.parent) for file in files)
+        shapes = (self.shape(index, file.parent.name) for file in files)
         return next((shape[-2:] for shape in shapes if shape is not None), None)
 
     def put(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -112,6 +112,22 @@ class UnfinishedStore:
             return False
         return self.once(part, description, write)
 
+    @contextmanager
+    def first_labels(self) -> Iterator[None]:
+        """Let no other process write its first labels until the end."""
+        with ExitStack() as stack:
+            with suppress(FileNotFoundError):  # a complete store gets no labels
+                stack.enter_context(self._claims.exclusively())
+            yield
+
+    def shape_of_labels(self) -> tuple[int, ...] | None:
+        """Return the shape of the labels of an item that has some; None without any."""
+        with suppress(FileNotFoundError):
+            labelled = (part for part in self._claims.written() if part.endswith(".labels"))
+            shapes = (self.store.shape(int(part.split(".")[0]), "labels") for part in labelled)
+            return next((shape for shape in shapes if shape is not None), None)
+        return None
+
     def claim(self, part: str, description: str) -> bool:
         """Lock a part that `write` writes later; see `once`."""
         if part in self._earlier:  # of an item that an earlier job did not finish: written again
@@ -133,10 +149,6 @@ class UnfinishedStore:
         except BaseException:  # an interrupt, too
             self._claims.release(part)
             raise
-
-    def agree(self, name: str, number: int) -> int:
-        """Return the number that the first writer of the store gave for `name`."""
-        return self._claims.agree(name, number)
 
     def over(self) -> bool:
         """Return whether any process has completed the store."""

@@ -116,7 +116,7 @@ class WriteLock:
         `restart` is set.
         """
         try:
-            with self._exclusively():
+            with self.exclusively():
                 living, abandoned = self._writers()
                 idle = not living and (bool(abandoned) or not shared)
                 if living and not shared:
@@ -193,17 +193,6 @@ class WriteLock:
         """Return whether the store has been completed."""
         return not self.folder.exists()
 
-    def agree(self, name: str, number: int) -> int:
-        """Return the number that the first writer gave for `name`; the first one's is `number`."""
-        path = self.folder / name
-        with suppress(FileNotFoundError), self._exclusively():
-            text = path.read_text(encoding="ascii") if path.exists() else ""
-            if text.isdecimal():  # not empty after a power loss
-                return int(text)
-            with writing(path):
-                path.write_text(str(number), encoding="ascii")
-        return number
-
     def leave(self, *, clean: bool) -> None:
         """Leave the store; without `clean`, this writer counts as killed."""
         if self._lock is None:
@@ -226,7 +215,7 @@ class WriteLock:
         Other writers can neither join nor leave meanwhile, so one of them is the last. Raises
         `FileNotFoundError` if another process has completed the store.
         """
-        with self._exclusively():
+        with self.exclusively():
             yield not self._writers()[0] - {self._id}
             self.leave(clean=True)
 
@@ -304,7 +293,11 @@ class WriteLock:
                     part.unlink()  # its writer died between two system calls
 
     @contextmanager
-    def _exclusively(self) -> Iterator[None]:
+    def exclusively(self) -> Iterator[None]:
+        """Keep other writers from joining, from leaving and from this, until the end.
+
+        Raises `FileNotFoundError` if another process has completed the store.
+        """
         path = self.folder / "lock"
         with _writing_if_present(path):
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
