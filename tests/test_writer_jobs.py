@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import multiprocessing
 import os
 import resource
@@ -169,7 +170,8 @@ def test_a_process_that_is_done_leaves_the_labels_to_others(
     path, labels = tmp_path / "p.zarr", np.zeros(SIZE, np.uint8)
     first, second, killed = writers(path, repeated=repeated, overwrite=overwrite)
     fill(first)
-    second.close()
+    with pytest.warns(UserWarning, match="complete when the other writers close"):
+        second.close()
     assert all(first.add_labels(name, labels) for name in NAMES[:2])
     killed.add_labels("c", labels)
     killed._draft.abandon()
@@ -180,12 +182,44 @@ def test_a_process_that_is_done_leaves_the_labels_to_others(
 def test_the_last_process_completes_a_store_without_labels(tmp_path: Path) -> None:
     path = tmp_path / "p.zarr"
     first, last, killed = writers(path)
-    fill(killed)
+    fill(last, ("a",))
+    fill(killed, ("b", "c"))
     killed._draft.abandon()
-    first.close()
+    with pytest.warns(UserWarning, match="complete when the other writers close"):
+        first.close()
     with pytest.raises(StoreError, match="unfinished"):
         open_store(path, role="predictions")
     last.close()
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
+
+
+def test_processes_that_have_written_nothing_hold_up_no_store(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    first, *_idle = writers(path)
+    fill(first)
+    first.close()
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_without_system_locks_two_may_leave_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    path = tmp_path / "p.zarr"
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "no locks")))
+    first, second = (
+        PredictionWriter(path, **ABOUT, ranks=2, overwrite=overwrite) for _ in range(2)
+    )
+    fill(first, ("a", "b"))
+    fill(second, ("c",))
+    written = second._draft._claims.written
+
+    def while_the_second_closes() -> set[str]:
+        first.close()
+        return written()
+
+    monkeypatch.setattr(second._draft._claims, "written", while_the_second_closes)
+    second.close()
     np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
 
 

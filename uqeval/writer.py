@@ -234,9 +234,9 @@ class PredictionWriter:
     def close(self) -> None:
         """Mark the store as complete if all items are written, by any process.
 
-        Without labels, the last process that closes its writer does this, because the others may
-        still add labels. Raises `OutputError` if items are missing that no other process will
-        write. The store is then unfinished, and no command reads it.
+        Without labels, the last process of those that have written does this, because they may
+        still add labels; the others warn. Raises `OutputError` if items are missing that no other
+        process will write. The store is then unfinished, and no command reads it.
         """
         self._draft.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -15,6 +16,9 @@ from uqeval.stores.writing.verification import check_same_settings, damaged_part
 from uqeval.stores.writing.write_lock import HINT, WriteLock, begin
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.unfinished import is_unfinished, path_of_new
+
+#: The part that a writer locks to complete the store.
+_END = "end"
 
 
 def root_of(path: str, resume: bool, overwrite: bool) -> Path:
@@ -203,26 +207,36 @@ class UnfinishedStore:
     def close(self) -> None:
         """Mark the store complete if all parts are written, and move it to its path.
 
-        Without labels, leave this to the last living writer, because the others may add labels.
+        Without labels, leave this to the last living writer that has written a part, with a
+        warning, because these writers may add labels.
         Raises `OutputError` if items are missing that no other process will write.
         """
         if not self.open:
             return
-        self.open = False
+        self.open, waits = False, False
         try:
-            with suppress(FileNotFoundError), self._claims.leaving() as is_last:
+            with suppress(FileNotFoundError), self._claims.leaving() as others:
                 parts = self._claims.written()
                 of_samples, of_labels = self._missing(parts)
                 if of_samples or of_labels:
-                    if is_last and self._ranks == 1:
+                    if not others and self._ranks == 1:
                         raise OutputError(
                             f"{cut(self.path)}: {self._told_missing(of_samples, of_labels)} The "
                             f"store stays unfinished; continue with resume=True. {HINT}"
                         )
-                elif is_last or "0.labels" in parts:  # then all items have labels
-                    self._complete()
+                elif "0.labels" in parts or not any(map(self._claims.may_write, others)):
+                    self._complete()  # with labels of all items, or of none
+                else:
+                    waits = True
         finally:
             self._claims.leave(clean=False)
+        if waits:
+            warnings.warn(
+                f"{cut(self.path)}: all items are written; the store becomes complete when the "
+                "other writers close.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def abandon(self) -> None:
         """Leave the store unfinished, so that a later job can resume it."""
@@ -231,11 +245,14 @@ class UnfinishedStore:
             self._claims.leave(clean=False)
 
     def _complete(self) -> None:
-        self._claims.remove_partial_chunks()
-        zw.mark_complete(self.store.root)
-        if self.store.root != self._final:
-            zw.publish(self.store.root, self._final)
-            self._claims.moved(self._final)
+        if not self._claims.take(_END):  # without system locks, two may try
+            return
+        with self.releasing(_END):
+            self._claims.remove_partial_chunks()
+            zw.mark_complete(self.store.root)
+            if self.store.root != self._final:
+                zw.publish(self.store.root, self._final)
+                self._claims.moved(self._final)
         self._claims.end()
 
     def _all_of(self, index: int, parts: set[str]) -> bool:
