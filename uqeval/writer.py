@@ -46,8 +46,9 @@ class PredictionWriter:
     (default: the size of the initialised group of `torch.distributed`, else the environment's
     WORLD_SIZE, else 1); each must close its writer. `resume` continues an earlier job: complete
     items on disk stay (see `done`), others are written again in the same size. A finished store
-    stays unchanged, and `complete` is true at once. `overwrite` writes next to an older store, and
-    replaces it when complete. Both together resume an unfinished store and replace a finished one.
+    stays unchanged and takes no labels either; `complete` is true at once. `overwrite` writes
+    next to an older store, and replaces it when complete. Both together resume an unfinished store
+    and replace a finished one.
 
     Raises `UsageError` for settings that contradict each other, `OutputError` if nothing can be
     written.
@@ -223,7 +224,8 @@ class PredictionWriter:
     def complete(self) -> bool:
         """Return whether the store was finished when it was opened with `resume`.
 
-        Every `add` then returns False.
+        Every `add` then returns False, and so does `add_labels` if the store has labels. Without
+        labels it raises `OutputError`: give them to commands as a second path.
         """
         return self._draft.finished
 

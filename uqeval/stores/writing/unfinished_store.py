@@ -107,10 +107,11 @@ class UnfinishedStore:
         if self.over():
             self.store.root = self._final  # to which another process may have moved it
             if not self.store.has(index, "labels"):
+                state = "is finished" if self.finished else "was completed by another process"
                 raise OutputError(
-                    f"{description}: cannot be added: {cut(self.path)} was completed without "
-                    "labels. Give commands the labels as a second path, or write the store again "
-                    "with overwrite=True, and close each writer after its labels."
+                    f"{description}: cannot be added: {cut(self.path)} {state} and has no labels. "
+                    "Give commands the labels as a second path, or write the store again with "
+                    "overwrite=True, and close each writer after its labels."
                 )
         if self.finished or part in self._earlier:
             return False
