@@ -92,9 +92,10 @@ def test_an_item_keeps_its_size(tmp_path: Path) -> None:
     before = files_of(path / "items" / "b")
     with PredictionWriter(path, **about, resume=True) as writer:
         assert not writer.add("a", narrow[0])
-        for write in (lambda: writer.add("b", narrow[1]), lambda: writer.add_labels("b", LABELS.T)):
-            with pytest.raises(DataError, match=r"expected \[6, 10\] .* overwrite=True"):
-                write()
+        with pytest.raises(DataError, match=r"'b': .*expected \[6, 10\] .* overwrite=True"):
+            writer.add("b", narrow[1])
+        with pytest.raises(DataError, match=r"'b': .*expected \[6, 10\] .* overwrite=True"):
+            writer.add_labels("b", LABELS.T)
         assert files_of(path / "items" / "b") == before
         fill(writer, ("b",))
         with pytest.raises(DataError, match="do not sum to 1"):
