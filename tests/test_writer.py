@@ -337,7 +337,7 @@ def test_labels_for_all_or_none(tmp_path: Path) -> None:
     assert found.dtype == np.uint8
 
 
-@pytest.mark.parametrize("void", [-(2**15) - 1, -1, 65536, 2**31 - 1])
+@pytest.mark.parametrize("void", [-(2**31), -(2**15) - 1, -1, 65536, 2**31 - 1])
 def test_void_pixels_of_any_id_stay_void(tmp_path: Path, void: int) -> None:
     labels = np.zeros(SIZE, np.int64)
     labels[0] = void
@@ -352,7 +352,7 @@ def test_void_pixels_of_any_id_stay_void(tmp_path: Path, void: int) -> None:
     ("option", "value", "says"),
     [
         ("ignore_index", 2**40, "ignore_index=1099511627776; expected a number up to 2147483647"),
-        ("ignore_index", -(2**63), "-9223372036854775808; expected a number from -2147483647 on"),
+        ("ignore_index", -(2**63), "-9223372036854775808; expected a number from -2147483648 on"),
         ("samples", 2**31, "samples=2147483648; expected a number up to 2147483647"),
         ("size", (2**31, 1), "size=2147483648; expected"),
         ("classes", 65536, "65536 classes; at most 65535"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import multiprocessing
 import os
 import resource
@@ -10,6 +11,7 @@ import signal
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -157,7 +159,7 @@ def test_two_processes_write_one_store(tmp_path: Path) -> None:
 
 
 def writers(path: Path, **options: Any) -> list[PredictionWriter]:
-    return [PredictionWriter(path, **ABOUT, **options, ranks=3) for _ in NAMES]
+    return [PredictionWriter(path, **ABOUT | options, ranks=3) for _ in NAMES]
 
 
 @pytest.mark.parametrize("repeated", ["error", "skip"])
@@ -168,7 +170,8 @@ def test_a_process_that_is_done_leaves_the_labels_to_others(
     path, labels = tmp_path / "p.zarr", np.zeros(SIZE, np.uint8)
     first, second, killed = writers(path, repeated=repeated, overwrite=overwrite)
     fill(first)
-    second.close()
+    with pytest.warns(UserWarning, match="complete when the other writers close"):
+        second.close()
     assert all(first.add_labels(name, labels) for name in NAMES[:2])
     killed.add_labels("c", labels)
     killed._draft.abandon()
@@ -179,12 +182,44 @@ def test_a_process_that_is_done_leaves_the_labels_to_others(
 def test_the_last_process_completes_a_store_without_labels(tmp_path: Path) -> None:
     path = tmp_path / "p.zarr"
     first, last, killed = writers(path)
-    fill(killed)
+    fill(last, ("a",))
+    fill(killed, ("b", "c"))
     killed._draft.abandon()
-    first.close()
+    with pytest.warns(UserWarning, match="complete when the other writers close"):
+        first.close()
     with pytest.raises(StoreError, match="unfinished"):
         open_store(path, role="predictions")
     last.close()
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
+
+
+def test_processes_that_have_written_nothing_hold_up_no_store(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    first, *_idle = writers(path)
+    fill(first)
+    first.close()
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_without_system_locks_two_may_leave_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    path = tmp_path / "p.zarr"
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "no locks")))
+    first, second = (
+        PredictionWriter(path, **ABOUT, ranks=2, overwrite=overwrite) for _ in range(2)
+    )
+    fill(first, ("a", "b"))
+    fill(second, ("c",))
+    written = second._draft._claims.written
+
+    def while_the_second_closes() -> set[str]:
+        first.close()
+        return written()
+
+    monkeypatch.setattr(second._draft._claims, "written", while_the_second_closes)
+    second.close()
     np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
 
 
@@ -209,6 +244,25 @@ def test_the_first_labels_of_any_process_give_the_number_of_annotators(tmp_path:
     with pytest.raises(DataError, match=r"'b': .* of 0 annotators; labels before have 2.*\(255\)"):
         second.add_labels("b", labels[0])
     assert third.add_labels("b", labels)
+
+
+def test_labels_that_are_not_stored_give_no_number_of_annotators(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, labels = tmp_path / "p.zarr", np.zeros((2, *SIZE), np.uint8)
+    first, second, third = writers(path, size=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(zw, "create_array", Mock(side_effect=OutputError("disk full")))
+        with pytest.raises(OutputError, match="disk full"):
+            first.add_labels("a", labels[0])
+    assert first.add_labels("a", labels)
+    with pytest.raises(DataError, match="labels before have 2"):
+        second.add_labels("b", labels[0])
+    for writer in (first, second, third):
+        writer._draft.abandon()
+    (path / "items" / "a" / "labels" / "zarr.json").write_text("")
+    resumed = PredictionWriter(path, **ABOUT | {"size": None}, ranks=3, resume=True)
+    assert resumed.add_labels("b", labels[0])
 
 
 def test_a_killed_job_is_resumed(tmp_path: Path) -> None:

@@ -50,7 +50,9 @@ def test_a_finished_store_is_resumed_at_once(tmp_path: Path) -> None:
         assert not writer.add("a", STACK[1])
         assert not writer.add("b", STACK[1, 0], sample=0)
         assert writer.add_batch(["a", "b"], STACK[:2]) == 0
-        with pytest.raises(OutputError, match=r"item 'a': .*p.zarr was completed without labels"):
+        with pytest.raises(
+            OutputError, match=r"item 'a': .*p.zarr is finished and has no labels\. .* second path"
+        ):
             writer.add_labels("a", LABELS)
     assert {file: file.stat().st_mtime_ns for file in files_of(path)} == before
     assert not (path / zw.HIDDEN).exists()
@@ -77,8 +79,9 @@ def test_complete_items_stay_and_the_finished_store_is_known(
     assert PredictionWriter(path, **about).complete
 
 
-def test_an_unfinished_item_may_get_another_size(tmp_path: Path) -> None:
+def test_an_item_keeps_its_size(tmp_path: Path) -> None:
     path, about = tmp_path / "p.zarr", ABOUT | {"size": None}
+    narrow = STACK[..., :8]
     with pytest.raises(RuntimeError), PredictionWriter(path, **about) as writer:
         fill(writer, ("a",))
         writer.add("b", STACK[1, 0], sample=0)
@@ -86,20 +89,32 @@ def test_an_unfinished_item_may_get_another_size(tmp_path: Path) -> None:
             writer.add_labels(name, LABELS)
         raise RuntimeError
     (path / "items" / "c" / "labels" / "zarr.json").write_text("")
-    narrow = STACK[..., :8]
+    before = files_of(path / "items" / "b")
     with PredictionWriter(path, **about, resume=True) as writer:
-        with pytest.raises(DataError, match=r"'a': .*\[6, 8\], expected \[6, 10\]"):
-            writer.add_labels("a", LABELS[:, :8])
         assert not writer.add("a", narrow[0])
-        for name, stack in zip(("b", "c"), narrow[1:], strict=True):
-            for t, sample in enumerate(stack):
-                assert writer.add(name, sample, sample=t)
-            with pytest.raises(DataError, match=rf"'{name}': .*\[6, 10\], expected \[6, 8\]"):
-                writer.add_labels(name, LABELS)
-            assert writer.add_labels(name, LABELS[:, :8])
+        with pytest.raises(DataError, match=r"'b': .*expected \[6, 10\] .* overwrite=True"):
+            writer.add("b", narrow[1])
+        with pytest.raises(DataError, match=r"'b': .*expected \[6, 10\] .* overwrite=True"):
+            writer.add_labels("b", LABELS.T)
+        assert files_of(path / "items" / "b") == before
+        fill(writer, ("b",))
+        with pytest.raises(DataError, match="do not sum to 1"):
+            writer.add("c", STACK[2] / 2)  # decides no size
+        assert writer.add_labels("c", LABELS[:, :8])  # the damaged ones are gone
+        writer.add("c", narrow[2])
+        assert not writer.add_labels("b", LABELS)
         assert writer.add_labels("a", LABELS)
-    assert [labels.shape for labels in stored(path, "labels")] == [(6, 10), (6, 8), (6, 8)]
+    assert [labels.shape for labels in stored(path, "labels")] == [(6, 10), (6, 10), (6, 8)]
     np.testing.assert_array_equal(stored(path)[2], narrow[2].astype("f2"))
+
+
+@pytest.mark.parametrize("keep", ["samples", "maps"])
+def test_labels_have_the_size_of_the_first_sample(tmp_path: Path, keep: str) -> None:
+    about = ABOUT | {"size": None, "keep": keep}
+    writer = PredictionWriter(tmp_path / "p.zarr", **about)
+    writer.add("a", STACK[0, 0], sample=0)
+    with pytest.raises(DataError, match=r"expected \[6, 10\]"):
+        writer.add_labels("a", LABELS[:, :8])
 
 
 def test_overwrite_with_resume_replaces_what_is_finished(tmp_path: Path) -> None:

@@ -137,9 +137,9 @@ def number_flaw(name: str, value: object) -> str | None:
     if isinstance(value, float):
         return None if math.isfinite(value) else f"{value}; expected a finite number."
     most = 2**63 - 1 if name in _ANY_SIZE else _MOST_WHOLE
-    if abs(value) <= most:
+    if -most - 1 <= value <= most:  # the least one is a usual id of pixels without data
         return None
-    return f"{value}; expected a number {f'up to {most}' if value > 0 else f'from -{most} on'}."
+    return f"{value}; expected a number {f'up to {most}' if value > 0 else f'from {-most - 1} on'}."
 
 
 def number_hint(value: object, most: float | None) -> str:

@@ -45,9 +45,10 @@ class PredictionWriter:
     needs this. `ranks`: number of processes that write into this store, all with the same settings
     (default: the size of the initialised group of `torch.distributed`, else the environment's
     WORLD_SIZE, else 1); each must close its writer. `resume` continues an earlier job: complete
-    items on disk stay (see `done`), others are written again. A finished store stays unchanged, and
-    `complete` is true at once. `overwrite` writes next to an older store, and replaces it when
-    complete. Both together resume an unfinished store and replace a finished one.
+    items on disk stay (see `done`), others are written again in the same size. A finished store
+    stays unchanged and takes no labels either; `complete` is true at once. `overwrite` writes
+    next to an older store, and replaces it when complete. Both together resume an unfinished store
+    and replace a finished one.
 
     Raises `UsageError` for settings that contradict each other, `OutputError` if nothing can be
     written.
@@ -203,10 +204,14 @@ class PredictionWriter:
         if not self.complete:
             self._check_size(index, ids, description)
         ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, description)
-        self._check_annotators(ids, description)
-        is_new = self._draft.labels(
-            index, description, partial(self._store.put, index, "labels", ids)
-        )
+        # Two processes must not begin with different numbers of annotators.
+        with self._draft.first_labels() if self._annotators is None else nullcontext():
+            self._check_annotators(ids, description)
+            is_new = self._draft.labels(
+                index, description, partial(self._store.put, index, "labels", ids)
+            )
+            if is_new:
+                self._annotators = _annotators_in(ids.shape)
         self._sizes[index] = ids.shape[-2:]
         return is_new
 
@@ -219,7 +224,8 @@ class PredictionWriter:
     def complete(self) -> bool:
         """Return whether the store was finished when it was opened with `resume`.
 
-        Every `add` then returns False.
+        Every `add` then returns False, and so does `add_labels` if the store has labels. Without
+        labels it raises `OutputError`: give them to commands as a second path.
         """
         return self._draft.finished
 
@@ -230,9 +236,9 @@ class PredictionWriter:
     def close(self) -> None:
         """Mark the store as complete if all items are written, by any process.
 
-        Without labels, the last process that closes its writer does this, because the others may
-        still add labels. Raises `OutputError` if items are missing that no other process will
-        write. The store is then unfinished, and no command reads it.
+        Without labels, the last process of those that have written does this, because they may
+        still add labels; the others warn. Raises `OutputError` if items are missing that no other
+        process will write. The store is then unfinished, and no command reads it.
         """
         self._draft.close()
 
@@ -255,10 +261,12 @@ class PredictionWriter:
         self._note_coarse(stack, where)
         if self.keep == "maps":
             return self._add_to_maps(index, stack, first)
-        step = self._open_stack(index, stack)
+        # Before anything is created: an array of refused values would decide the item's size.
+        checked = self._checked(index, stack, first)
+        step = self._open_stack(index, checked)
         if whole_item and step == self.samples > 1:
             return self._draft.once(
-                f"{index}.all", where, partial(self._write_stack, index, stack, 0)
+                f"{index}.all", where, partial(self._write_stack, index, checked, 0)
             )
         if step > 1:
             raise DataError(
@@ -271,9 +279,9 @@ class PredictionWriter:
             self._draft.once(
                 f"{index}.{t}",
                 f"{where}, sample {t}",
-                partial(self._write_stack, index, sample_probs, t),
+                partial(self._write_stack, index, values_of_sample, t),
             )
-            for t, sample_probs in enumerate(stack[:, None], first)
+            for t, values_of_sample in enumerate(checked[:, None], first)
         ]
         return any(new_samples)
 
@@ -283,26 +291,24 @@ class PredictionWriter:
             return
         size = values.shape[-2:]
         earlier = self._sizes.get(index) or self._store.size(index) or size
-        if earlier == size:
-            return
-        if self._draft.restart(index):
-            self._sizes.pop(index, None)
-        else:
+        if earlier != size:
             raise DataError(
                 f"{where}: has the shape {list(values.shape)}, expected {list(earlier)} for rows "
-                "and columns, as the item had before. Predictions and labels have one size."
+                "and columns, as the item had before. Predictions and labels have one size: give "
+                "that one, or begin the store again with overwrite=True."
             )
 
     def _check_annotators(self, ids: Array, where: str) -> None:
-        """Raise `DataError` for labels of another number of annotators than the first ones."""
-        annotators = len(ids) if ids.ndim == 3 else 0
-        if self._annotators is None:
-            self._annotators = self._draft.agree("annotators", annotators)
-        if annotators != self._annotators:
+        """Raise `DataError` for labels of another number of annotators than the stored ones."""
+        annotators = _annotators_in(ids.shape)
+        if self._annotators is None and (shape := self._draft.shape_of_labels()) is not None:
+            self._annotators = _annotators_in(shape)
+        if self._annotators not in (None, annotators):
             raise DataError(
                 f"{where}: have the shape {list(ids.shape)}, of {annotators} annotators; labels "
                 f"before have {self._annotators}. Give a plane of the void id "
-                f"({self.ignore_index}) for each annotator who did not label an item."
+                f"({self.ignore_index}) for each annotator who did not label an item. Begin the "
+                "store again with overwrite=True for another number."
             )
 
     def _open_stack(self, index: int, stack: Array) -> int:
@@ -316,7 +322,7 @@ class PredictionWriter:
         return self._store.array(index, self.kind, shape, self.dtype, chunks, axes, source)[0]
 
     def _write_stack(self, index: int, stack: Array, first: int) -> None:
-        self._store.write(index, self.kind, self._checked(index, stack, first), first)
+        self._store.write(index, self.kind, stack, first)
         self._sizes[index] = stack.shape[-2:]
 
     def _checked(self, index: int, stack: Array, first: int) -> Array:
@@ -349,6 +355,7 @@ class PredictionWriter:
         with self._draft.releasing(part_name) if is_first else nullcontext():
             checked = self._checked(index, stack, first)
             full = self._gathered.add(index, first, checked, description)
+        self._sizes[index] = checked.shape[-2:]
         if full is not None:
             self._draft.write(part_name, partial(self._write_maps, index, full))
         return True
@@ -381,3 +388,8 @@ class PredictionWriter:
             self._coarse = True
             text = spelled(bfloat16.warning(f"{self.path}: {where}"))
             warnings.warn(text, UserWarning, stacklevel=5)
+
+
+def _annotators_in(shape: tuple[int, ...]) -> int:
+    """Return the number of annotators of an item's labels; 0 for labels [y, x]."""
+    return shape[0] if len(shape) == 3 else 0

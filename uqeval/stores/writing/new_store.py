@@ -20,7 +20,7 @@ from uqeval.arrays import Array, np
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.disk.outputs import refuse_overlap
-from uqeval.disk.publishing import hidden_path, writing
+from uqeval.disk.publishing import hidden_path
 from uqeval.errors import DataError, OutputError, cut
 from uqeval.stores.array import StoredArray
 from uqeval.stores.bfloat16 import SOURCE
@@ -188,19 +188,16 @@ class NewStore:
         """Return whether the array of a `kind` exists for an item."""
         return self._folder(index, kind).is_dir()
 
+    def shape(self, index: int, kind: str) -> tuple[int, ...] | None:
+        """Return the shape of an item in the array of a `kind`; None without a readable one."""
+        shape = zw.shape_of(self._folder(index, kind))
+        return shape and shape[int(self.dense) :]
+
     def size(self, index: int) -> tuple[int, ...] | None:
         """Return the size [y, x] of an item's arrays; None if it has none. Not of a dense store."""
-        return next(map(zw.size_of, self._arrays_of(index)), None)
-
-    def remove(self, index: int) -> None:
-        """Remove the arrays of an item. Raises `OutputError`. Not for a dense store."""
-        for folder in self._arrays_of(index):
-            self._arrays.pop(folder, None)
-            with writing(folder):
-                shutil.rmtree(folder)
-
-    def _arrays_of(self, index: int) -> list[Path]:
-        return [file.parent for file in sorted(self._folder(index, "").glob("*/zarr.json"))]
+        files = sorted(self._folder(index, "").glob("*/zarr.json"))
+        shapes = (self.shape(index, file.parent.name) for file in files)
+        return next((shape[-2:] for shape in shapes if shape is not None), None)
 
     def put(
         self, index: int, kind: str, values: Array, attributes: Mapping[str, Any] | None = None

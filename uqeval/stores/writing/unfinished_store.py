@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,9 @@ from uqeval.stores.writing.verification import check_same_settings, damaged_part
 from uqeval.stores.writing.write_lock import HINT, WriteLock, begin
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.unfinished import is_unfinished, path_of_new
+
+#: The part that a writer locks to complete the store.
+_END = "end"
 
 
 def root_of(path: str, resume: bool, overwrite: bool) -> Path:
@@ -103,14 +107,31 @@ class UnfinishedStore:
         if self.over():
             self.store.root = self._final  # to which another process may have moved it
             if not self.store.has(index, "labels"):
+                state = "is finished" if self.finished else "was completed by another process"
                 raise OutputError(
-                    f"{description}: cannot be added: {cut(self.path)} was completed without "
-                    "labels. Give commands the labels as a second path, or write the store again "
-                    "with overwrite=True, and close each writer after its labels."
+                    f"{description}: cannot be added: {cut(self.path)} {state} and has no labels. "
+                    "Give commands the labels as a second path, or write the store again with "
+                    "overwrite=True, and close each writer after its labels."
                 )
         if self.finished or part in self._earlier:
             return False
         return self.once(part, description, write)
+
+    @contextmanager
+    def first_labels(self) -> Iterator[None]:
+        """Let no other process write its first labels until the end."""
+        with ExitStack() as stack:
+            with suppress(FileNotFoundError):  # a complete store gets no labels
+                stack.enter_context(self._claims.exclusively())
+            yield
+
+    def shape_of_labels(self) -> tuple[int, ...] | None:
+        """Return the shape of the labels of an item that has some; None without any."""
+        with suppress(FileNotFoundError):
+            labelled = (part for part in self._claims.written() if part.endswith(".labels"))
+            shapes = (self.store.shape(int(part.split(".")[0]), "labels") for part in labelled)
+            return next((shape for shape in shapes if shape is not None), None)
+        return None
 
     def claim(self, part: str, description: str) -> bool:
         """Lock a part that `write` writes later; see `once`."""
@@ -133,22 +154,6 @@ class UnfinishedStore:
         except BaseException:  # an interrupt, too
             self._claims.release(part)
             raise
-
-    def restart(self, index: int) -> bool:
-        """Remove what an earlier job left of an unfinished item, with its labels, so that the item
-        may have another size. Return False if this job has written a part of it.
-        """
-        parts = {f"{index}.{t}" for t in ("all", "labels", *range(self._samples))}
-        is_new = any(map(self._claims.is_written, parts - self._earlier))
-        if is_new or index in self.kept or not self._claims.release_of_dead(parts):
-            return False
-        self._earlier -= parts
-        self.store.remove(index)
-        return True
-
-    def agree(self, name: str, number: int) -> int:
-        """Return the number that the first writer of the store gave for `name`."""
-        return self._claims.agree(name, number)
 
     def over(self) -> bool:
         """Return whether any process has completed the store."""
@@ -203,26 +208,36 @@ class UnfinishedStore:
     def close(self) -> None:
         """Mark the store complete if all parts are written, and move it to its path.
 
-        Without labels, leave this to the last living writer, because the others may add labels.
+        Without labels, leave this to the last living writer that has written a part, with a
+        warning, because these writers may add labels.
         Raises `OutputError` if items are missing that no other process will write.
         """
         if not self.open:
             return
-        self.open = False
+        self.open, waits = False, False
         try:
-            with suppress(FileNotFoundError), self._claims.leaving() as is_last:
+            with suppress(FileNotFoundError), self._claims.leaving() as others:
                 parts = self._claims.written()
                 of_samples, of_labels = self._missing(parts)
                 if of_samples or of_labels:
-                    if is_last and self._ranks == 1:
+                    if not others and self._ranks == 1:
                         raise OutputError(
                             f"{cut(self.path)}: {self._told_missing(of_samples, of_labels)} The "
                             f"store stays unfinished; continue with resume=True. {HINT}"
                         )
-                elif is_last or "0.labels" in parts:  # then all items have labels
-                    self._complete()
+                elif "0.labels" in parts or not any(map(self._claims.may_write, others)):
+                    self._complete()  # with labels of all items, or of none
+                else:
+                    waits = True
         finally:
             self._claims.leave(clean=False)
+        if waits:
+            warnings.warn(
+                f"{cut(self.path)}: all items are written; the store becomes complete when the "
+                "other writers close.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def abandon(self) -> None:
         """Leave the store unfinished, so that a later job can resume it."""
@@ -231,11 +246,14 @@ class UnfinishedStore:
             self._claims.leave(clean=False)
 
     def _complete(self) -> None:
-        self._claims.remove_partial_chunks()
-        zw.mark_complete(self.store.root)
-        if self.store.root != self._final:
-            zw.publish(self.store.root, self._final)
-            self._claims.moved(self._final)
+        if not self._claims.take(_END):  # without system locks, two may try
+            return
+        with self.releasing(_END):
+            self._claims.remove_partial_chunks()
+            zw.mark_complete(self.store.root)
+            if self.store.root != self._final:
+                zw.publish(self.store.root, self._final)
+                self._claims.moved(self._final)
         self._claims.end()
 
     def _all_of(self, index: int, parts: set[str]) -> bool:

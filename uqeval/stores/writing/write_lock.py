@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ HINT = "If several processes write to this store, give each of them their number
 
 
 _ID_BYTES = 32
+#: What a writer appends to its file, after the number of its process.
+_WRITES, _LEAVES = "+", "-"
 
 
 def begin(
@@ -89,6 +91,7 @@ class WriteLock:
         self.folder = root / HIDDEN
         self._id = uuid.uuid4().hex
         self._lock: int | None = None
+        self._noted = ""
 
     def create(self, settings: Mapping[str, Any]) -> None:
         """Create the hidden folder of a new store and join it. Raises `OutputError`."""
@@ -116,7 +119,7 @@ class WriteLock:
         `restart` is set.
         """
         try:
-            with self._exclusively():
+            with self.exclusively():
                 living, abandoned = self._writers()
                 idle = not living and (bool(abandoned) or not shared)
                 if living and not shared:
@@ -159,6 +162,7 @@ class WriteLock:
                 return False
             try:
                 os.write(file, self._id.encode())
+                self._note(_WRITES)
             except OSError:
                 self.release(part)
                 raise
@@ -193,32 +197,6 @@ class WriteLock:
         """Return whether the store has been completed."""
         return not self.folder.exists()
 
-    def release_of_dead(self, parts: Collection[str]) -> bool:
-        """Release parts, written or not. Return False, and release none, if a living writer has
-        one.
-        """
-        with suppress(FileNotFoundError), self._exclusively():  # another process has completed it
-            living, _ = self._writers()
-            for path in (paths := [p for p in map(self._part, parts) if p.exists()]):
-                owner = path.read_text(encoding="ascii")[:_ID_BYTES]
-                if len(owner) < _ID_BYTES or owner in living:
-                    return False
-            for path in paths:
-                path.unlink()
-            return True
-        return False
-
-    def agree(self, name: str, number: int) -> int:
-        """Return the number that the first writer gave for `name`; the first one's is `number`."""
-        path = self.folder / name
-        with suppress(FileNotFoundError), self._exclusively():
-            text = path.read_text(encoding="ascii") if path.exists() else ""
-            if text.isdecimal():  # not empty after a power loss
-                return int(text)
-            with writing(path):
-                path.write_text(str(number), encoding="ascii")
-        return number
-
     def leave(self, *, clean: bool) -> None:
         """Leave the store; without `clean`, this writer counts as killed."""
         if self._lock is None:
@@ -235,15 +213,30 @@ class WriteLock:
             self._lock = None
 
     @contextmanager
-    def leaving(self) -> Iterator[bool]:
-        """Yield whether no other living process writes to the store; leave it at the end.
+    def leaving(self) -> Iterator[set[str]]:
+        """Yield the other living writers of the store; leave it at the end.
 
         Other writers can neither join nor leave meanwhile, so one of them is the last. Raises
         `FileNotFoundError` if another process has completed the store.
         """
-        with self._exclusively():
-            yield not self._writers()[0] - {self._id}
+        with self.exclusively():
+            # Without system locks, two may leave at once. They must not wait for each other.
+            self._note(_LEAVES)
+            yield self._writers()[0] - {self._id}
             self.leave(clean=True)
+
+    def may_write(self, writer: str) -> bool:
+        """Return whether another writer has written a part, and is not leaving."""
+        with suppress(FileNotFoundError):  # it has left
+            noted = (self.folder / "writers" / writer).read_text(encoding="ascii")
+            return _WRITES in noted and _LEAVES not in noted
+        return False
+
+    def _note(self, mark: str) -> None:
+        """Append a mark to this writer's file, once."""
+        if self._lock is not None and mark not in self._noted:
+            os.write(self._lock, mark.encode())
+            self._noted += mark
 
     def end(self) -> None:
         """Remove the hidden folder of a complete store."""
@@ -269,7 +262,7 @@ class WriteLock:
     def _taken(self, living: set[str]) -> str:
         """Return the message that another process writes to the store."""
         writer = self.folder / "writers" / min(living)
-        pid = writer.read_text(encoding="ascii") or "another process"
+        pid = writer.read_text(encoding="ascii").rstrip(_WRITES + _LEAVES) or "another process"
         return (
             f"{self.root}: is being written by process {pid}. Wait until it has ended, or, if "
             f"several processes write one store together, give ranks=N to each."
@@ -302,11 +295,12 @@ class WriteLock:
         living: set[str] = set()
         abandoned: set[str] = set()
         for path in (self.folder / "writers").iterdir():
-            file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                (abandoned if _try_lock(file) else living).add(path.name)
-            finally:
-                os.close(file)
+            with suppress(FileNotFoundError):  # without system locks, it may leave meanwhile
+                file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+                try:
+                    (abandoned if _try_lock(file) else living).add(path.name)
+                finally:
+                    os.close(file)
         return living, abandoned
 
     def _free(self, living: set[str]) -> None:
@@ -319,7 +313,11 @@ class WriteLock:
                     part.unlink()  # its writer died between two system calls
 
     @contextmanager
-    def _exclusively(self) -> Iterator[None]:
+    def exclusively(self) -> Iterator[None]:
+        """Keep other writers from joining, from leaving and from this, until the end.
+
+        Raises `FileNotFoundError` if another process has completed the store.
+        """
         path = self.folder / "lock"
         with _writing_if_present(path):
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)

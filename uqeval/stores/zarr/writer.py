@@ -187,15 +187,15 @@ def open_array(folder: Path) -> Any:
         return array.with_config({"write_empty_chunks": True})
 
 
-def size_of(folder: Path) -> tuple[int, ...]:
-    """Return the size [y, x] of the array that `create_array` made at `folder`; (0, 0) if a power
-    loss has damaged its metadata.
+def shape_of(folder: Path) -> tuple[int, ...] | None:
+    """Return the shape of the array that `create_array` made at `folder`; None if a power loss has
+    damaged its metadata.
     """
     try:
         with writing(folder):
-            return tuple(json.loads((folder / "zarr.json").read_bytes())["shape"][-2:])
+            return tuple(json.loads((folder / "zarr.json").read_bytes())["shape"])
     except (ValueError, KeyError, TypeError):
-        return 0, 0
+        return None
 
 
 def write(array: Any, index: tuple[int | slice, ...], values: NDArray[Any], where: Path) -> None:
