@@ -30,7 +30,7 @@ def declared_void(attributes: Mapping[str, Any], where: str) -> int | None:
     number.
     """
     given = attributes.get("ignore_index")
-    void = _whole(given)
+    void = whole_of(given)
     if void is None and given is not None:
         raise StoreError(
             f"{cut(where)}: attribute ignore_index is {quoted(given)}, expected an integer, "
@@ -39,7 +39,7 @@ def declared_void(attributes: Mapping[str, Any], where: str) -> int | None:
     return void
 
 
-def _whole(value: Any) -> int | None:
+def whole_of(value: Any) -> int | None:
     """Return the whole number that an attribute means: formats store it as a float, or as a list of
     one. None if it means none."""
     value = single_of(value.tolist() if isinstance(value, np.generic | np.ndarray) else value)
@@ -77,8 +77,8 @@ def void_id_of(given: int | None, *groups: Sequence[Store]) -> int:
 def refuse_other_void(arrays: Iterable[StoredArray], void: int) -> None:
     """Raise `StoreError` for an array of ids, such as that of an item, that declares another void
     id than the one of its store, which counts. Ids that its dtype cannot hold are in no pixel."""
-    for array in arrays:
-        own = _whole(array.attributes.get("ignore_index"))
+    for array in (holder for joined in arrays for holder in joined.holders):
+        own = whole_of(array.attributes.get("ignore_index"))
         if own is not None and own != void and _holds(array.dtype, own):
             raise StoreError(
                 f"{array.where}: attribute ignore_index is {own}, but the void id is {int(void)}; "
