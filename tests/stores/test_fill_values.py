@@ -13,7 +13,9 @@ from scenes import labels, softmax, zarr_group
 
 import uqeval
 from uqeval.errors import DataError, StoreError
+from uqeval.inputs import InputOptions, open_inputs
 from uqeval.usecases.convert import convert
+from uqeval.usecases.reduce import reduce
 
 
 def evaluated(path: Any) -> Any:
@@ -107,7 +109,8 @@ def test_fill_values_of_predictions(tmp_path: Path, name: str, fill: Any, dtype:
     path = filled(tmp_path, name, fill, where, ~where, dtype)
     uqeval.evaluate(path, None, metrics, workers=1)  # they are not evaluated
     path = filled(tmp_path / "all", name, fill, where, where | True, dtype)
-    with pytest.raises(DataError, match=rf"{name}, item .*{fill}.* at row 0, column \d"):
+    expected = rf"{name}, item .*{fill}.* at row 0, column \d.* Mask .*`valid`"
+    with pytest.raises(DataError, match=expected):
         uqeval.evaluate(path, None, metrics, workers=1)
 
 
@@ -143,7 +146,8 @@ def test_fill_values_of_classes(tmp_path: Path, kind: str, size: tuple[int, int]
             stored = {name: (values, {"attributes": {"_FillValue": 0.75}}), "labels": truth}
             path = zarr_group(tmp_path / f"{is_void} {fill}", arrays | stored)
             if fill == 0.75 and not is_void:
-                with pytest.raises(DataError, match=rf"{name}, item 1: {size[1]} eval.* 0.75, fir"):
+                expected = rf"{name}, item 1: {size[1]} eval.* 0.75, fir.* Label .* void; if they"
+                with pytest.raises(DataError, match=expected):
                     uqeval.evaluate(path, None, metrics, workers=1)
             else:
                 found.append(uqeval.evaluate(path, None, metrics, workers=1).results)
@@ -175,3 +179,12 @@ def test_fill_values_of_0_that_are_usual_values(tmp_path: Path, kind: str) -> No
         array.attrs["invalid"] = 0
         with pytest.raises(DataError, match=r"item .*\b0\b"):
             uqeval.evaluate(path, None, metrics, workers=1)
+
+
+def test_fill_values_of_classes_without_labels(tmp_path: Path) -> None:
+    logits = np.log(softmax(0, 3, 2, 4, 2, 3))
+    logits[1, 0, 0, 1, 2] = -999
+    stored = {"logits": (logits, {"attributes": {"_FillValue": -999}})}
+    inputs = open_inputs(zarr_group(tmp_path / "r.zarr", stored), None, InputOptions())
+    with pytest.raises(DataError, match=r"Write other values there; if they .* remove the attr"):
+        reduce(inputs, tmp_path / "out")

@@ -312,7 +312,8 @@ class RegressionSource(MapSource):
         plane = planes.read(item)
         check_size(plane.shape, self.size(item), self._place(planes, item), "it is")
         array, where = planes.parts[item].array, self._place(planes, item)
-        refuse_fill(plane, array, label, VOID, where, zero_is_usual=True)
+        remedy = "Mask these pixels with `valid`"
+        refuse_fill(plane, array, label, VOID, where, zero_is_usual=True, remedy=remedy)
         return self._copied(name, _plain(plane), label, planes, item, "values")
 
     def _copied(
