@@ -74,17 +74,22 @@ def void_id_of(given: int | None, *groups: Sequence[Store]) -> int:
     return ASSUMED_VOID
 
 
-def refuse_other_void(arrays: Iterable[StoredArray], void: int) -> None:
+def refuse_other_void(
+    arrays: Iterable[StoredArray], void: int, *, option_counts: bool = True
+) -> None:
     """Raise `StoreError` for an array of ids, such as that of an item, that declares another void
-    id than the one of its store, which counts. Ids that its dtype cannot hold are in no pixel."""
+    id than the one of its store, which counts. Ids that its dtype cannot hold are in no pixel.
+
+    `option_counts`: `--ignore-index` would count for these ids.
+    """
     for array in (holder for joined in arrays for holder in joined.holders):
         own = whole_of(array.attributes.get("ignore_index"))
         if own is not None and own != void and _holds(array.dtype, own):
+            option = f", or give --ignore-index {own}" if option_counts else ""
             raise StoreError(
                 f"{array.where}: attribute ignore_index is {own}, but the void id is {int(void)}; "
                 f"expected one for all items. If {own} is void in all, set ignore_index of the "
-                f"store (of its group) to it, or give --ignore-index {own} for labels; else remove "
-                "the attribute of the array."
+                f"store (of its group) to it{option}; else remove the attribute of the array."
             )
 
 
