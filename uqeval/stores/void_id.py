@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed, quoted
-from uqeval.stores.kinds import single_of
 
 if TYPE_CHECKING:
     from uqeval.stores.array import Store, StoredArray
@@ -42,6 +41,8 @@ def declared_void(attributes: Mapping[str, Any], where: str) -> int | None:
 def whole_of(value: Any) -> int | None:
     """Return the whole number that an attribute means: formats store it as a float, or as a list of
     one. None if it means none."""
+    from uqeval.stores.kinds import single_of  # loads NumPy
+
     value = single_of(value.tolist() if isinstance(value, np.generic | np.ndarray) else value)
     if isinstance(value, float) and value.is_integer():
         return int(value)
