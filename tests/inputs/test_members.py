@@ -170,6 +170,29 @@ def test_any_member_may_say_what_values_mean(tmp_path: Path, attribute: str) -> 
                 f"{paths[1]}/{name}", error=StoreError)  # fmt: skip
 
 
+@pytest.mark.parametrize("of_other", [255, [255.0]])
+def test_the_option_settles_void_ids_of_labels(tmp_path: Path, of_other: Any) -> None:
+    of_member, arrays, options = SHARED["labels"]
+    paths = members(tmp_path, of_member(0) | arrays, of_member(1) | arrays)
+    set_attributes(paths[0], "labels", ignore_index=255)
+    set_attributes(paths[1], "labels", ignore_index=of_other)
+    expected = results(paths, options)
+    set_attributes(paths[1], "labels", ignore_index=0)
+    for order in (1, -1):
+        refused(lambda: results(paths[::order], options), "ignore_index is 0", "but", "255",  # noqa: B023
+                f"{paths[1]}/labels", error=StoreError)  # fmt: skip
+    assert results(paths, options | {"ignore_index": 255}) == expected
+
+
+def test_equal_void_ids_of_a_map_in_other_forms(tmp_path: Path) -> None:
+    of_member, arrays, options = SHARED["region"]
+    paths = members(tmp_path, of_member(0) | arrays, of_member(1) | arrays)
+    set_attributes(paths[0], "areas", ignore_index=1)
+    expected = results(paths, options)
+    set_attributes(paths[1], "areas", ignore_index=[1.0])
+    assert results(paths, options) == expected
+
+
 def test_a_fill_value_of_nan_is_no_other_meaning(tmp_path: Path) -> None:
     of_member, arrays, options = SHARED["target"]
     paths = members(tmp_path, of_member(0) | arrays, of_member(1) | arrays)

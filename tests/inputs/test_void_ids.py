@@ -16,6 +16,7 @@ import uqeval
 from uqeval.errors import StoreError, UsageError
 from uqeval.inputs import InputOptions
 from uqeval.inputs.live import Live, Patience
+from uqeval.stores.void_id import declared_void
 from uqeval.usecases.convert import convert
 
 CLASSES = 10
@@ -144,8 +145,13 @@ def test_arrays_of_ids_that_declare_another_void_id(tmp_path: Path, kind: str) -
             return convert(predictions, tmp_path / "out", labels=path)
         return uqeval.evaluate(predictions, **options).results
 
-    refused(evaluated, "ids/labels: attribute ignore_index is 3, but the void id is 255",
-            error=StoreError)  # fmt: skip
+    text = refused(evaluated, "ids/labels: attribute ignore_index is 3, but the void id is 255",
+                   error=StoreError)  # fmt: skip
+    assert ("or give" in text) == (kind != "map")  # the option counts
+    if kind == "mask":
+        options["labels"] = labels()
+        refused(evaluated, "to it; else remove the attribute", error=StoreError)
+        del options["labels"]
     if kind == "labels":
         found = uqeval.evaluate(predictions, **options, ignore_index=3).results["segmentation"]
         assert found["pixels"] == (labels() != 255).sum()
@@ -155,3 +161,21 @@ def test_arrays_of_ids_that_declare_another_void_id(tmp_path: Path, kind: str) -
         assert again["pixels"] == (labels() != 255).sum()
     declared(path, 3)
     evaluated()
+
+
+@pytest.mark.parametrize("void", [255, [255], 255.0, np.int64(255), -100, [-100.0], True, "none"])
+def test_void_ids_of_an_array_of_labels_that_change_nothing(tmp_path: Path, void: Any) -> None:
+    """255 in the forms of other formats, ids that no uint8 has, and values that are no ids."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "p.h5", "w") as file:
+        file["probs"], file["labels"] = probs(), labels()
+        file["labels"].attrs["ignore_index"] = void
+    found = uqeval.evaluate(tmp_path / "p.h5", None, "segmentation").results["segmentation"]
+    assert found["pixels"] == (labels() != 255).sum()
+
+
+@pytest.mark.parametrize("void", [[3], 3.0, np.uint8(3), np.array([3, 3])])
+def test_forms_of_a_void_id(void: Any) -> None:
+    assert declared_void({"ignore_index": void}, "s") == 3
+    refused(lambda: declared_void({"ignore_index": [1, 3]}, "s"), "ignore_index is", "remove it",
+            error=StoreError)  # fmt: skip

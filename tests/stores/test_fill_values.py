@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 from number_stores import SHAPE, numbers, with_target
 from scenes import labels, softmax, zarr_group
 
 import uqeval
 from uqeval.errors import DataError, StoreError
+from uqeval.inputs import InputOptions, open_inputs
 from uqeval.usecases.convert import convert
+from uqeval.usecases.reduce import reduce
 
 
 def evaluated(path: Any) -> Any:
@@ -95,7 +98,7 @@ def filled(tmp_path: Path, name: str, fill: Any, where: Any, valid: Any, dtype: 
     ("name", "fill", "dtype"),
     [
         ("mean", -9999, "f4"), ("mean", 0.1, "f4"), ("mean", 65535, "u2"), ("std", 77, "f4"),
-        ("variance", 0, "f8"), ("unsure", 99, "f4"),
+        ("variance", 5, "f8"), ("unsure", 99, "f4"),
     ],
 )  # fmt: skip
 def test_fill_values_of_predictions(tmp_path: Path, name: str, fill: Any, dtype: str) -> None:
@@ -106,7 +109,8 @@ def test_fill_values_of_predictions(tmp_path: Path, name: str, fill: Any, dtype:
     path = filled(tmp_path, name, fill, where, ~where, dtype)
     uqeval.evaluate(path, None, metrics, workers=1)  # they are not evaluated
     path = filled(tmp_path / "all", name, fill, where, where | True, dtype)
-    with pytest.raises(DataError, match=rf"{name}, item .*{fill}.* at row 0, column \d"):
+    expected = rf"{name}, item .*{fill}.* at row 0, column \d.* Mask .*`valid`"
+    with pytest.raises(DataError, match=expected):
         uqeval.evaluate(path, None, metrics, workers=1)
 
 
@@ -125,13 +129,12 @@ def test_fill_values_of_samples_are_skipped_as_nan_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(2, 3), (40, 500)])
-@pytest.mark.parametrize("kind", ["logits", "map", "foreground"])
+@pytest.mark.parametrize("kind", ["logits", "map"])
 def test_fill_values_of_classes(tmp_path: Path, kind: str, size: tuple[int, int]) -> None:
     probs, truth = softmax(0, 3, 2, 4, *size), labels(0, 3, *size, classes=2)
     arrays = {
         "logits": {"logits": np.log(probs)},
         "map": {"probs": probs, "unsure": probs[:, 0, 0].copy()},
-        "foreground": {"probs": probs[:, :, :1].copy()},
     }[kind]
     name, values = list(arrays.items())[-1]
     metrics = {"failure": {"uncertainty": "unsure"}} if kind == "map" else "calibration"
@@ -143,8 +146,45 @@ def test_fill_values_of_classes(tmp_path: Path, kind: str, size: tuple[int, int]
             stored = {name: (values, {"attributes": {"_FillValue": 0.75}}), "labels": truth}
             path = zarr_group(tmp_path / f"{is_void} {fill}", arrays | stored)
             if fill == 0.75 and not is_void:
-                with pytest.raises(DataError, match=rf"{name}, item 1: {size[1]} eval.* 0.75, fir"):
+                expected = rf"{name}, item 1: {size[1]} eval.* 0.75, fir.* Label .* void; if they"
+                with pytest.raises(DataError, match=expected):
                     uqeval.evaluate(path, None, metrics, workers=1)
             else:
                 found.append(uqeval.evaluate(path, None, metrics, workers=1).results)
         assert not is_void or found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", ["foreground", "map", "variance", "unsure"])
+def test_fill_values_of_0_that_are_usual_values(tmp_path: Path, kind: str) -> None:
+    """Tools write them to arrays without gaps."""
+    zeros, everywhere = np.zeros(SHAPE, bool), np.ones(SHAPE, bool)
+    zeros[:, :2] = True
+    metrics: Any = {"sparsification": {"uncertainty": "unsure"}}
+    if kind in ("foreground", "map"):
+        probs = softmax(0, 3, 2, 4, 2, 3)
+        own, values = "unsure", probs[:, 0, 0].copy()
+        metrics = {"failure": {"uncertainty": own}}
+        if kind == "foreground":
+            own, values, metrics = "probs", probs[:, :, :1].copy(), "calibration"
+        values[1, ..., -1, :] = 0
+        stored = {"probs": probs, "labels": labels(0, 3, 2, 3, classes=2)}
+        stored[own] = values, {"attributes": {"_FillValue": 0}}
+        path = zarr_group(tmp_path / "r.zarr", stored)
+    else:
+        metrics = metrics if kind == "unsure" else "regression"
+        path = filled(tmp_path, kind, 0, zeros, everywhere)
+    uqeval.evaluate(path, None, metrics, workers=1)
+    if kind != "foreground":  # somebody declares it
+        array = zarr.open_group(str(path))["unsure" if kind == "map" else kind]
+        array.attrs["invalid"] = 0
+        with pytest.raises(DataError, match=r"item .*\b0\b"):
+            uqeval.evaluate(path, None, metrics, workers=1)
+
+
+def test_fill_values_of_classes_without_labels(tmp_path: Path) -> None:
+    logits = np.log(softmax(0, 3, 2, 4, 2, 3))
+    logits[1, 0, 0, 1, 2] = -999
+    stored = {"logits": (logits, {"attributes": {"_FillValue": -999}})}
+    inputs = open_inputs(zarr_group(tmp_path / "r.zarr", stored), None, InputOptions())
+    with pytest.raises(DataError, match=r"Write other values there; if they .* remove the attr"):
+        reduce(inputs, tmp_path / "out")

@@ -23,12 +23,13 @@ from uqeval.stores.array import AXES, ItemArray, ItemsOf, Region, Store, StoredA
 from uqeval.stores.fill_values import INVALID, numbers_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
+from uqeval.stores.void_id import whole_of
 
 _PREDICTIONS = frozenset({"probs", "logits", "mean", "samples", *SPREADS})
 #: The attributes of arrays that are evaluated; other arrays are maps. Units are compared with those
-#: of the predictions, where they matter.
+#: of the predictions, where they matter, and void ids of labels with the one that counts.
 _EVALUATED: dict[str, tuple[str, ...]] = {
-    "labels": ("ignore_index",),
+    "labels": (),
     "valid": (),
     "target": INVALID,
 }
@@ -312,5 +313,8 @@ def _attributes(name: str, arrays: Sequence[StoredArray]) -> dict[str, Any]:
 def _meaning(array: StoredArray, key: str) -> list[str]:
     """Return what an attribute says, to compare it; nothing for one that is missing or says
     nothing."""
-    values = numbers_of(array, key) if key in INVALID else [array.attributes.get(key)]
-    return sorted({repr(value) for value in values if value is not None})
+    if key in INVALID:
+        return sorted({repr(value) for value in numbers_of(array, key)})
+    given = array.attributes.get(key)
+    void = whole_of(given)
+    return [] if given is None else [repr(given if void is None else void)]

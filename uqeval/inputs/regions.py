@@ -119,7 +119,7 @@ class _Opener:
         self.records.append(record_of(store, [role], path) | {"region": region})
         void = void_id_of(None, [store])
         if role == "labels":
-            refuse_other_void(arrays_of(parts), void)
+            refuse_other_void(arrays_of(parts), void, option_counts=False)
         return self._planes(
             parts,
             option,

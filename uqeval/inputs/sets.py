@@ -197,9 +197,10 @@ def _mask(
     refuse_missing(arrays_of(parts), options.fill)
     chosen, _ = chosen_items(options, count)
     planes = Planes(parts[chosen.start : chosen.stop])
-    void = _void_of(store, source.labels is not None, options)
-    if source.labels is not None or options.ignore_index is None:
-        refuse_other_void(arrays_of(parts), void)
+    has_labels = source.labels is not None
+    void = _void_of(store, has_labels, options)
+    if has_labels or options.ignore_index is None:
+        refuse_other_void(arrays_of(parts), void, option_counts=not has_labels)
     return Mask(planes, void), {"ood_mask": record_of(store, ["labels"], given)}, store.warnings
 
 

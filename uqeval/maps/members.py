@@ -275,10 +275,8 @@ class Members:
                     hint, problem = of_large(stack.kind) + hint, "NaN, or their σ is infinite"
                 if stack.kind == "samples":
                     hint = "Mask them with an array `valid`, or skip NaN with --nan-samples skip."
-                if fills := [f"{v:g}" for a in stack.arrays for v in invalid_of(a)]:
-                    problem += (
-                        f", or a fill value of its attributes ({listed(dict.fromkeys(fills))})"
-                    )
+                if fills := _fills(stack):
+                    problem += f", or a fill value of its attributes ({listed(fills)})"
                 bad = check.bad[stack.kind]
                 raise DataError(self._told(stack, item, check, bad, problem, hint))
         if check.negative[0]:
@@ -358,6 +356,13 @@ def _value(stack: Stack, item: int, member: int, y: int, x: int) -> float:
     raise AssertionError(f"member {member} of item {item} has no row {y}, column {x}")
 
 
+def _fills(stack: Stack) -> list[str]:
+    """Return the values that attributes declare to be none, for messages."""
+    is_spread = stack.kind in SPREADS
+    fills = [v for a in stack.arrays for v in invalid_of(a, zero_is_usual=is_spread)]
+    return [f"{value:g}" for value in dict.fromkeys(fills)]
+
+
 def _plain(stack: Stack, tile: Tile, t: int) -> Array:
     """Return one member of a tile [y, x] as kernels take it: float32 or float64, C order; NaN for
     values that attributes of the array declare to be none."""
@@ -369,4 +374,5 @@ def _plain(stack: Stack, tile: Tile, t: int) -> Array:
     else:
         dtype = np.float64 if values.dtype == np.float64 else np.float32
         plain = np.ascontiguousarray(values, dtype)
-    return read_only(with_nan(plain, values, tile.array))
+    is_spread = stack.kind in SPREADS
+    return read_only(with_nan(plain, values, tile.array, zero_is_usual=is_spread))

@@ -311,7 +311,9 @@ class RegressionSource(MapSource):
         planes = self.extra[name]
         plane = planes.read(item)
         check_size(plane.shape, self.size(item), self._place(planes, item), "it is")
-        refuse_fill(plane, planes.parts[item].array, label, VOID, self._place(planes, item))
+        array, where = planes.parts[item].array, self._place(planes, item)
+        remedy = "Mask these pixels with `valid`"
+        refuse_fill(plane, array, label, VOID, where, zero_is_usual=True, remedy=remedy)
         return self._copied(name, _plain(plane), label, planes, item, "values")
 
     def _copied(

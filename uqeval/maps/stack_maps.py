@@ -156,13 +156,10 @@ class StackMaps(MapSource):
 
     @cached_property
     def _declares_fill(self) -> bool:
-        """Return whether attributes declare values to be no numbers, which no sum of classes
-        shows."""
+        """Return whether attributes declare logits to be no numbers. Those of probabilities do not
+        count."""
         stack = self.stack
-        return (
-            stack is not None and (stack.kind == "logits" or stack.classes == 1)
-            and any(map(invalid_of, stack.arrays))
-        )  # fmt: skip
+        return stack is not None and stack.kind == "logits" and any(map(invalid_of, stack.arrays))
 
     def _refuse_fill(self, tile: Tile, label: Array | None) -> None:
         void, start = void_of(max(self.classes, 2)), (tile.box.y0, tile.box.x0)

@@ -167,7 +167,8 @@ class StoredMaps:
             raise StoreError(f"{where}: dtype {plane.dtype}; expected numbers.")
         if name != "mean_probs":  # whose sums are checked
             array = self.planes[name].parts[item].array
-            refuse_fill(plane, array, label, void_of(self.classes), where)
+            void = void_of(self.classes)
+            refuse_fill(plane, array, label, void, where, zero_is_usual=True)
         with np.errstate(over="ignore"):  # too large values become infinite, and are refused
             values = plane.astype(np.float32) + np.float32(0.0)
         bad = ~np.isfinite(values)

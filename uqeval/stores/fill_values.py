@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 INVALID = ("invalid", "_FillValue", "missing_value")
 
 
-def invalid_of(array: StoredArray) -> list[float]:
+def invalid_of(array: StoredArray, *, zero_is_usual: bool = False) -> list[float]:
     """Return the values that mean "no measurement", from the attributes of an array.
 
-    NaN as a fill value says nothing: NaN is always invalid. Raises `StoreError` for an `invalid`
-    that is not a number or a list of numbers.
+    NaN as a fill value says nothing: NaN is always invalid. Nor does a `_FillValue` of 0 where
+    `zero_is_usual`, as in uncertainties: tools write it to arrays that have no gaps. Raises
+    `StoreError` for an `invalid` that is not a number or a list of numbers.
     """
-    return [value for name in INVALID for value in numbers_of(array, name)]
+    return [
+        value for name in INVALID for value in numbers_of(array, name)
+        if value or name != "_FillValue" or not zero_is_usual
+    ]  # fmt: skip
 
 
 def numbers_of(array: StoredArray, name: str) -> list[float]:
@@ -37,9 +41,11 @@ def numbers_of(array: StoredArray, name: str) -> list[float]:
     return [v for v in numbers if v is not None and (name == "invalid" or not math.isnan(v))]
 
 
-def is_invalid(stored: Array, array: StoredArray) -> Array | None:
+def is_invalid(stored: Array, array: StoredArray, *, zero_is_usual: bool = False) -> Array | None:
     """Return where values of an array, in its dtype, are `invalid_of` it; None if it has none."""
-    if not any(name in array.attributes for name in INVALID) or not (values := invalid_of(array)):
+    if not any(name in array.attributes for name in INVALID):
+        return None
+    if not (values := invalid_of(array, zero_is_usual=zero_is_usual)):
         return None
     bad = np.zeros(stored.shape, bool)
     with np.errstate(over="ignore"):
@@ -48,10 +54,12 @@ def is_invalid(stored: Array, array: StoredArray) -> Array | None:
     return bad
 
 
-def with_nan(values: Array, stored: Array, array: StoredArray) -> Array:
+def with_nan(
+    values: Array, stored: Array, array: StoredArray, *, zero_is_usual: bool = False
+) -> Array:
     """Return floats that were made from `stored` numbers of an array, with NaN where these are
     invalid."""
-    bad = is_invalid(stored, array)
+    bad = is_invalid(stored, array, zero_is_usual=zero_is_usual)
     return values if bad is None or not bad.any() else np.where(bad, np.nan, values)
 
 

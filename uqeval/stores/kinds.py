@@ -188,19 +188,19 @@ def _refuse_packed(array: StoredArray, kind: str) -> None:
 
 def scale_of(array: StoredArray) -> Any:
     """Return the attribute `scale` of an array; None without it."""
-    return _single(array.attributes.get("scale"))
+    return single_of(array.attributes.get("scale"))
 
 
 def _as_number(array: StoredArray, name: str) -> Any:
     """Return an attribute, a text of a number as the number; None without it."""
-    value = _single(array.attributes.get(name))
+    value = single_of(array.attributes.get(name))
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
         return value
 
 
-def _single(value: Any) -> Any:
+def single_of(value: Any) -> Any:
     """Return the entry of a list of equal ones, as HDF5 stores a number; other values unchanged."""
     if isinstance(value, list) and value and value.count(value[0]) == len(value):
         return value[0]

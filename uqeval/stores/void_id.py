@@ -28,12 +28,25 @@ def declared_void(attributes: Mapping[str, Any], where: str) -> int | None:
     """Return the attribute `ignore_index`; None without it. Raises `StoreError` if it is no whole
     number.
     """
-    void = attributes.get("ignore_index")
-    if void is not None and type(void) is not int:
+    given = attributes.get("ignore_index")
+    void = whole_of(given)
+    if void is None and given is not None:
         raise StoreError(
-            f"{cut(where)}: attribute ignore_index is {quoted(void)}, expected an integer."
+            f"{cut(where)}: attribute ignore_index is {quoted(given)}, expected an integer, "
+            "such as 255. Change it, or remove it."
         )
     return void
+
+
+def whole_of(value: Any) -> int | None:
+    """Return the whole number that an attribute means: formats store it as a float, or as a list of
+    one. None if it means none."""
+    from uqeval.stores.kinds import single_of  # loads NumPy
+
+    value = single_of(value.tolist() if isinstance(value, np.generic | np.ndarray) else value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
 
 
 def void_id_of(given: int | None, *groups: Sequence[Store]) -> int:
@@ -62,18 +75,31 @@ def void_id_of(given: int | None, *groups: Sequence[Store]) -> int:
     return ASSUMED_VOID
 
 
-def refuse_other_void(arrays: Iterable[StoredArray], void: int) -> None:
+def refuse_other_void(
+    arrays: Iterable[StoredArray], void: int, *, option_counts: bool = True
+) -> None:
     """Raise `StoreError` for an array of ids, such as that of an item, that declares another void
-    id than the one of its store, which counts."""
-    for array in arrays:
-        own = declared_void(array.attributes, array.where)
-        if own not in (None, void):
+    id than the one of its store, which counts. Ids that its dtype cannot hold are in no pixel.
+
+    `option_counts`: `--ignore-index` would count for these ids.
+    """
+    for array in (holder for joined in arrays for holder in joined.holders):
+        own = whole_of(array.attributes.get("ignore_index"))
+        if own is not None and own != void and _holds(array.dtype, own):
+            option = f", or give --ignore-index {own}" if option_counts else ""
             raise StoreError(
                 f"{array.where}: attribute ignore_index is {own}, but the void id is {int(void)}; "
                 f"expected one for all items. If {own} is void in all, set ignore_index of the "
-                f"store (of its group) to it, or give --ignore-index {own} for labels; else remove "
-                "the attribute of the array."
+                f"store (of its group) to it{option}; else remove the attribute of the array."
             )
+
+
+def _holds(dtype: np.dtype[Any], number: int) -> bool:
+    """Return whether a dtype of ids has a whole number."""
+    if dtype.kind == "b":
+        return number in (0, 1)
+    bounds = np.iinfo(dtype)
+    return bool(bounds.min <= number <= bounds.max)
 
 
 def may_be_class(void: int, classes: int) -> bool:
