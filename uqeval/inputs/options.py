@@ -236,6 +236,11 @@ class InputOptions(Settings):
         """Return whether predicted numbers are converted to other units."""
         return self.baseline_focal is not None or self.median_scaling
 
+    @property
+    def ood_id(self) -> int | None:
+        """Return the id of the labels that `ood_mask` is; None if it is a store, or not given."""
+        return self.ood_mask if type(self.ood_mask) is int else None
+
     def invalid_targets(self) -> tuple[float, ...]:
         """Return the target values that mean "not measured". Raises `UsageError`."""
         entries = self.invalid
