@@ -70,7 +70,13 @@ def test_depth_in_memory(kind: Callable[[Any], Any], tmp_path: Path) -> None:
     np.save(tmp_path / "d.npy", DEPTH)
     given: tuple[Any, ...] = (PROBS, CLASSES, "failure")
     expected = evaluated(*given, region="depth:0-5", depth_map=tmp_path / "d.npy")
-    assert evaluated(*given, region="depth:0-5", depth_map=kind(DEPTH)) == expected
+    np.savez(tmp_path / "d.npz", depth=DEPTH)
+    for depth in (kind(DEPTH), {"depth": kind(DEPTH)}, {"target": DEPTH}, tmp_path / "d.npz"):
+        assert evaluated(*given, region="depth:0-5", depth_map=depth) == expected
+    refused(
+        lambda: evaluated(*given, region="depth:0-5", depth_map={"labels": CLASSES}),
+        "holds labels; expected one map, in an array 'depth' or 'target'",
+    )
 
 
 @pytest.mark.parametrize("kind", [np.asarray, Tensor, Capsule, lambda values: {"probs": values}])
