@@ -18,7 +18,9 @@ CASES = {
     "pavpu p.npy other.npz": "must have the same kind, but these have p.npy: probs, other.npz",
     "pavpu p.npy target.npz": "holds std, target, but no `labels`.",
     "pavpu both.npz l.npy": "both.npz holds both probs and logits; keep one of them.",
-    "pavpu p.npy l.npy --region map:other.npz": "holds bar, foo; expected one map.",
+    "pavpu p.npy l.npy --region map:other.npz": (
+        "holds bar, foo; expected one map, in an array 'labels'."
+    ),
     "pavpu p.npy l.npy --region map:l.npy --depth-map text.npy": "text.npy",
     "pavpu p.npy l.npy --threshold-scope item --threshold-scope set --curve-range set": (
         "--curve-range"

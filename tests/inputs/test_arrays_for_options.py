@@ -70,7 +70,13 @@ def test_depth_in_memory(kind: Callable[[Any], Any], tmp_path: Path) -> None:
     np.save(tmp_path / "d.npy", DEPTH)
     given: tuple[Any, ...] = (PROBS, CLASSES, "failure")
     expected = evaluated(*given, region="depth:0-5", depth_map=tmp_path / "d.npy")
-    assert evaluated(*given, region="depth:0-5", depth_map=kind(DEPTH)) == expected
+    np.savez(tmp_path / "d.npz", depth=DEPTH)
+    for depth in (kind(DEPTH), {"depth": kind(DEPTH)}, {"target": DEPTH}, tmp_path / "d.npz"):
+        assert evaluated(*given, region="depth:0-5", depth_map=depth) == expected
+    refused(
+        lambda: evaluated(*given, region="depth:0-5", depth_map={"labels": CLASSES}),
+        "holds labels; expected one map, in an array 'depth' or 'target'",
+    )
 
 
 @pytest.mark.parametrize("kind", [np.asarray, Tensor, Capsule, lambda values: {"probs": values}])
@@ -118,5 +124,21 @@ def test_workers_of_a_cluster_do_not_get_arrays() -> None:
             recipe = Recipe("p.zarr", None, InputOptions(**{name: given}))
             with pytest.raises(UsageError, match="cannot be read by the workers of a cluster"):
                 recipe.with_absolute_paths()
-    options = InputOptions(names=["a"], ood_mask=254)
-    assert Recipe("p.zarr", None, options).with_absolute_paths().options.ood_mask == 254
+
+
+@pytest.mark.parametrize("mask", [254, -1, "254"])
+@pytest.mark.parametrize("names", [["a"], np.array(["a"])], ids=["list", "array"])
+def test_workers_of_a_cluster_get_ids_of_labels_and_names(mask: Any, names: Any) -> None:
+    options = InputOptions(names=names, ood_mask=mask)
+    of_worker = Recipe("p.zarr", None, options).with_absolute_paths().options
+    assert of_worker.ood_mask == int(mask)
+    assert list(of_worker.names) == ["a"]
+
+
+def test_a_mask_whose_path_looks_like_an_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("254").mkdir()
+    recipe = Recipe("p.zarr", None, InputOptions(ood_mask="254")).with_absolute_paths()
+    assert recipe.options.ood_mask == str(tmp_path / "254")

@@ -81,6 +81,14 @@ def test_masked_frames() -> None:
         )
 
 
+@pytest.mark.parametrize("dtype", [ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float8_e5m2])
+def test_the_advice_for_labels_of_types_that_numpy_lacks_works(dtype: type) -> None:
+    probs, labels = np.full((2, 4, 3, 3), 0.25, "f4"), np.zeros((2, 3, 3)).astype(dtype)
+    advice = "class ids to numpy.uint8"
+    refused(lambda: uqeval.evaluate(probs, labels, "failure"), "which NumPy lacks", advice)
+    uqeval.evaluate(probs, labels.astype(np.uint8), "failure", workers=1)
+
+
 @pytest.mark.parametrize("dtype", [ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn])
 def test_types_that_numpy_lacks_are_refused(dtype: type, tmp_path: Path) -> None:
     """NumPy calls some of them floating, others not; none has a tolerance."""

@@ -224,6 +224,53 @@ def test_a_first_update_that_is_refused_changes_nothing(tmp_path: Path) -> None:
         assert len(evaluator.report(workers=1).items) == N
 
 
+@pytest.fixture
+def refused_rank(tmp_path: Path) -> Iterator[uqeval.Evaluator]:
+    """Yield an evaluator whose only update, with bfloat16 and two annotators, was refused."""
+    probs, labels = predictions()
+    probs[1, 0, 0, 0, 0] = np.nan
+    given = probs.astype(ml_dtypes.bfloat16)[[0, 0, 1]], np.stack([labels] * 2, 1)[[0, 0, 1]]
+    with uqeval.Evaluator("failure", scratch=tmp_path) as rank:
+        with pytest.raises(DataError, match="item street 1/a"):
+            rank.update(*given, [NAMES[0], NAMES[0], NAMES[1]])
+        assert len(rank) == 0
+        yield rank
+
+
+def test_the_form_of_refused_items_is_not_that_of_later_ones(
+    refused_rank: uqeval.Evaluator,
+) -> None:
+    assert refused_rank.update(*predictions(), NAMES) == N
+    warnings = refused_rank.report(workers=1).warnings
+    assert not any("annotators" in text or "repeated" in text for text in warnings)
+
+
+def test_ranks_without_items_are_merged(refused_rank: uqeval.Evaluator) -> None:
+    with uqeval.Evaluator("failure") as rank:
+        rank.update(*predictions(), NAMES)
+        rank.merge([refused_rank])
+        refused_rank.merge([rank.folder])
+        assert len(rank) == len(refused_rank) == N
+        reports = [own.report(workers=1) for own in (rank, refused_rank)]
+    assert reports[0].results == reports[1].results
+    assert reports[0].warnings == reports[1].warnings
+
+
+def test_a_later_update_that_is_refused_leaves_no_warning(tmp_path: Path) -> None:
+    probs, labels = predictions()
+    bad = probs[[1, 1]]
+    bad[:, 0, 0, 0, 0] = np.nan
+    with (
+        uqeval.Evaluator("failure", scratch=tmp_path) as evaluator,
+        uqeval.Evaluator("failure", scratch=tmp_path) as rank,
+    ):
+        evaluator.update(probs[:1], labels[:1], NAMES[:1])
+        rank.merge([evaluator])
+        with pytest.raises(DataError, match="item street 1/a"):
+            evaluator.update(bad.astype(ml_dtypes.bfloat16), labels[[1, 1]], [NAMES[1]] * 2)
+        assert evaluator.report(workers=1).warnings == rank.report(workers=1).warnings
+
+
 def test_a_first_item_of_one_pixel(tmp_path: Path) -> None:
     """Later items may be larger, so these are not images without pixels."""
     probs, labels = predictions()

@@ -57,8 +57,9 @@ class Recipe:
         options: dict[str, Any] = {
             name: _absolute(value) for name in _PATHS
             if (value := getattr(self.options, name)) is not None
-            and not (name == "names" and isinstance(value, list | tuple))
-            and not (name == "ood_mask" and str(value).isdigit())
+            # Names may also be a list, and a mask an id of the labels.
+            and not (name == "names" and not isinstance(value, str | os.PathLike))
+            and not (name == "ood_mask" and self.options.ood_id is not None)
         }  # fmt: skip
         options["out"] = tuple(
             [_absolute(member) for member in members_of(store)] for store in self.options.out

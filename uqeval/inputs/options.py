@@ -152,7 +152,8 @@ class InputOptions(Settings):
         "Repeat for more.", metavar="REGION", panel=_IN, list_by="repeat", common=True)
     depth_map: Any = shared_option(
         None, "Depth of each pixel for --region depth:LOW-HIGH: a folder of 16-bit KITTI PNGs, "
-        ".npy or .pfm files, or an array. Default: the array `depth` of the store, or the target.",
+        ".npy or .pfm files, an array, or a store with an array `depth` or `target`. Default: the "
+        "array `depth` of the predictions, or the target.",
         metavar="PATH", panel=_IN, path=True)
     out: Sequence[Any] = shared_option(
         (), "Stores of out-of-distribution items.", metavar="STORE", panel=_IN, list_by="repeat",
@@ -235,6 +236,11 @@ class InputOptions(Settings):
     def converts(self) -> bool:
         """Return whether predicted numbers are converted to other units."""
         return self.baseline_focal is not None or self.median_scaling
+
+    @property
+    def ood_id(self) -> int | None:
+        """Return the id of the labels that `ood_mask` is; None if it is a store, or not given."""
+        return self.ood_mask if type(self.ood_mask) is int else None
 
     def invalid_targets(self) -> tuple[float, ...]:
         """Return the target values that mean "not measured". Raises `UsageError`."""

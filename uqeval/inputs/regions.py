@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import StoreError, UsageError, cut
+from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.inputs.common import (
     as_store,
     in_order_of,
@@ -107,16 +107,21 @@ class _Opener:
         noun = "region" if role == "labels" else "depth"
         store = open_truth(path, role, noun, self.store, self.names, self.options)
         self.warnings += store.warnings
-        if role not in store.arrays:
-            raise StoreError(f"{option}: {store.path} holds {store.holds()}; expected one map.")
-        parts = store.arrays[role]
+        kinds = (role, STORED_DEPTH) if region == "depth" else (role,)
+        kind = next((kind for kind in kinds if kind in store.arrays), None)
+        if kind is None:
+            raise StoreError(
+                f"{option}: {store.path} holds {store.holds()}; expected one map, in an array "
+                f"{' or '.join(map(quoted, reversed(kinds)))}."
+            )
+        parts = store.arrays[kind]
         if self.store is not None:
             parts = in_order_of(store, parts, self.store, self.names, "map")
         else:
             of = "frame" if self.inputs.source.kind == "video" else "item"
             places = positions_of_frames(store, len(parts), self.names, self.count, "map", of)
             parts = tuple(parts[place] for place in places)
-        self.records.append(record_of(store, [role], path) | {"region": region})
+        self.records.append(record_of(store, [kind], path) | {"region": region})
         void = void_id_of(None, [store])
         if role == "labels":
             refuse_other_void(arrays_of(parts), void, option_counts=False)

@@ -162,7 +162,7 @@ def _mask(
     from uqeval.maps.sets import Mask
 
     source: Any = inputs.source
-    out = options.ood_mask if type(options.ood_mask) is int else None
+    out = options.ood_id
     if out is not None:
         if source.labels is None:
             raise UsageError(

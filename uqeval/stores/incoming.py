@@ -58,7 +58,7 @@ def _refuse_added_types(array: Array, where: str) -> None:
     if array.dtype.isbuiltin == 2:
         raise DataError(
             f"{where}: holds {array.dtype}, which NumPy lacks; expected a type of NumPy or "
-            "bfloat16. Convert it first: values.astype(numpy.float32)."
+            "bfloat16. Convert it first: values.astype(numpy.float32), or class ids to numpy.uint8."
         )
 
 

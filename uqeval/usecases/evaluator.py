@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -95,7 +95,7 @@ class Evaluator:
         #: system.
         self.folder = self._open.enter_context(temporary(scratch))
         self._warnings: list[str] = []
-        self._warn(())
+        (self.folder / _MARK).write_text("{}")
         self.scratch_bytes = 0
         #: The items in the order in which they came; the set is for look-ups.
         self._order: list[str] = []
@@ -140,8 +140,9 @@ class Evaluator:
                 f"an update of {number_of(len(item_names), 'name')}, probs {list(values.shape)} "
                 f"and labels {list(ids.shape)}; expected the same number of items in each."
             )
-        new = self._new(item_names)
+        new, repeated = self._new(item_names)
         if not new:
+            self._repeated += repeated
             return 0
         own_names = [item_names[k] for k in new]
         zw.refuse_long_names(own_names)
@@ -149,15 +150,15 @@ class Evaluator:
             {self._kind: values[new], "labels": ids[new]}, None,
             InputOptions(names=own_names, **self._options),
         )  # fmt: skip
-        if self._store is None:
+        if not self._names:
             self._begin(planned_attributes(inputs, self._metrics, self.folder))
         check_form(inputs, self._attributes)
-        self._warn(inputs.warnings)
         source = inputs.source
         source.want(self._maps)
-        for batch in source.batches():
-            for item, maps in zip(batch, source.read(batch), strict=True):
-                self._keep(own_names[item], maps)
+        with self._recording(inputs.warnings, repeated):
+            for batch in source.batches():
+                for item, maps in zip(batch, source.read(batch), strict=True):
+                    self._keep(own_names[item], maps)
         return len(new)
 
     def _check_open(self) -> None:
@@ -165,29 +166,43 @@ class Evaluator:
         if not (self.folder / _MARK).is_file():
             raise UsageError("the evaluator is closed; make another one.")
 
-    def _new(self, names: Sequence[str]) -> list[int]:
-        """Return the positions of new names; record the others."""
+    def _new(self, names: Sequence[str]) -> tuple[list[int], list[str]]:
+        """Return the positions of new names, and the other names."""
         new: dict[str, int] = {}
+        repeated: list[str] = []
         for place, name in enumerate(names):
             if name in self._names or name in new:
-                self._repeated.append(name)
+                repeated.append(name)
             else:
                 new[name] = place
-        return list(new.values())
+        return list(new.values()), repeated
 
     def _begin(self, attributes: dict[str, Any]) -> None:
+        """Make an empty store of items of this form; replace that of items that were refused."""
         from uqeval.stores.writing.new_store import NewStore
 
-        (self.folder / "maps").mkdir(exist_ok=True)
+        shutil.rmtree(self.folder / "maps", ignore_errors=True)
+        (self.folder / "maps").mkdir()
         zw.create_group(self.folder / "maps", attributes)
         zw.create_group(self.folder / "maps" / "items", {})
         self._attributes, self._maps = attributes, tuple(attributes["maps"])
         self._store = NewStore(self.folder / "maps", 0, self._order, dense=False)
 
-    def _warn(self, warnings: Iterable[str]) -> None:
-        """Keep each warning once, also for an evaluator that merges the folder."""
-        self._warnings = list(dict.fromkeys([*self._warnings, *warnings]))
-        (self.folder / _MARK).write_text(json.dumps({"warnings": self._warnings}))
+    @contextmanager
+    def _recording(self, warnings: Iterable[str], repeated: Sequence[str] = ()) -> Iterator[None]:
+        """Record warnings about items that are added, each once, and the names that are repeated.
+
+        Records nothing if no item is added, so that a refused update leaves no trace. The file of
+        the warnings is for an evaluator that merges the folder.
+        """
+        before = len(self._names)
+        try:
+            yield
+        finally:
+            if len(self._names) > before:
+                self._repeated += repeated
+                self._warnings = list(dict.fromkeys([*self._warnings, *warnings]))
+                (self.folder / _MARK).write_text(json.dumps({"warnings": self._warnings}))
 
     def _keep(self, name: str, maps: Maps) -> None:
         assert self._store is not None
@@ -226,13 +241,13 @@ class Evaluator:
                     f"{cut(folder)}: is not the folder of an Evaluator, or it was closed; give "
                     "evaluator.folder of one that is open."
                 )
-            if (folder / "maps" / "zarr.json").is_file():  # else it has no items
-                self._merge(folder / "maps")
-                self._warn(_document(folder / _MARK).get("warnings", ()))
+            if any((folder / "maps" / "items").glob("*/zarr.json")):  # else it has no items
+                with self._recording(_document(folder / _MARK).get("warnings", ())):
+                    self._merge(folder / "maps")
 
     def _merge(self, store: Path) -> None:
         attributes = _attributes_of(store)
-        if self._store is None:
+        if not self._names:
             self._begin(attributes)
         if attributes != self._attributes:
             own_settings, other_settings = (
@@ -246,7 +261,8 @@ class Evaluator:
             )
         for group in sorted(path for path in (store / "items").iterdir() if path.is_dir()):
             name = str(_attributes_of(group).get("name"))
-            if not self._new([name]):
+            if name in self._names:
+                self._repeated.append(name)
                 continue
             copy = self.folder / "maps" / "items" / item_folder(name)
             try:

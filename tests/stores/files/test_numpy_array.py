@@ -8,6 +8,7 @@ import shutil
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from uqeval.disk import files
 from uqeval.errors import StoreError
 from uqeval.stores import file_values
+from uqeval.stores.files import numpy_array
 from uqeval.stores.files.numpy_array import in_memory, open_npy, open_npz
 
 EVERYTHING = (slice(None),) * 4
@@ -271,6 +273,37 @@ def test_a_file_is_opened_once_for_its_fingerprint(
 
 def test_fingerprint_of_nothing_and_of_one() -> None:
     assert in_memory(np.zeros((0, 3))).fingerprint() != in_memory(np.zeros((1, 3))).fingerprint()
+
+
+def test_fingerprint_in_memory_is_of_every_value_in_any_order_of_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(numpy_array, "_TILE_BYTES", 1 << 14)
+    data = np.random.default_rng(0).integers(0, 255, (5, 300, 200, 3), dtype="u1")
+    first = in_memory(data).fingerprint()
+    for view in (np.asfortranarray(data), data[..., ::-1].copy()[..., ::-1],
+                 data.transpose(0, 3, 1, 2).copy().transpose(0, 2, 3, 1)):  # fmt: skip
+        assert not view.flags.c_contiguous
+        assert in_memory(view).fingerprint() == first
+    assert in_memory(data.reshape(5, 200, 300, 3)).fingerprint() != first
+    for place in np.random.default_rng(1).integers(0, data.size, 20):
+        other = data.copy()
+        other.reshape(-1)[place] += 1
+        assert in_memory(other).fingerprint() != first
+
+
+@pytest.mark.parametrize(
+    "values", [np.zeros(()), np.zeros((0, 3)), np.array(["a", "bc"]), np.ones((2, 3), ">f2")]
+)
+def test_fingerprint_in_memory_of_unusual_arrays(values: Any) -> None:
+    assert in_memory(values).fingerprint() == in_memory(values.copy()).fingerprint()
+
+
+def test_fingerprint_in_memory_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    array = in_memory(values())
+    first = array.fingerprint()
+    monkeypatch.setattr(numpy_array, "zlib", None)
+    assert array.fingerprint() == first
 
 
 def test_empty_npy(tmp_path: Path) -> None:

@@ -450,7 +450,7 @@ def with_maps() -> str:
     """A report of regions of a map of ids and of depths, both in files of their own."""
     rows = np.arange(24)[:, None] + np.zeros((4, 24, 24))
     np.savez("areas.npz", labels=(rows // 8).astype(np.uint8))
-    np.savez("depth.npz", target=rows.astype(np.float32))
+    np.savez("depth.npz", depth=rows.astype(np.float32))
     uqeval.evaluate(
         "classes.npz", metrics=["segmentation", "failure"], workers=1,
         region=["map:areas.npz", "depth:3-9.5"], depth_map="depth.npz",
