@@ -201,9 +201,11 @@ def test_a_change_relative_to_0_has_no_size(
     assert (found.status, found.counts_as, found.reason) == (status, status, None)
     assert found.change == (None if value else 0.0)
     assert "the baseline's value is 0" in str(found.notes)
-    known = Known(Interval(0.95, 0.0, 0.0))
     text = f"pavpu.pavpu: {{{limits}, undefined: pass, confidence: 0.95}}"
-    found = only(tmp_path, text, own, baseline=before, resampler=known)
+    same, unsure = (Known(Interval(0.95, -end, end)) for end in (0.0, 0.1))
+    found = only(tmp_path, text, own, baseline=before, resampler=same)
+    assert found.status == status
+    found = only(tmp_path, text, own, baseline=before, resampler=unsure)
     assert found.status == (status if status == "fail" else "inconclusive")
     assert "the baseline's value is 0" in f"{found.notes} {found.reason}"
 

@@ -217,12 +217,16 @@ class Case:
                     f"{self.rule.place}: confidence in a change needs the same items, data and "
                     f"pixels in both reports: {difference} Remove confidence, or evaluate again."
                 )
-            if self._is_relative_to_0(base):
-                raise NoInterval(_RELATIVE_TO_0)
+            is_relative_to_0 = self._is_relative_to_0(base)
             interval = self.resampler.change(
-                self.named.path, self._baseline.path, score.address, level, self._relative
-            )
-            return interval.negated if "drop" in self.kind else interval
+                self.named.path, self._baseline.path, score.address, level,
+                self._relative and not is_relative_to_0,
+            )  # fmt: skip
+            interval = interval.negated if "drop" in self.kind else interval
+            is_worse = (self._measured(base)[0] or 0) > 0
+            if is_relative_to_0 and (is_worse or interval.high > 0):  # such a rise has no size
+                raise NoInterval(_RELATIVE_TO_0)
+            return interval
         except NoInterval:
             raise
         except StoreError as error:
