@@ -202,7 +202,8 @@ def test_a_change_relative_to_0_has_no_size(
     assert found.change == (None if value else 0.0)
     assert "the baseline's value is 0" in str(found.notes)
     text = f"pavpu.pavpu: {{{limits}, undefined: pass, confidence: 0.95}}"
-    same, unsure = (Known(Interval(0.95, -end, end)) for end in (0.0, 0.1))
+    ends = [Interval(0.95, -end, end) for end in (0.0, 0.1)]
+    same, unsure = (Known(interval, interval) for interval in ends)
     found = only(tmp_path, text, own, baseline=before, resampler=same)
     assert found.status == status
     found = only(tmp_path, text, own, baseline=before, resampler=unsure)
