@@ -275,17 +275,6 @@ def test_fingerprint_of_nothing_and_of_one() -> None:
     assert in_memory(np.zeros((0, 3))).fingerprint() != in_memory(np.zeros((1, 3))).fingerprint()
 
 
-def test_a_mapped_file_is_not_read_whole_for_its_fingerprint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    np.save(tmp_path / "a.npy", np.arange(1000.0))
-    mapped = in_memory(np.load(tmp_path / "a.npy", mmap_mode="r")[1:])
-    monkeypatch.setattr(numpy_array.NumpyArray, "_checksum_in_memory", property(lambda _: 1 / 0))
-    assert len(mapped.fingerprint()) == 64
-    with pytest.raises(ZeroDivisionError):
-        in_memory(np.arange(999.0)).fingerprint()
-
-
 def test_fingerprint_in_memory_is_of_every_value_in_any_order_of_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -178,11 +178,10 @@ class NumpyArray(StoredArray):
         """Return SHA-256 of the header, the size, and 64 blocks of 4 KiB spread over the values.
 
         A checksum of all values replaces the blocks for a member of an .npz, which stores it, and
-        for an array in memory, which has no time of its last change; a mapped file may be too large
-        to read. Raises `StoreError` if the file cannot be read.
+        for an array in memory, which has no time of its last change. Raises `StoreError` if the
+        file cannot be read.
         """
-        is_read = self.in_memory and not _is_mapped(self._found())
-        checksum = self._checksum_in_memory if is_read else self._checksum
+        checksum = self._checksum_in_memory if self.in_memory else self._checksum
         if checksum is not None:
             size = self.stored_bytes()
             identity = self._header + f"{size} {checksum:08x}".encode()
@@ -276,15 +275,6 @@ def _blocks_in_order(values: Array) -> Iterator[Array]:
     for start in range(0, len(values), rows):
         block = values[start : start + rows]
         yield from _blocks_in_order(block if len(block) > 1 else block[0])
-
-
-def _is_mapped(values: object) -> bool:
-    """Return whether an array is a view of a mapped file."""
-    while not isinstance(values, np.memmap):
-        values = getattr(values, "base", None)
-        if values is None:
-            return False
-    return True
 
 
 def in_memory(values: Array, where: str = "array in memory") -> NumpyArray:
