@@ -140,7 +140,7 @@ class _OneStore:
         return rows
 
     def repeats(self, other: _OneStore, key: str) -> bool:
-        """Return whether a result is that of another store, under a name that nobody requested."""
+        """Return whether a result that nobody requested is of the same run in another store."""
         requested = (Address.parse(text) for text in self.choice.metrics)
         return (self.store, key) not in {(a.store, a.key) for a in requested} and all(
             is_same_run(now, before, key) for now, before in zip(self._all, other._all, strict=True)

@@ -190,7 +190,7 @@ def _copied_maps(inputs: Inputs, source: Source, maps: Sequence[str] | None) -> 
     if maps is None and source.and_others:
         inputs.warnings.append(
             f"{source.where}: a web server cannot list arrays, so only the usual maps are "
-            "copied. To copy your own too, give the names of all: --maps entropy --maps mine."
+            "copied. For other maps, name all maps to copy: --maps entropy --maps mine."
         )
     if maps is not None:
         obstacles = {name: why for name, why in obstacles.items() if name in maps}
