@@ -22,7 +22,7 @@ from uqeval.errors import UqevalError, cut, listed, number_flaw, quoted
 from uqeval.gate.saved_verdicts import load_verdicts
 from uqeval.metrics.failure_columns import best_aurc, harmonic
 from uqeval.records.folder import load_reports
-from uqeval.stores.files.numpy_array import open_npy
+from uqeval.stores.files.numpy_files import open_npy
 from uqeval.stores.names import read_names_file
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import block_of

@@ -22,7 +22,7 @@ import pytest
 from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray
 from uqeval.stores.compression import content_size
-from uqeval.stores.files.numpy_array import open_npz
+from uqeval.stores.files.numpy_files import open_npz
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.store import open_store
 from uqeval.stores.zarr.decompress import DamagedChunk, decompress

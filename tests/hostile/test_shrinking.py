@@ -14,7 +14,7 @@ from uqeval.disk import files
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import StoreError
 from uqeval.stores.file_values import FileValues
-from uqeval.stores.files.numpy_array import open_npy, open_npz
+from uqeval.stores.files.numpy_files import open_npy, open_npz
 from uqeval.stores.store import open_store
 from uqeval.stores.zarr.store import open_zarr
 

@@ -16,7 +16,7 @@ import uqeval
 from uqeval.errors import StoreError, UsageError
 from uqeval.inputs.class_names import names_of_classes
 from uqeval.stores.array import Store
-from uqeval.stores.files.numpy_array import open_npy
+from uqeval.stores.files.numpy_files import open_npy
 from uqeval.stores.files.pfm_array import PfmArray
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.store import open_store

@@ -19,7 +19,7 @@ from uqeval.disk import files
 from uqeval.errors import StoreError, UqevalError
 from uqeval.gate.saved_verdicts import load_verdicts
 from uqeval.records.report import Report
-from uqeval.stores.files.numpy_array import open_npy, open_npz
+from uqeval.stores.files.numpy_files import open_npy, open_npz
 from uqeval.stores.files.pfm_array import PfmArray
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.item_table import names_in

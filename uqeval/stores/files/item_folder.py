@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
 from uqeval.stores.contents import Opening
-from uqeval.stores.files.numpy_array import open_npy, open_npz
+from uqeval.stores.files.numpy_files import open_npy, open_npz
 from uqeval.stores.kinds import (
     ALIASES,
     KNOWN,

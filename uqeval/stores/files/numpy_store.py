@@ -7,7 +7,7 @@ from dataclasses import replace
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Store
 from uqeval.stores.contents import Contents, Opening, store_of_named, store_of_one
-from uqeval.stores.files.numpy_array import open_npy, open_npz
+from uqeval.stores.files.numpy_files import open_npy, open_npz
 from uqeval.stores.kinds import ALIASES
 
 

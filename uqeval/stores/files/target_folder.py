@@ -11,7 +11,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import ItemArray, Region, Store, StoredArray
-from uqeval.stores.files.numpy_array import open_npy
+from uqeval.stores.files.numpy_files import open_npy
 from uqeval.stores.files.pfm_array import PfmArray
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.names import files_below, match_files, required_names, unused

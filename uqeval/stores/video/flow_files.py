@@ -14,7 +14,7 @@ from uqeval.stores.array import ItemArray, Region, StoredArray
 from uqeval.stores.contents import Contents
 from uqeval.stores.files.file_array import FileArray, head_of
 from uqeval.stores.files.image_file import image_bytes
-from uqeval.stores.files.numpy_array import open_npy
+from uqeval.stores.files.numpy_files import open_npy
 from uqeval.stores.files.pfm_array import PfmFlow
 from uqeval.stores.files.png_array import png_header
 from uqeval.stores.names import files_below, match_files, natural
