@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 
 from benchmarks.populations import Array, Score
-from uqeval.statistics import methods, units
+from uqeval.statistics import jackknife, methods, units
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.flips import Flipped, signs_of
 from uqeval.statistics.methods import Bounds, NoBounds
@@ -32,7 +32,7 @@ def bounds(
     if score.kind in ("share", "logit"):
         scores = left_out(value, score.of(total - of_units), units)
         if score.kind == "logit":
-            return methods.jackknife_t(scores, LEVEL, logit=True)
+            return jackknife.jackknife_t(scores, LEVEL, logit=True)
         alone = of_units[:, 0] / of_units[:, 1]
         few = methods.few_events(value, alone)
         variance = scores.spread().variance
@@ -62,9 +62,9 @@ def absolute(gaps: Array) -> Array:
     return found
 
 
-def left_out(value: float, without_unit: Array, units: int) -> methods.LeftOut:
+def left_out(value: float, without_unit: Array, units: int) -> jackknife.LeftOut:
     """Return a score of units with its values without each of them."""
-    return methods.LeftOut(value, without_unit, [np.arange(len(without_unit))], units, units)
+    return jackknife.LeftOut(value, without_unit, [np.arange(len(without_unit))], units, units)
 
 
 def drawn_scores(score: Score, of_units: Array, seed: int) -> Array:
@@ -89,7 +89,7 @@ def video_bounds(
         return NoBounds("too short")
     without = np.array([(values.sum() - b.sum()) / (len(values) - len(b)) for b in batches])
     value = float(values.mean())
-    return methods.batch_means(left_out(value, without, len(batches)), LEVEL)
+    return jackknife.batch_means(left_out(value, without, len(batches)), LEVEL)
 
 
 def alike(rng: np.random.Generator, length: int) -> Array:

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from benchmarks.estimates import LEVEL, left_out
 from uqeval.metrics.regression_scores import BY_FIELD
-from uqeval.statistics import methods
+from uqeval.statistics import jackknife, methods
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.methods import Bounds, NoBounds
 
@@ -56,7 +56,7 @@ def interval_score(
     if (error > Z).any(axis=1).sum() < OUTSIDE:
         return NoBounds("too few images with values outside the intervals")
     scores = left_out(float(each.mean()), without, items)
-    return methods.up_to(found, methods.jackknife_log(scores, LEVEL))
+    return methods.up_to(found, jackknife.jackknife_log(scores, LEVEL))
 
 
 def cell(find: Callable[[int], Bounds | NoBounds], truth: float, higher: bool, sets: int) -> str:

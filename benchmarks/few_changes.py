@@ -29,7 +29,7 @@ from scipy.stats import binom, multinomial
 import uqeval
 from benchmarks.estimates import left_out
 from uqeval.arrays import Floats
-from uqeval.statistics import methods
+from uqeval.statistics import jackknife, methods
 from uqeval.statistics.differences import are_few, difference
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.methods import Bounds
@@ -85,7 +85,7 @@ def mean_errors(rate: float, items: int, replications: int) -> str:
         before = now = methods.expanded(weights @ changes, items, LEVEL)
         if are_few(changes):
             scores = left_out(changes.mean(), (changes.sum() - changes) / (items - 1), items)
-            now = methods.around(before, methods.jackknife_t(scores, LEVEL, logit=False))
+            now = methods.around(before, jackknife.jackknife_t(scores, LEVEL, logit=False))
         counts[:4] += [own.high <= limit for own in (now, before) for limit in (0.0, rise)]
         widths += [now.high - now.low, before.high - before.low]
     shares = 100 * counts / replications

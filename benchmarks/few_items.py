@@ -22,7 +22,7 @@ from scipy.special import expit
 
 import uqeval.metrics._ranked_items as ranked
 from uqeval.metrics.image_failure_scores import BY_FIELD
-from uqeval.statistics import methods
+from uqeval.statistics import jackknife, methods
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import DRAWN
 from uqeval.statistics.methods import Bounds
@@ -83,16 +83,16 @@ def bounds(ranking: Ranking, data: Sequence[Array]) -> Bounds | None:
     least = min(map(len, members))
     if not np.isfinite(score) or not np.isfinite(without).all() or least < 2:
         return None
-    scores = methods.LeftOut(float(score), np.array(without), members, items, least)
+    scores = jackknife.LeftOut(float(score), np.array(without), members, items, least)
     if not ranking.sets and BY_FIELD[ranking.field].interval in DRAWN:
         return _of_draws(ranking, data, scores)
     if scores.spread().variance == 0 and not (ranking.is_logit and score in (0.0, 1.0)):
         return None
-    found = methods.jackknife_t(scores, LEVEL, logit=ranking.is_logit)
+    found = jackknife.jackknife_t(scores, LEVEL, logit=ranking.is_logit)
     return found if isinstance(found, Bounds) else None
 
 
-def _of_draws(ranking: Ranking, data: Sequence[Array], scores: methods.LeftOut) -> Bounds | None:
+def _of_draws(ranking: Ranking, data: Sequence[Array], scores: jackknife.LeftOut) -> Bounds | None:
     """Return the interval of a score that has no other bound than 0: from draws."""
     items = len(data[0])
     if items < methods.LEAST_DRAWN:
@@ -104,7 +104,7 @@ def _of_draws(ranking: Ranking, data: Sequence[Array], scores: methods.LeftOut) 
     draws = draws[np.isfinite(draws)]
     found = methods.expanded(draws, items, LEVEL)
     if BY_FIELD[ranking.field].interval == "positive":
-        return methods.up_to(found, methods.jackknife_log(scores, LEVEL))
+        return methods.up_to(found, jackknife.jackknife_log(scores, LEVEL))
     return methods.beyond_bias(found, draws, scores.value, items)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.estimates import LEVEL, left_out
 from benchmarks.populations import Array, effects, logistic, miou
-from uqeval.statistics import methods
+from uqeval.statistics import jackknife
 from uqeval.statistics.methods import Bounds
 
 #: By name, the share of images with each class; the mean logit of the share that is right, and how
@@ -52,7 +52,7 @@ def held(name: str, images: int, replications: int) -> tuple[float, float]:
         total = each.sum(0)
         value, without = float(miou(total[None])[0]), miou(total - each)
         scores = left_out(value, without, images)
-        found = methods.jackknife_t(scores, LEVEL, logit=True)
+        found = jackknife.jackknife_t(scores, LEVEL, logit=True)
         reach, slope = scores.spread().reach(LEVEL), 1 / (value * (1 - value))
         plain = logistic(np.log(value / (1 - value)) + slope * np.array([-reach, reach]))
         hits[0] += isinstance(found, Bounds) and found.low <= truth <= found.high

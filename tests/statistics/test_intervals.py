@@ -15,7 +15,7 @@ from saved_runs import run, scoring, weights_of
 import uqeval
 from uqeval.errors import UsageError
 from uqeval.metrics import METRICS
-from uqeval.statistics import methods
+from uqeval.statistics import jackknife
 from uqeval.statistics.differences import difference
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.flips import least_shares
@@ -80,14 +80,14 @@ def test_shares_and_bounded_scores(own: Scoring, resampling: Resampling) -> None
     [([0.0, 2.0, 2.0], "is not above 0 when one"), ([1.0, np.nan, 2.0], "undefined when one")],
 )
 def test_positive_scores_without_a_logarithm(without: list[float], reason: str) -> None:
-    scores = methods.LeftOut(1.0, np.array(without), [np.arange(3)], 3, 3)
-    found = methods.jackknife_log(scores, 0.95)
+    scores = jackknife.LeftOut(1.0, np.array(without), [np.arange(3)], 3, 3)
+    found = jackknife.jackknife_log(scores, 0.95)
     assert isinstance(found, NoBounds) and reason in found.reason
 
 
 def test_the_interval_of_two_very_different_units_is_finite() -> None:
-    scores = methods.LeftOut(1.0, np.array([1e-200, 2.0]), [np.arange(2)], 2, 2)
-    found = methods.jackknife_log(scores, 0.999)
+    scores = jackknife.LeftOut(1.0, np.array([1e-200, 2.0]), [np.arange(2)], 2, 2)
+    found = jackknife.jackknife_log(scores, 0.999)
     assert isinstance(found, Bounds) and 0 <= found.low < 1 < found.high < math.inf
 
 

@@ -10,11 +10,11 @@ from functools import partial
 import naive_statistics as naive
 import numpy as np
 import pytest
-from scipy.stats import binomtest, skew, ttest_ind
+from scipy.stats import skew, ttest_ind
 
 from uqeval.compare.holm import holm
 from uqeval.metrics._score_kinds import Gaps
-from uqeval.statistics import flips, methods
+from uqeval.statistics import flips, jackknife, methods
 from uqeval.statistics.methods import Bounds, NoBounds
 
 LEVELS = [0.5, 0.9, 0.95, 0.999]
@@ -48,7 +48,7 @@ def test_shares_and_other_scores(units: int, level: float) -> None:
     def score(items: list[int]) -> float:
         return float(events[items].sum() / trials[items].sum())
 
-    variance = float(methods.jackknife_variance(without))
+    variance = float(jackknife.jackknife_variance(without))
     rare = 1 - events / trials
     few = (rare > 0).sum() < 5 or rare.sum() ** 2 / (rare**2).sum() < min(5, units / 2)
     assert methods.few_events(p, events / trials) == few
@@ -58,7 +58,7 @@ def test_shares_and_other_scores(units: int, level: float) -> None:
     for logit in (True, False):
         scores = left_out(p, without)
         assert scores.spread().variance == variance
-        own = methods.jackknife_t(scores, level, logit=logit)
+        own = jackknife.jackknife_t(scores, level, logit=logit)
         assert isinstance(own, Bounds)
         expected = naive.jackknife_t(range(units), score, level, logit)
         assert (own.low, own.high) == pytest.approx(expected, rel=1e-9)
@@ -71,7 +71,7 @@ def test_the_bound_never_gets_better_with_another_event() -> None:
         p = 1 - events / 100
         each = np.repeat([0.0, 1.0], [events, 100 - events])
         without = (each.sum() - each) / 99
-        variance = float(methods.jackknife_variance(without))
+        variance = float(jackknife.jackknife_variance(without))
         lows.append(methods.korn_graubard(p, variance, 100, events < 5, 100, 0.95).low)
     assert lows[:4] == pytest.approx([0.964, 0.945, 0.929, 0.914], abs=6e-4)
     assert all(a > b for a, b in itertools.pairwise(lows))
@@ -90,21 +90,21 @@ def test_units_with_few_of_the_events_do_not_count() -> None:
 def test_no_event_counts_units() -> None:
     found = methods.korn_graubard(1.0, 0.0, 4, False, 1e6, 0.95)
     assert (found.low, found.high) == pytest.approx(naive.clopper_pearson(4, 4, 0.95))
-    own = methods.jackknife_t(left_out(0.0, np.zeros(4)), 0.95, logit=True)
+    own = jackknife.jackknife_t(left_out(0.0, np.zeros(4)), 0.95, logit=True)
     assert isinstance(own, Bounds) and own.high == pytest.approx(found_of(0, 4)[1])
     undefined = left_out(0.4, np.array([0.3, 0.5, 0.4, math.nan]))
     for logit in (False, True):
-        assert isinstance(methods.jackknife_t(undefined, 0.95, logit=logit), NoBounds)
+        assert isinstance(jackknife.jackknife_t(undefined, 0.95, logit=logit), NoBounds)
 
 
-def left_out(value: float, without: np.ndarray) -> methods.LeftOut:
+def left_out(value: float, without: np.ndarray) -> jackknife.LeftOut:
     units = len(without)
-    return methods.LeftOut(value, without, [np.arange(units)], units, units)
+    return jackknife.LeftOut(value, without, [np.arange(units)], units, units)
 
 
 def test_a_biased_score_reaches_beyond_both_centres() -> None:
     """Its interval contains those around the value and around the value less its bias."""
-    plain = methods.Spread(0.01, 0.0, 9)
+    plain = jackknife.Spread(0.01, 0.0, 9)
     low, high = plain.ends(0.5, 0.95)
     for bias in (-0.1, 0.1):
         ends = replace(plain, bias=bias).ends(0.5, 0.95)
@@ -113,7 +113,7 @@ def test_a_biased_score_reaches_beyond_both_centres() -> None:
 
 def test_a_skewed_score_reaches_farther_on_one_side() -> None:
     """The coefficient 1/6·(1 + 2t²) of Johnson's modified t."""
-    plain = methods.Spread(0.01, 0.0, 9)
+    plain = jackknife.Spread(0.01, 0.0, 9)
     low, high = plain.ends(0.5, 0.95)
     t = (high - low) / 2 / 0.1
     for skewness in (-0.3, 0.3):
@@ -137,7 +137,7 @@ def test_strata_add_their_variances_with_degrees_of_welch() -> None:
     value = outside.mean() - inside.mean()
     without = [outside.mean() - np.delete(inside, i).mean() for i in range(8)]
     without += [np.delete(outside, i).mean() - inside.mean() for i in range(5)]
-    spread = methods.Spread.of(value, np.array(without), [np.arange(8), np.arange(8, 13)], 13)
+    spread = jackknife.Spread.of(value, np.array(without), [np.arange(8), np.arange(8, 13)], 13)
     parts = inside.var(ddof=1) / 8, outside.var(ddof=1) / 5
     assert spread.variance == pytest.approx(sum(parts)) and spread.bias == pytest.approx(
         0, abs=1e-9
@@ -217,62 +217,6 @@ def test_holm() -> None:
     p = [0.01, 0.04, 0.03, 0.005, 0.03, 1.0]
     assert holm(p) == pytest.approx(naive.holm(p))
     assert holm([0.01, 0.02, 0.03]) == pytest.approx([0.03, 0.04, 0.04])
-
-
-def limits(rng: np.random.Generator) -> methods.Limits:
-    low, centre, high = np.sort(rng.random(3)).tolist()
-    low = 0.0 if rng.random() < 0.4 else low
-    return methods.Limits(low, low if rng.random() < 0.2 else centre, high)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_paired_mover(seed: int) -> None:
-    """Against a slow formula; the same errors cancel, and independent ones add up."""
-    rng = np.random.default_rng(seed)
-    first, second = limits(rng), limits(rng)
-    for r in (0.0, 0.7, 1.0):
-        found = methods.paired_mover(first, second, r)
-        ends = [(own.low, own.centre, own.high) for own in (first, second)]
-        assert found == pytest.approx(naive.paired_mover(*ends, r), abs=1e-12)
-        # No end is beyond those of the two intervals, and the other order mirrors them.
-        assert first.low - second.high - 1e-12 <= found[0]
-        assert found[1] <= first.high - second.low + 1e-12
-        assert methods.paired_mover(second, first, r) == pytest.approx((-found[1], -found[0]))
-    assert methods.paired_mover(first, first, 1.0) == (0.0, 0.0)
-
-
-def test_paired_mover_is_the_published_one_for_symmetric_intervals() -> None:
-    """Zou & Donner 2008, and for r = 0 Newcombe's method 10 of two independent proportions."""
-    first, second, r = methods.Limits(0.3, 0.5, 0.7), methods.Limits(0.1, 0.2, 0.3), 0.6
-    reach = (0.2**2 + 0.1**2 - 2 * r * 0.2 * 0.1) ** 0.5
-    found = methods.paired_mover(first, second, r)
-    assert found == pytest.approx((0.3 - reach, 0.3 + reach))
-    # Newcombe 1998, table II: 56/70 − 48/80, from the Wilson intervals.
-    wilson = []
-    for events, trials in ((56, 70), (48, 80)):
-        ends = binomtest(events, trials).proportion_ci(0.95, "wilson")
-        wilson.append(methods.Limits(ends.low, events / trials, ends.high))
-    assert methods.paired_mover(*wilson, 0.0) == pytest.approx((0.0524, 0.3339), abs=1e-4)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_paired_mover_of_fractions(seed: int) -> None:
-    """A fraction f is inside if and only if 0 is in the interval of first − (1 + f)·second."""
-    rng = np.random.default_rng(seed)
-    first, second, r = limits(rng), limits(rng), float(rng.random())
-    low, high = methods.paired_mover_relative(first, second, r)
-    assert (high == np.inf) == (second.low == 0)
-    for factor in np.linspace(0.001, 1.5 * first.high / second.high, 50).tolist():
-        ends = methods.paired_mover(first, second.times(factor), r)
-        assert (ends[0] <= 1e-9) == (low <= factor - 1 + 1e-9)
-        if high < np.inf:
-            assert (ends[1] >= -1e-9) == (factor - 1 - 1e-9 <= high)
-
-
-def test_the_estimate_is_inside_its_interval() -> None:
-    bounds = Bounds(0.1, 0.3, "expanded")
-    centres = [methods.Limits.of(bounds, estimate).centre for estimate in (0.0, 0.2, 0.4)]
-    assert centres == [0.1, 0.2, 0.3]
 
 
 def test_an_interval_without_width_is_none() -> None:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from uqeval.metrics._fitted_apart import FittedApart
     from uqeval.records.report import Report
 
-#: How the interval of a score is computed (`uqeval.statistics.methods`). "share": a ratio of counts
-#: of patches, pixels or items; "logit": another score in [0, 1]; "linear": a score with other
+#: How the interval of a score is computed (`statistics.intervals`). "share": a ratio of counts of
+#: patches, pixels or items; "logit": another score in [0, 1]; "linear": a score with other
 #: bounds; "gaps": a sum of absolute gaps, which is biased upward, with `Evaluation.gaps`; "biased":
 #: another score that noise shifts, such as a sum of squared gaps; "positive": a mean of errors or
 #: risks, which few units can dominate, and of which the jackknife takes the logarithm if it is

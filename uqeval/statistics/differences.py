@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from uqeval.arrays import Floats
 from uqeval.metrics import Metric
 from uqeval.records.intervals import plural
-from uqeval.statistics import methods
+from uqeval.statistics import jackknife, methods, mover
 from uqeval.statistics.flips import least_shares
 from uqeval.statistics.intervals import UNDEFINED, inside, is_approximate, within
 from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
-from uqeval.statistics.methods import Bounds, Limits, NoBounds
+from uqeval.statistics.methods import Bounds, NoBounds
+from uqeval.statistics.mover import Limits
 from uqeval.statistics.no_interval import (
     fitted_apart,
     having,
@@ -122,8 +123,8 @@ def _bounds(
             return NoBounds("the difference stays the same when any unit is left out")
         return _of_no_other_unit(a - b, b, least, level, relative)
     if resampling.unit == "batch":
-        return methods.batch_means(scores, level)
-    bounds = methods.jackknife_t(scores, level, logit=False)
+        return jackknife.batch_means(scores, level)
+    bounds = jackknife.jackknife_t(scores, level, logit=False)
     if metric.interval in ("share", "logit") and isinstance(bounds, Bounds):
         return pair.for_few_changes(bounds)
     return bounds
@@ -178,11 +179,11 @@ class _Pair:
         """Return the units in which the score is defined in both models."""
         return self.samples.defined(self.text, [*self.runs[0], *self.runs[1]])
 
-    def left_out(self) -> methods.LeftOut:
+    def left_out(self) -> jackknife.LeftOut:
         """Return the difference, and its values without each of the units."""
         resampling, is_defined = self.samples.resampling, self.is_defined
         least, without = resampling.least(is_defined), self.changes("without")
-        return methods.LeftOut(
+        return jackknife.LeftOut(
             self.value, without, resampling.members, int(is_defined.sum()), least
         )
 
@@ -207,7 +208,7 @@ class _Pair:
             if self.metric.interval in BIASED:
                 bounds = methods.beyond_bias(bounds, draws, self.value, least)
             if are_few(self._of_units):  # many draws have none of them: an end is exactly 0
-                of_units = methods.jackknife_t(self.left_out(), self.level, logit=False)
+                of_units = jackknife.jackknife_t(self.left_out(), self.level, logit=False)
                 bounds = methods.around(bounds, of_units)
         if not is_approximate(self.samples, self.text):
             return bounds
@@ -254,7 +255,7 @@ class _Pair:
         """Return the interval from those of both models, at least up to the observed difference."""
         a, b = (draws[is_finite] for draws in self.scores("drawn"))
         first, second = self._limits(a, 0, units), self._limits(b, 1, units)
-        formula = methods.paired_mover_relative if self.relative else methods.paired_mover
+        formula = mover.paired_mover_relative if self.relative else mover.paired_mover
         low, high = formula(first, second, _correlation(a, b))
         error = float(_changes(a, b, self.relative).std())
         return Bounds(min(low, self.value), max(high, self.value), "mover", error)

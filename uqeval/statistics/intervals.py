@@ -17,7 +17,7 @@ from uqeval.errors import UsageError
 from uqeval.metrics import Metric
 from uqeval.records.addresses import Address
 from uqeval.settings import options_of
-from uqeval.statistics import methods
+from uqeval.statistics import jackknife, methods
 from uqeval.statistics.blocks import one_blas_thread
 from uqeval.statistics.flips import least_shares
 from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
@@ -192,7 +192,7 @@ class _Case:
         few = methods.few_events(self.value, alone_scores)
         variance = self._left_out().spread().variance
         if not np.isfinite(variance):
-            return NoBounds(methods.LEFT_OUT)
+            return NoBounds(jackknife.LEFT_OUT)
         return methods.korn_graubard(
             self.value, variance, self.defined, few, self._defined_units(), self.level
         )
@@ -200,17 +200,17 @@ class _Case:
     def _jackknife(self, *, logit: bool) -> Bounds | NoBounds:
         if self._is_constant and not (logit and self.value in (0.0, 1.0)):
             return NoBounds(_SAME)
-        return methods.jackknife_t(self._left_out(), self.level, logit=logit)
+        return jackknife.jackknife_t(self._left_out(), self.level, logit=logit)
 
     def _batch_means(self) -> Bounds | NoBounds:
         if self._is_constant:
             return NoBounds(_SAME)
-        return methods.batch_means(self._left_out(), self.level)
+        return jackknife.batch_means(self._left_out(), self.level)
 
     def _positive(self) -> Bounds | NoBounds:
         if self._is_constant:
             return NoBounds(_SAME)
-        return methods.jackknife_log(self._left_out(), self.level)
+        return jackknife.jackknife_log(self._left_out(), self.level)
 
     def _of_draws(self, *, expanded: bool) -> Bounds | NoBounds:
         if expanded and self.least < methods.LEAST_DRAWN:
@@ -235,16 +235,16 @@ class _Case:
         if self.metric.interval in BIASED:
             bounds = methods.beyond_bias(bounds, defined, self.value, self.least)
         if self.metric.interval == "positive":
-            bounds = methods.up_to(bounds, methods.jackknife_log(self._left_out(), self.level))
+            bounds = methods.up_to(bounds, jackknife.jackknife_log(self._left_out(), self.level))
         if self.metric.interval == "gaps":
             (share,) = least_shares(self.samples, self.text, (self.level,))
             bounds = methods.down_to(bounds, share, self.value)
         return bounds
 
-    def _left_out(self) -> methods.LeftOut:
+    def _left_out(self) -> jackknife.LeftOut:
         without = self.samples.scores("without", self.text)[0]
         members = self.samples.resampling.members
-        return methods.LeftOut(self.value, without, members, self.defined, self.least)
+        return jackknife.LeftOut(self.value, without, members, self.defined, self.least)
 
     @property
     def _is_constant(self) -> bool:

@@ -9,7 +9,8 @@ import numpy as np
 
 from uqeval.arrays import Floats
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.methods import Bounds, LeftOut, NoBounds, batch_means, jackknife_t
+from uqeval.statistics.jackknife import LeftOut, batch_means, jackknife_t
+from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.no_interval import few_units
 from uqeval.statistics.units import resampling_of_video
 
