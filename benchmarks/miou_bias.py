@@ -3,7 +3,7 @@
     python benchmarks/miou_bias.py [--replications 1000]
 
 Populations of independent images whose classes differ in how many images contain them. The interval
-of `uqeval.statistics.methods`, and in parentheses θ ± t·se alone, on the logit scale.
+of `uqeval.statistics.jackknife`, and in parentheses θ ± t·se alone, on the logit scale.
 """
 
 from __future__ import annotations
