@@ -98,6 +98,19 @@ def test_entropy_is_the_rounded_float64_formula(dtype: str) -> None:
     assert (np.abs(found - exact) <= np.spacing(exact)).all()
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("small", [1e-9, 3e-14, 1e-20, 1e-37])
+def test_small_probabilities_of_several_samples_keep_their_digits(dtype: str, small: float) -> None:
+    p = np.array([[1 - small, small], [1 - 3 * small, 3 * small]], dtype)[:, :, None, None]
+    values = np.concatenate([p, p[::-1]], axis=-1)
+    wanted = ("prediction", "mean_probs", "label_probability", "entropy")
+    found = reduced(values, label=np.array([1, 0], "u1"), wanted=wanted)
+    mean = values.astype(np.float64).mean(axis=0).reshape(2, 2)
+    np.testing.assert_allclose(found["mean_probs"], mean, rtol=1e-7)
+    np.testing.assert_allclose(found["label_probability"], [mean[1, 0], mean[0, 1]], rtol=1e-7)
+    np.testing.assert_allclose(found["entropy"], naive.maps(values)["entropy"][0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("sharp", [0.2, 2.0])
 @pytest.mark.parametrize("classes", [65, 150, 300])

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from uqeval.maps.reduction import reduce_array
 
 #: Raise this if the same data give other maps. States of another version are then counted again.
-VERSION = 3
+VERSION = 4
 
 __all__ = ["VERSION", "reduce_array"]
 

@@ -57,6 +57,11 @@ class Form:
         return np.dtype(np.float64 if self.dtype.kind == "f" else np.int64)
 
     @property
+    def has_rests(self) -> bool:
+        """Return whether numbers are rounded before their sum, and the rests are added apart."""
+        return self.dtype == np.float64 and self.samples > 1
+
+    @property
     def total_dtype(self) -> np.dtype[Any]:
         """Return the dtype of Σ_c p of one sample."""
         if self.dtype == np.int16:
@@ -85,6 +90,8 @@ class Form:
             bytes_ += 16 * self.classes
         if self.choices:
             bytes_ += 2 * self.samples + 8 * rows
+        if self.has_rests:
+            bytes_ += 8 * self.classes
         return bytes_ * pixels
 
     @property
@@ -113,8 +120,10 @@ class Accumulators:
         votes = n if "variation_ratio" in form.wanted else 0
         squares = n if "std" in form.wanted else 0
         choices = n if form.choices else 0
+        rests = n if form.has_rests else 0
         self.arrays = {
             "sums": np.zeros((form.classes, n), form.sum_dtype),
+            "rests": np.zeros((form.classes, rests), np.float64),
             "totals": np.zeros((rows, n), form.total_dtype),
             "plogp": np.zeros(n, np.int64),
             "best": np.zeros((rows, votes), form.vote_dtype),
@@ -128,7 +137,7 @@ class Accumulators:
 
     def clear(self) -> None:
         """Reset the accumulators for other pixels."""
-        for name in ("sums", "plogp", "votes"):
+        for name in ("sums", "rests", "plogp", "votes"):
             self.arrays[name][...] = 0
 
 
@@ -198,13 +207,21 @@ class Reducer:
         form, arrays = self.form, self.sums.arrays
         extremes = self.check.fresh()
         terms, plogp = (self._terms, arrays["plogp"]) if form.sums_entropies else (None, None)
+        given, first, last = tile, start, stop
+        if form.has_rests:
+            tile, start, stop = read_only(on_grid(tile[:, :, start:stop])), 0, stop - start
         worst = kernels.samples.add_samples(
             tile, start, stop, at, t0, c0, form.unit,
             arrays["sums"], arrays["totals"], extremes, terms, plogp,
         )  # fmt: skip
         if worst > 0 or self.check.broken(extremes):
             totals = arrays["totals"][:, at : at + stop - start]
-            self.check.explain(tile, start, stop, t0, c0, totals)
+            self.check.explain(given, first, last, t0, c0, totals)
+        if form.has_rests:
+            _, classes, n = tile.shape
+            rests = arrays["rests"][c0 : c0 + classes, at : at + n]
+            for rest in given[:, :, first:last] - tile:  # in the order of samples, for any tiling
+                rests += rest
         if "variation_ratio" in form.wanted:
             kernels.samples.add_votes(
                 tile, start, stop, at, t0, c0, form.unit,
@@ -230,10 +247,6 @@ class Reducer:
         kernels.samples.predict(
             at, n, samples, unit, sums, self._lead, prediction, out("confidence")
         )
-        if "mean_probs" in maps:
-            kernels.samples.average(at, n, start, samples, unit, sums, maps["mean_probs"])
-        if "entropy" in maps:
-            kernels.samples.entropy_of_mean(at, n, samples, unit, sums, self._wide, out("entropy"))
         if form.sums_entropies:
             kernels.samples.information(
                 at, n, samples, unit, sums, arrays["plogp"], self._wide,
@@ -257,6 +270,12 @@ class Reducer:
             )
         if form.choices:
             maps[form.choices][:, start:stop] = arrays["chosen"][:, at : at + n]
+        if form.has_rests:  # without them, small probabilities would be 0
+            sums, at = sums[:, at : at + n] + arrays["rests"][:, at : at + n], 0
+        if "mean_probs" in maps:
+            kernels.samples.average(at, n, start, samples, unit, sums, maps["mean_probs"])
+        if "entropy" in maps:
+            kernels.samples.entropy_of_mean(at, n, samples, unit, sums, self._wide, out("entropy"))
         if label is not None and form.wanted & {"label_probability", "label_rank", "brier"}:
             kernels.samples.score_labels(
                 at, n, samples, unit, void_of(form.classes), sums, label[start:stop], prediction,
@@ -278,7 +297,7 @@ def kernel_view(values: Array) -> Array:
 
 def on_grid(p: Array) -> Array:
     """Return float64 probabilities rounded to multiples of 2^-45, so that sums of up to 128 are
-    exact.
+    exact: the same for samples in any order.
     """
     magic = 1.5 * 2.0**7
     return (p + magic) - magic
@@ -301,8 +320,6 @@ def reduce_array(
     if names is None:
         names = [n for n in COMPUTED if samples > 1 or n not in OF_SEVERAL_SAMPLES]
     names_of_maps = frozenset(names) - {"predictions"} | {"prediction"}
-    if values.dtype == np.float64 and samples > 1:
-        values = on_grid(values)
     tile = kernel_view(values)
     if tolerance is None:
         tolerance = tolerance_of(probs, probs.dtype.name)

@@ -13,7 +13,7 @@ from uqeval.errors import DataError
 from uqeval.maps.checks import LOGITS, SumCheck, refuse_fill
 from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
 from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices, void_of
-from uqeval.maps.reduction import Form, Reducer, kernel_view, on_grid
+from uqeval.maps.reduction import Form, Reducer, kernel_view
 from uqeval.stores.fill_values import invalid_of
 from uqeval.stores.incoming import not_logits, total_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
@@ -192,8 +192,6 @@ class StackMaps(MapSource):
             values = foreground(values)
         if form.dtype.kind == "f":
             values = values.astype(form.dtype, copy=False)
-            if form.dtype == np.float64 and form.samples > 1:
-                values = on_grid(values)
         return kernel_view(values)
 
     def _place_of(self, tile: Tile) -> str:
