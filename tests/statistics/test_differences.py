@@ -235,6 +235,16 @@ def test_the_same_model_twice(runs: list[Scoring]) -> None:
     assert isinstance(found, Bounds) and (found.low, found.high) == (0, 0)
 
 
+def test_the_same_model_with_more_metrics(runs: list[Scoring], tmp_path: Path) -> None:
+    """The scores that both runs have show that they are the same."""
+    more = scoring(run(tmp_path, N, ["calibration", "pavpu"])[1])
+    samples = Samples([runs[0], more], [range(N)] * 2, Resampling(NAMES, 300, 1))
+    found = difference(samples, "calibration.ece", 0.95)
+    assert isinstance(found, Bounds) and found.method == "identical"
+    other = Samples([runs[1], more], [range(N)] * 2, Resampling(NAMES, 300, 1))
+    assert difference(other, "calibration.ece", 0.95).method != "identical"  # type: ignore[union-attr]
+
+
 def test_differences_of_simulated_models_contain_the_truth(tmp_path: Path) -> None:
     """An over-confident model less a calibrated one, on 12 images of 16 pixels: 60 sets.
 

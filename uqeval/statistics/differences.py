@@ -7,7 +7,7 @@ because noise shifts the errors of two models by different amounts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -308,8 +308,8 @@ def _unless_infinite(bounds: Bounds) -> Bounds | NoBounds:
 
 @lru_cache(maxsize=4)
 def _is_same_model(runs: tuple[Scoring, ...]) -> bool:
-    """Return whether all runs evaluated the same predictions: their fingerprints and all scores of
-    all items are equal.
+    """Return whether all runs evaluated the same predictions: their fingerprints are equal, and all
+    scores that they have in common, those of all items too.
 
     Fingerprints alone do not show it, since an uncompressed store may have no checksums; nor do
     equal classes of items of one pixel, which different models may predict.
@@ -320,11 +320,20 @@ def _is_same_model(runs: tuple[Scoring, ...]) -> bool:
     has_values = any(record.get("arrays", {}).keys() - {"predictions"} for record in given)
     if not all(fingerprints) or not (has_values or _has_neighbours(first)):
         return False
+    common = set.intersection(*(set(run.index["results"]) for run in runs))
+    scores = _results_at(first, common)
     return all(
         _fingerprints(own) == fingerprints
-        and all(own[name] == first[name] for name in ("items", "records", "results"))
+        and own["items"] == first["items"]
+        and _results_at(own, common) == scores
         for own in others
     )
+
+
+def _results_at(index: Mapping[str, Any], keys: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the results of some keys, of the set and of each item."""
+    records = (index["results"], *index["records"])
+    return [{key: record.get(key) for key in keys} for record in records]
 
 
 def _fingerprints(index: Mapping[str, Any]) -> list[str | None]:
