@@ -18,7 +18,7 @@ from uqeval.keys import Key, family_of
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
-from uqeval.metrics._family import FAMILIES_IN_REPORTS, Family
+from uqeval.metrics._family import FAMILIES_IN_REPORTS, Family, OnSubsets
 from uqeval.metrics._item_numbers import OF_COUNTS, ItemNumber, Known, Wanted
 from uqeval.metrics._ranked_items import is_above, without_noise
 from uqeval.metrics._score_kinds import OfFields, OverItems
@@ -313,4 +313,5 @@ FAMILY = Family(
     display=DISPLAY,
     label="Failure detection of whole items",
     on_request=True,
+    on_subsets=OnSubsets(own_points=("curve",)),
 )
