@@ -40,6 +40,22 @@ def labels(items: int = N, seed: int = 0) -> np.ndarray:
     return truth.astype(np.uint8)
 
 
+def equal_dice() -> dict[str, np.ndarray]:
+    """Four items; the first two have the Dice 7/9, of 3/4, 5/6, 3/4 and of 1, 2/3, 2/3. A map `u`
+    ranks the four."""
+    pairs = [
+        [(0, 0, 3), (1, 1, 5), (2, 2, 3), (0, 1, 1), (1, 2, 1), (2, 0, 1)],
+        [(0, 0, 8), (1, 1, 2), (2, 2, 2), (1, 2, 1), (2, 1, 1)],
+        [(0, 1, 14)],
+        [(0, 0, 14)],
+    ]  # label, prediction, pixels
+    ids = np.array([np.repeat([own[:2] for own in item], [n for *_, n in item], 0)
+                    for item in pairs])  # fmt: skip
+    probs = np.moveaxis(np.eye(3, dtype=np.float32)[ids[..., 1]], 2, 1)[:, :, None]
+    u = np.array([1, 2, 4, 0], np.float32)[:, None, None] * np.ones((4, 1, 14), np.float32)
+    return {"probs": probs, "labels": ids[:, None, :, 0].astype(np.uint8), "u": u}
+
+
 def save(
     path: Path,
     arrays: Mapping[str, np.ndarray],

@@ -14,6 +14,7 @@ import pytest
 from scenes import labels, softmax
 from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
+from small_stores import equal_dice
 
 import uqeval
 from uqeval.errors import UqevalError, UsageError
@@ -144,6 +145,50 @@ def test_risks_of_the_confusion_matrix() -> None:
                 ]
                 expected = np.mean([2 * a / n for a, n in both if n])
             assert value == pytest.approx(1 - expected, abs=1e-12)
+
+
+def test_numbers_that_differ_by_rounding_are_ties() -> None:
+    values = np.array([2 / 9, np.nan, 1 - 7 / 9, 0.1 + 0.2, 0.3, -1e-30, 0.0, 1e-6, 1 - 0.999999])
+    ties = ranked.without_noise(values, 1.0)
+    assert ties[0] == ties[2] and ties[3] == ties[4] == 0.3 and ties[5] == ties[6]
+    assert ties[7] == ties[8] and np.isnan(ties[1]) and np.unique(ties).size == 5
+    of_other_unit = ranked.without_noise(1e-20 * np.array([1.0, 1 + 1e-9, 3.0]))
+    assert np.unique(of_other_unit).size == 3
+    assert ranked.without_noise(np.zeros(0)).size == 0
+
+
+def test_the_order_of_items_of_equal_risk_is_no_score() -> None:
+    arrays = equal_dice()
+    for weight in (1, 3):  # the first of the two is less, and more uncertain
+        arrays["u"][0] = weight
+        settings = {"image_failure": {"risk": "dice", "uncertainty": "u"}}
+        found = uqeval.evaluate(arrays, metrics=settings, workers=1)
+        scores, risks = found.results["image_failure"], of_items(found, "risk")
+        assert risks[0] != risks[1]
+        assert scores["failed_items"] == 1 and scores["auroc"] == 1.0
+        assert scores["spearman"] == pytest.approx(spearmanr([1, 1, 2, 0], [1, 2, 3, 0])[0])
+        assert scores["kendall"] == pytest.approx(kendalltau([1, 1, 2, 0], [1, 2, 3, 0])[0])
+
+
+def test_a_risk_equal_to_the_limit_is_not_above_it() -> None:
+    y = np.zeros((3, 1, 10), np.uint8)
+    y[0, 0, :3] = y[1, 0, :5] = 1
+    probs = np.eye(2, dtype=np.float32)[0][None, :, None, None] * np.ones((3, 1, 1, 10), np.float32)
+    found = uqeval.evaluate(
+        probs, y, {"image_failure": {"risk": "accuracy", "risk_limit": 0.3}}, workers=1
+    )
+    assert of_items(found, "risk")[0] > 0.3
+    scores = found.results["image_failure"]
+    assert (scores["failed_items"], scores["other_items"]) == (1, 2)
+
+
+def test_confidences_that_differ_by_rounding_are_one_point_of_the_curve(tmp_path: Path) -> None:
+    table = tmp_path / "items.csv"
+    numbers = [0.3, 0.1 + 0.2, 0.7, 0.5, 0.6, 0.8]
+    rows = [f"{i},{number!r}" for i, number in enumerate([*numbers, ""])]
+    table.write_text("\n".join(["name,expert", *rows]).replace("''", ""))
+    found = evaluate(confidence="column:expert", item_table=str(table))
+    assert found.results["image_failure"]["curve"]["confidence"] == [0.8, 0.7, 0.6, 0.5, 0.3]
 
 
 def test_the_items_of_most_risk_are_selected_first() -> None:

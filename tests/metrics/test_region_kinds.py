@@ -306,6 +306,26 @@ def test_patches(data: dict[str, Any], share: float, rule: str) -> None:
     assert found["uncertainty_threshold"] == pytest.approx(threshold)
 
 
+@pytest.mark.parametrize("rule", ["mean", "median", "range:0.4", "max-surplus", "0.3"])
+def test_a_region_counts_patches_at_the_thresholds_of_whole_items(
+    data: dict[str, Any], rule: str
+) -> None:
+    labels = data["labels"].copy()
+    labels[1, : H // 2] = 255  # no patch of the region in this item
+    settings = {"window": 1, "threshold": rule, "threshold_scope": "item"}
+    both = ["box:0:0.5,0:1", "box:0.5:1,0:1"]
+    report = uqeval.evaluate(data | {"labels": labels}, None, {"pavpu": settings}, region=both)
+    keys = [f"pavpu@{region}" for region in both]
+    counts = ("n_ac", "n_au", "n_ic", "n_iu")
+    for i, item in enumerate(report.items):
+        found = [item[key]["uncertainty_threshold"] for key in keys]
+        assert found[1] == item["pavpu"]["uncertainty_threshold"]
+        assert found[0] == (None if i == 1 else found[1])
+        # Each pixel is a patch, so the two halves have the patches of the whole.
+        for name in counts:
+            assert sum(item[key][name] for key in keys) == item["pavpu"][name]
+
+
 @pytest.mark.parametrize("border", ["drop", "partial", "pad"])
 @pytest.mark.parametrize("void", ["exclude", "inaccurate"])
 def test_patches_in_which_void_or_padding_counts(

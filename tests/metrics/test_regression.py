@@ -193,3 +193,13 @@ def test_targets_in_another_unit_are_a_warning() -> None:
         doubts = [text for text in warnings if "metres and millimetres" in text]
         assert len(doubts) == is_doubtful
         assert all(text.startswith("regression: the nMSE is ") for text in doubts)
+
+
+@pytest.mark.parametrize("area", ["mean", "trapezoid", "crossing"])
+def test_quantiles_of_which_none_is_inside(area: str) -> None:
+    arrays = {"mean": np.zeros((2, 4, 4)), "std": np.ones((2, 4, 4)), "target": np.ones((2, 4, 4))}
+    settings = {"grid": "closed", "levels": 2, "proportion": "quantile", "area": area}
+    found = uqeval.evaluate(arrays, None, {"regression": settings}, workers=1)
+    record = found.results["regression"]
+    assert record["calibration"] == {"p": [0.0, 1.0], "observed": [0.0, 1.0]}
+    assert record["auce"] == 0.0

@@ -1,6 +1,7 @@
 """Scores by rank of whole items, of many sets of items at once.
 
 Each item has a `target` (its risk, or whether it is a positive) and a `score`, its uncertainty.
+Callers give numbers `without_noise`: ties are numbers that are equal to the bit.
 `weights` [set, item] say how often each item is in each set. Items with equal scores are a tie; so
 are the copies of an item that a set has several times. Items whose target or score is NaN are left
 out.
@@ -9,7 +10,7 @@ out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import uqeval.metrics.failure_columns as failure_columns
 from uqeval.arrays import Array, Floats, np
@@ -24,6 +25,34 @@ if TYPE_CHECKING:
 ItemScore: TypeAlias = "Callable[[Array, Numbers, Numbers], Numbers]"
 #: Weights of sets whose pairs are counted at a time (16 MB as float64).
 _VALUES = 1 << 21
+#: Numbers that differ by less than this share of them are equal: two ways of computing the same
+#: number differ by 1e-16 to 1e-14 of it.
+_NOISE = 1e-12
+
+
+def without_noise(values: Numbers, unit: float = 0.0) -> Numbers:
+    """Return numbers [item] in which those that differ only by rounding are equal.
+
+    0.2222222222222222 and 0.22222222222222232 are ties; each becomes the least of its tie. `unit`:
+    the size of the numbers whose difference the values are, such as 1 of 1 - mIoU.
+    """
+    order = np.argsort(values, kind="stable")
+    ascending = values[order]
+    is_new = np.ones(values.size, bool)
+    is_new[1:] = ~(np.diff(ascending) <= _noise_of(ascending[1:], unit))
+    result = np.empty_like(ascending)
+    result[order] = ascending[is_new][np.cumsum(is_new) - 1]
+    return result
+
+
+def is_above(values: Numbers, limit: float, unit: float = 0.0) -> Array:
+    """Return which numbers are above a limit by more than rounding; `unit` as of
+    `without_noise`."""
+    return values - limit > _noise_of(limit, unit)
+
+
+def _noise_of(values: Numbers | float, unit: float) -> Any:
+    return _NOISE * np.maximum(np.abs(values), unit)
 
 
 def ties_of(weights: Array, target: Numbers, score: Numbers) -> SetRankBins:

@@ -18,8 +18,9 @@ from uqeval.keys import Key, family_of
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
-from uqeval.metrics._family import FAMILIES_IN_REPORTS, Family
+from uqeval.metrics._family import FAMILIES_IN_REPORTS, Family, OnSubsets
 from uqeval.metrics._item_numbers import OF_COUNTS, ItemNumber, Known, Wanted
+from uqeval.metrics._ranked_items import is_above, without_noise
 from uqeval.metrics._score_kinds import OfFields, OverItems
 from uqeval.metrics.image_failure_settings import (
     ImageFailureSettings,
@@ -99,13 +100,13 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         return record
 
     def over_items(self) -> OverItems:
+        unit, limit = self._unit, self.fitted.get("risk_limit")
         scores = {
-            name: partial(_of_confidence, scores_of_items.BY_FIELD[name].formula)
+            name: partial(_of_confidence, scores_of_items.BY_FIELD[name].formula, unit)
             for name in ("aurc", "e_aurc", "augrc", "spearman", "kendall")
         }
-        limit = self.fitted.get("risk_limit")
-        scores["auroc"] = partial(_of_confidence, partial(_above, limit))
-        scores |= {name: partial(_count, limit, name) for name in _COUNTS}
+        scores["auroc"] = partial(_of_confidence, partial(_above, limit, unit), unit)
+        scores |= {name: partial(_count, limit, unit, name) for name in _COUNTS}
         by_order = frozenset({"confidence"})
         of_fields = {
             name: OfFields(_FIELDS, score, by_order=by_order) for name, score in scores.items()
@@ -132,7 +133,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         metric = scores_of_items.BY_FIELD["mean_risk"]
         set_value(record, "mean_risk", metric.formula(risk.tolist()), metric.undefined)
         record["items"] = len(kept)
-        record["curve"] = scores_of_items.curve(risk, confidence)
+        record["curve"] = scores_of_items.curve(risk, without_noise(confidence))
         return Run(results, exact, record, items)
 
     def numerics(self, run: Run) -> dict[str, int]:
@@ -151,6 +152,11 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
     def _wanted(self) -> tuple[Wanted, Wanted]:
         """Return the risks and the confidences that the user requests."""
         return Wanted(self.settings.risk, True), Wanted(self.settings.confidence, False)
+
+    @property
+    def _unit(self) -> float:
+        """Return 1 for a risk that is 1 minus a number, which has the rounding of 1; else 0."""
+        return abs(self._wanted[0].scale.offset)
 
     @property
     def _sources(self) -> Sequence[ItemNumber]:
@@ -239,26 +245,30 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
 
 def _of_confidence(
-    score: Callable[..., Array], weights: Array, risk: Array, confidence: Array
+    score: Callable[..., Array], unit: float, weights: Array, risk: Array, confidence: Array
 ) -> Array:
     """Return a score of risks and uncertainties, which are minus the confidences."""
-    return score(weights, risk, -confidence)
+    return score(weights, without_noise(risk, unit), -without_noise(confidence))
 
 
-def _above(limit: float | None, weights: Array, risk: Array, uncertainty: Array) -> Array:
+def _above(
+    limit: float | None, unit: float, weights: Array, risk: Array, uncertainty: Array
+) -> Array:
     """Return the AUROC of the items with a risk above the limit."""
     if limit is None:
         return np.full(len(weights), np.nan)
-    positive = np.where(np.isfinite(risk), risk > limit, np.nan)
+    positive = np.where(np.isfinite(risk), is_above(risk, limit, unit), np.nan)
     values: Array = scores_of_items.BY_FIELD["auroc"].formula(weights, positive, uncertainty)
     return values
 
 
-def _count(limit: float | None, name: str, weights: Array, risk: Array, confidence: Array) -> Array:
+def _count(
+    limit: float | None, unit: float, name: str, weights: Array, risk: Array, confidence: Array
+) -> Array:
     """Return the number of items with a risk above the limit, or of the others."""
     is_kept = np.isfinite(risk) & np.isfinite(confidence)
-    is_above = is_kept & (risk > (np.inf if limit is None else limit))
-    return weights @ (is_above if name == _COUNTS[0] else is_kept & ~is_above)
+    has_failed = is_kept & is_above(risk, np.inf if limit is None else limit, unit)
+    return weights @ (has_failed if name == _COUNTS[0] else is_kept & ~has_failed)
 
 
 def _limit(text: str | float, risk: Array) -> float | None:
@@ -303,4 +313,5 @@ FAMILY = Family(
     display=DISPLAY,
     label="Failure detection of whole items",
     on_request=True,
+    on_subsets=OnSubsets(own_points=("curve",)),
 )

@@ -23,7 +23,7 @@ from uqeval.metrics._driver import renamed, run_jointly
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
-from uqeval.metrics._ranked_items import of_items
+from uqeval.metrics._ranked_items import of_items, without_noise
 from uqeval.metrics._score_kinds import OfFields, OverItems
 from uqeval.metrics.bravo import METRICS, Bravo
 from uqeval.metrics.failure_columns import SCORES, SetRankBins
@@ -232,7 +232,7 @@ def _of_both_kinds(score: Any, weights: Array, out: Array, value: Array) -> Arra
     counted = weights[:, np.isfinite(value)]
     kinds = out[np.isfinite(value)]
     both = (counted[:, kinds > 0] > 0).any(axis=1) & (counted[:, kinds == 0] > 0).any(axis=1)
-    return np.where(both, score(weights, out, value), np.nan)
+    return np.where(both, score(weights, out, without_noise(value)), np.nan)
 
 
 def _warnings(results: Mapping[str, Any], void: int) -> list[str]:

@@ -205,7 +205,7 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Plac
 
     AUCE and its two parts are sums of these, or the area of the line through them ("crossing").
     """
-    levels = settings.quantile_levels or settings.interval_levels
+    levels = settings.counted_levels
     p = np.array(settings.plotted)
 
     def signed(states: Mapping[Tally, SetStates]) -> Floats:
@@ -279,5 +279,9 @@ FAMILY = Family(
     display=DISPLAY,
     label="Regression",
     doubt=_doubt,
-    on_subsets=OnSubsets(default=("regression",), of_one_sample=("pixels", "rmse", "mae", "nmse")),
+    on_subsets=OnSubsets(
+        default=("regression",),
+        fixed={"ence": False, "sigma_scale": False},
+        of_one_sample=("pixels", "rmse", "mae", "nmse"),
+    ),
 )

@@ -86,8 +86,7 @@ def merged_spread(sums: SetStates) -> Array:
 def observed(settings: RegressionSettings, states: Sequence[SetStates]) -> Array:
     """Return the observed coverage [set, level] of each plotted level; NaN without pixels."""
     n = states[0]["count"][:, 0]
-    levels = settings.quantile_levels or settings.interval_levels
-    covered = observed_coverage(states[-1], levels, n)
+    covered = observed_coverage(states[-1], settings.counted_levels, n)
     return np.stack([over(covered[p], n) for p in settings.plotted], axis=1)
 
 

@@ -89,3 +89,10 @@ class RegressionSettings(SigmaSettings):
         if self.proportion == "interval":
             return ()
         return tuple(p for p in self.plotted if 0 < p < 1)
+
+    @property
+    def counted_levels(self) -> tuple[float, ...]:
+        """Return the levels from whose counts the plot is computed: quantiles, which may be none,
+        or intervals.
+        """
+        return self.quantile_levels if self.proportion == "quantile" else self.interval_levels

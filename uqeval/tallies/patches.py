@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from uqeval.arrays import Array, Maps, State, np
+from uqeval.maps.contract import WHOLE
 from uqeval.maps.names import INSIDE, REGION_SHARE, UNMASKED_LABEL, void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
@@ -17,6 +18,15 @@ from uqeval.tallies._values import Uncertainty, float16_end
 #: Thresholds of a curve: t = 0, 0.01 … 1.
 STEPS = 101
 _last = LastResults()
+
+
+def _whole_image(maps: Maps) -> Maps:
+    """Return the maps of the whole image, from those of a region of it."""
+    if UNMASKED_LABEL not in maps:
+        return maps
+    of_region = (UNMASKED_LABEL, INSIDE, REGION_SHARE)
+    whole = {name: values for name, values in maps.items() if name not in of_region}
+    return whole | {"label": maps[UNMASKED_LABEL]}
 
 
 @dataclass(frozen=True)
@@ -111,14 +121,9 @@ class Patches:
 
     def _valid_in_image(self, maps: Maps) -> Array:
         """Return `valid` of the whole image, from the maps of a region."""
-        label = maps[UNMASKED_LABEL]
-
-        def compute() -> Array:
-            of_region = (UNMASKED_LABEL, INSIDE)
-            whole = {name: values for name, values in maps.items() if name not in of_region}
-            return self.table(whole | {"label": label})["valid"]
-
-        return _last.of((label,), self, compute)
+        return _last.of(
+            (maps[UNMASKED_LABEL],), self, lambda: self.table(_whole_image(maps))["valid"]
+        )
 
     def _padding_of_patches(self, patches: tuple[int, ...], image: tuple[int, ...]) -> Array:
         """Return how many pixels of each patch [row, column] are padding."""
@@ -204,7 +209,8 @@ class ItemPatchCounts(Tally):
     state also has `own`: threshold, smallest and largest uncertainty of one item (without meaning
     in merged states). The threshold is NaN if the item has patches but the rule gives none, also in
     merged states; without patches it is -inf. An item with only void pixels is not counted, except
-    for the rule value, which needs no fit.
+    for the rule value, which needs no fit. In a region, the threshold and the range are those of
+    the whole item.
 
     `half_steps`: -1 or 1 counts with the lower or upper end of the float16 rounding interval of the
     threshold. The difference is the number of patches in the closed interval.
@@ -221,7 +227,8 @@ class ItemPatchCounts(Tally):
 
     @property
     def version(self) -> int:
-        return self.patches.version
+        # The first of regions fitted the threshold of an item on its pixels in the region.
+        return self.patches.version + 2 * (self.view != WHOLE)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -245,13 +252,16 @@ class ItemPatchCounts(Tally):
         )  # fmt: skip
 
     def update(self, state: State, maps: Maps) -> None:
-        is_labelled = maps["label"] != void_of(self.patches.classes)
-        pixels = self.patches.uncertainty.values(maps)[is_labelled].astype(np.float64)
-        table = self.patches.table(maps)
-        means = table["mean"][table["category"] >= 0].astype(np.float64)
+        whole = _whole_image(maps)
+        is_labelled = whole["label"] != void_of(self.patches.classes)
+        pixels = self.patches.uncertainty.values(whole)[is_labelled].astype(np.float64)
         # Void pixels may count as wrong; without others there is nothing to fit a threshold on.
-        if not means.size or (not pixels.size and self.rule != "value"):
+        if (self.patches.table(maps)["category"] < 0).all() or (
+            not pixels.size and self.rule != "value"
+        ):
             return
+        table = self.patches.table(whole)
+        means = table["mean"][table["category"] >= 0].astype(np.float64)
         ends = pixels if pixels.size else means
         low, high = float(ends.min()), float(ends.max())
         if self.rule == "mean":
@@ -261,7 +271,7 @@ class ItemPatchCounts(Tally):
         elif self.rule == "range":
             threshold = low + self.value * (high - low)
         elif self.rule == "max-surplus":
-            first = self._with_threshold(low, (low, high)).state_of(maps)
+            first = self._with_threshold(low, (low, high)).state_of(whole)
             step = best_step(first["by_threshold"])
             threshold = math.nan if step is None else curve_thresholds(low, high)[step]
         else:

@@ -111,6 +111,17 @@ def test_every_family_can_be_swept(data: dict[str, Any]) -> None:
     assert len(found["failure.auroc"]["values"][1]) == 2
 
 
+def test_images_of_equal_confidence_in_some_draws() -> None:
+    p = np.full((3, 2, 2, 4, 4), 0.9, np.float32)
+    p[:, 1, 0] -= np.array([0, 0.1, 0.2], np.float32)[:, None, None]
+    p[:, :, 1] = 1 - p[:, :, 0]
+    y = np.zeros((3, 4, 4), np.uint8)
+    y[1, 0] = y[2] = 1
+    found = sweep(p, y, "image_failure", samples=[1], repeats=2).results["sweep"]
+    assert sorted(found["image_failure.auroc"]["values"][0]) == [0.5, 1.0]
+    assert not [name for name in found if ".curve" in name]
+
+
 def test_no_temperature_is_fitted(data: dict[str, Any]) -> None:
     given = data["probs"], data["labels"]
     assert not sweep(*given, "calibration", samples=[5]).settings["calibration"]["temperature"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from changed_reports import Place, add, differences, read
-from small_stores import labels, probs, save
+from small_stores import equal_dice, labels, probs, save
 
 import uqeval
 from uqeval.errors import UsageError
@@ -52,6 +52,9 @@ RUNS: dict[str, tuple[tuple[str, ...], Mapping[str, Any], Mapping[str, Any]]] = 
         {"image_failure": {"risk": ["dice", "accuracy"], "confidence": ["p75", "patch-max"]}},
         {"region": ["class:1"]},
     ),
+    "equal_risks": (
+        ("equal.npz",), {"image_failure": {"risk": "dice", "uncertainty": "u"}}, {},
+    ),
     "image_numbers": (("numbers.npz",), IMAGES, {}),
     "image_video": (
         (), {"image_failure": {"risk": "temporal.tc_no_warp", "confidence": "temporal.tc"}},
@@ -81,6 +84,7 @@ def _stores() -> None:
     mask[:, 4:9, 3:20] = 3
     mask[:, 0] = 255
     np.savez("mask.npz", labels=mask)
+    np.savez("equal.npz", **equal_dice())
     others = [np.roll(labels, shift, axis=2) for shift in (0, 1, 3)]
     others[2][3] = 255  # an item that one of them left out
     np.savez("people.npz", labels=np.stack(others, axis=1))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.records.addresses import Address
+from uqeval.records.scalars import described
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.aggregation import aggregated
@@ -72,17 +74,35 @@ class ImageFailure:
         if not kept:
             return Recomputed(record)
         record["mean_risk"] = float(risk.mean())
+        unit = self._unit
+        limit = record["risk_limit"] = _limit(str(self._settings["risk_limit"]), risk)
+        is_above = risk - limit > ranks.NOISE * max(abs(limit), unit)
+        risk, confidence = ranks.without_noise(risk, unit), ranks.without_noise(confidence)
         record["aurc"], record["augrc"] = _areas(-confidence, risk)
         best = np.cumsum(np.sort(risk)) / np.arange(1, risk.size + 1)
         record["e_aurc"] = record["aurc"] - float(best.mean())
-        limit = record["risk_limit"] = _limit(str(self._settings["risk_limit"]), risk)
-        above = int((risk > limit).sum())
+        above = int(is_above.sum())
         record |= {"failed_items": above, "other_items": len(kept) - above}
-        record["auroc"] = ranks.failure(-confidence, risk > limit)["auroc"]
+        record["auroc"] = ranks.failure(-confidence, is_above)["auroc"]
         if np.ptp(risk) > 0 and np.ptp(confidence) > 0:
             record["spearman"] = float(stats.spearmanr(-confidence, risk).statistic)
             record["kendall"] = float(stats.kendalltau(-confidence, risk).statistic)
         return Recomputed(record)
+
+    @property
+    def _unit(self) -> float:
+        """Return 1 for a risk that is 1 minus a score in [0, 1], which has the rounding of 1."""
+        name = self._settings["risk"].removeprefix("-")
+        if name in ("miou", "dice", "accuracy"):
+            return 1.0
+        if name.startswith("column:"):
+            return 0.0
+        address = Address.parse(name)
+        if address.metric == "temporal":  # the fields of pairs are no metrics
+            return 1.0
+        metric = described(self._report.metrics, address.metric, address.fields)
+        is_score = list(metric.get("range") or ()) == [0.0, 1.0]
+        return float(is_score and metric.get("direction") == "higher")
 
 
 def _is_aggregation(name: str) -> bool:

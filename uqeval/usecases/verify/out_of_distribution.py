@@ -131,7 +131,7 @@ class OutOfDistribution:
         scored = [own for own in items if own.get("score") is not None]
         scores = np.array([own["score"] for own in scored], np.float64)
         is_out = np.array([own["out"] for own in scored], bool)
-        record = _scores(scores, is_out)
+        record = _scores(ranks.without_noise(scores), is_out)
         del record["pixels"]
         return record | {"items_in": int((~is_out).sum()), "items_out": int(is_out.sum())}
 

@@ -24,6 +24,8 @@ BIN_WIDTH = 2.0**-13
 INTERVAL_BITS = 13
 #: The allowed difference, in ranges of the scores with random rounding errors.
 RANGES = 2.5
+#: Numbers of items that differ by less, relative to them, are equal.
+NOISE = 1e-12
 #: Of more pixels, the order of single ones does not matter.
 _MOST_ORDERED = 10**6
 
@@ -45,6 +47,22 @@ def grouped(score: Array, error: Array) -> tuple[Array, Array]:
     number = np.diff(begins, append=score.size).astype(np.int64)
     sums = np.add.reduceat(error[order].astype(np.float64), begins) if score.size else number * 0.0
     return number, sums
+
+
+def without_noise(values: Array, unit: float = 0.0) -> Array:
+    """Return numbers of items, those that differ only by rounding as one number.
+
+    `unit`: the size of the numbers whose difference the values are.
+    """
+    result = np.array(values, np.float64)
+    last = -math.inf
+    previous = -math.inf
+    for place in np.argsort(result, kind="stable"):
+        value = float(result[place])
+        if value - previous > NOISE * max(abs(value), unit):
+            last = value
+        previous, result[place] = value, last
+    return result
 
 
 def ascending(score: Array, *of_pixels: Array) -> tuple[Array, ...]:
