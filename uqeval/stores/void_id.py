@@ -104,7 +104,7 @@ def fills_of(arrays: Iterable[StoredArray]) -> dict[int, str]:
     return {
         int(value): name
         for joined in arrays for holder in joined.holders for name in INVALID
-        for value in numbers_of(holder, name)
+        for value in (numbers_of(holder, name) if name in holder.attributes else ())
         if value.is_integer() and (value or name != "_FillValue")
     }  # fmt: skip
 
