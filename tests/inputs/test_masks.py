@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scenes import zarr_group
 from small_videos import save_store, video
 
 import uqeval
 from uqeval.errors import UqevalError
+from uqeval.usecases.verify.verifying import verify
 
 RNG = np.random.default_rng(0)
 MASK = np.ones((2, 6, 8), bool)
@@ -57,6 +59,27 @@ def test_values_of_a_mask(dtype: str, values: Any) -> None:
     expected = uqeval.evaluate(stored | {"valid": mask}, None, "regression").results
     given = np.where(mask, values[1], values[0]).astype(dtype)
     assert uqeval.evaluate(stored | {"valid": given}, None, "regression").results == expected
+
+
+@pytest.mark.parametrize("name", ["_FillValue", "missing_value", "invalid"])
+def test_fill_values_of_a_mask_are_false(tmp_path: Path, name: str) -> None:
+    """An item of 255 was valid everywhere."""
+    stored = numbers()
+    stored["target"][1] += 9
+    mask = np.stack([RNG.random(MASK.shape[1:]) < 0.7, np.zeros(MASK.shape[1:], bool)])
+    expected = uqeval.evaluate(stored | {"valid": mask}, None, "regression").results
+    valid = np.where(mask, 1, 255).astype("u1"), {"attributes": {name: 255}}
+    path = zarr_group(tmp_path / "r.zarr", stored | {"valid": valid})
+    report = uqeval.evaluate(path, None, "regression", states=tmp_path / "s.zip")
+    assert report.results == expected
+    report.save(tmp_path / "r.json")
+    found = verify(tmp_path / "r.json", [path], everything=True)
+    assert found.passed, found.problems()
+    other = zarr_group(tmp_path / "other.zarr", stored | {"valid": mask})
+    assert (
+        uqeval.evaluate([path, other], None, "regression").results["regression"]["pixels"]
+        == (expected["regression"]["pixels"])
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 from scenes import labels, softmax, zarr_group
 
 import uqeval
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.usecases.reduce import reduce
 from uqeval.usecases.verify.verifying import verify
@@ -67,6 +68,41 @@ def test_one_void_id_of_all_items(tmp_path: Path, voids: Any) -> None:
     assert list(found) == [f"map:zones:{i}" for i in range(3) if i != voids[0]]
     maps = reduce(open_inputs(path, None, InputOptions()), tmp_path / "maps.zarr")
     assert pixels(maps, "map:zones") == found
+
+
+@pytest.mark.parametrize(("void", "dtype"), [(-1, "i2"), (70000, "u4"), (65535, "u2")])
+def test_void_ids_that_no_region_can_have(tmp_path: Path, void: int, dtype: str) -> None:
+    zones = np.random.default_rng(0).integers(0, 3, (N, H, W)).astype(dtype)
+    zones[:, :2] = void
+    path = by_item(tmp_path / "p.zarr", "zones", zones, [{"ignore_index": void}] * N)
+    expected = {f"map:zones:{i}": ((zones == i) & (LABELS != 255)).sum() for i in range(3)}
+    assert pixels(path, "map:zones") == expected
+    maps = reduce(open_inputs(path, None, InputOptions()), tmp_path / "maps.zarr")
+    assert pixels(maps, "map:zones") == expected
+    if void != 65535:
+        other = by_item(tmp_path / "q.zarr", "zones", zones, [{}] * N)
+        with pytest.raises(DataError, match="If another id is void, set the attribute"):
+            pixels(other, "map:zones")
+
+
+@pytest.mark.parametrize("fill", [0, 1])
+def test_fill_values_of_a_map(tmp_path: Path, fill: int) -> None:
+    """They were a region, unless the user names it. Tools write 0 to all arrays."""
+    zones = np.random.default_rng(0).integers(0, 3, (N, H, W)).astype("u1")
+    stored = zones, {"attributes": {"_FillValue": fill}}
+    arrays = {"probs": PROBS, "labels": LABELS}
+    ids = zarr_group(tmp_path / "ids.zarr", {"labels": stored})
+    path = zarr_group(tmp_path / "p.zarr", arrays | {"zones": stored})
+    expected = {f"map:zones:{i}": ((zones == i) & (LABELS != 255)).sum() for i in range(3)}
+    regions = [(path, "map:zones"), (arrays, f"map:{ids}")]
+    if fill:
+        for given, region in regions:
+            with pytest.raises(UsageError, match="the id 1, which the attribute _FillValue"):
+                pixels(given, region)
+        assert pixels(path, "map:zones:1") == {"map:zones:1": expected["map:zones:1"]}
+        assert pixels(path, "map:zones", ignore_index=255) == expected
+        zarr.open_group(str(path))["zones"].attrs["ignore_index"] = 255
+    assert pixels(path, "map:zones") == expected
 
 
 @pytest.mark.parametrize("dtype", ["f4", "i2"])

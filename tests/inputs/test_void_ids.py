@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import zarr
 from command import refused, run_well
+from scenes import zarr_group
 from small_stores import labels, probs, save
 from small_videos import save_store, video
 
 import uqeval
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.inputs import InputOptions
 from uqeval.inputs.live import Live, Patience
 from uqeval.stores.void_id import declared_void
@@ -163,15 +164,92 @@ def test_arrays_of_ids_that_declare_another_void_id(tmp_path: Path, kind: str) -
     evaluated()
 
 
-@pytest.mark.parametrize("void", [255, [255], 255.0, np.int64(255), -100, [-100.0], True, "none"])
-def test_void_ids_of_an_array_of_labels_that_change_nothing(tmp_path: Path, void: Any) -> None:
-    """255 in the forms of other formats, ids that no uint8 has, and values that are no ids."""
+def with_attribute(path: Path, void: Any) -> Path:
+    """An HDF5 file whose labels have the attribute ignore_index."""
     h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / "p.h5", "w") as file:
+    with h5py.File(path, "w") as file:
         file["probs"], file["labels"] = probs(), labels()
         file["labels"].attrs["ignore_index"] = void
-    found = uqeval.evaluate(tmp_path / "p.h5", None, "segmentation").results["segmentation"]
-    assert found["pixels"] == (labels() != 255).sum()
+    return path
+
+
+@pytest.mark.parametrize("void", [255, [255], 255.0, np.int64(255), -100, [-100.0]])
+def test_void_ids_of_an_array_of_labels_that_change_nothing(tmp_path: Path, void: Any) -> None:
+    """255 in the forms of other formats, and ids that no uint8 has."""
+    path = with_attribute(tmp_path / "p.h5", void)
+    assert pixels(path) == (labels() != 255).sum()
+
+
+@pytest.mark.parametrize("void", [True, "none", "3"])
+def test_void_ids_of_an_array_of_labels_that_are_no_ids(tmp_path: Path, void: Any) -> None:
+    """A text was ignored, and its pixels counted."""
+    path = with_attribute(tmp_path / "p.h5", void)
+    says = f"labels: attribute ignore_index is {void!r}"
+    refused(lambda: pixels(path), says, "an integer", error=StoreError)
+
+
+def pixels(path: Path, **options: Any) -> int:
+    report = uqeval.evaluate(path, None, "segmentation", workers=1, **options)
+    return int(report.results["segmentation"]["pixels"])
+
+
+def test_the_group_of_an_item_declares_another_void_id(tmp_path: Path) -> None:
+    """It was ignored, and its pixels counted."""
+    ids = np.where(labels() == 255, 3, labels() % 2)
+    for k, plane in enumerate(ids):
+        arrays = {"probs": probs()[k], "labels": plane}
+        zarr_group(tmp_path / f"p/items/i{k}", arrays, ignore_index=3)
+    zarr_group(tmp_path / "p", {})
+    refused(lambda: pixels(tmp_path / "p"), "i0/labels: attribute ignore_index is 3", "top group",
+            "the group of its item", error=StoreError)  # fmt: skip
+    assert pixels(tmp_path / "p", ignore_index=3) == (ids != 3).sum()
+    declared(tmp_path / "p", 3)
+    assert pixels(tmp_path / "p") == (ids != 3).sum()
+
+
+@pytest.mark.parametrize(
+    ("name", "fill", "dtype", "counts"),
+    [
+        ("_FillValue", 3, "u1", False), ("missing_value", [0], "u1", False),
+        ("_FillValue", -1, "i2", True), ("_FillValue", 0, "u1", True),
+        ("_FillValue", 255, "u1", True),
+    ],
+)  # fmt: skip
+def test_fill_values_of_labels(
+    tmp_path: Path, name: str, fill: Any, dtype: str, counts: bool
+) -> None:
+    """Ids that they declare to be none counted. No pixel has -1; tools write 0 to all arrays."""
+    ids = labels().astype(dtype), {"attributes": {name: fill}}
+    path = zarr_group(tmp_path / "p", {"probs": probs(), "labels": ids})
+    every = (labels() != 255).sum()
+    if counts:
+        assert pixels(path) == every
+        return
+    void = np.ravel(fill)[0]
+    says = (f"labels {void}, which the attribute {name}", "the void id is 255", "ignore_index")
+    refused(lambda: pixels(path), *says, error=DataError)
+    refused(lambda: convert(path, tmp_path / "out"), *says, error=DataError)
+    assert pixels(path, ignore_index=255) == every
+    declared(path, 255)
+    assert pixels(path) == every
+
+
+@pytest.mark.parametrize("kind", ["mask", "video", "predictions"])
+def test_fill_values_of_other_ids(tmp_path: Path, kind: str) -> None:
+    own = {"attributes": {"_FillValue": 1}}
+    if kind == "mask":
+        mask = zarr_group(tmp_path / "m", {"labels": ((labels() % 2).astype("u1"), own)})
+        call = {"predictions": {"probs": probs()}, "metrics": "ood", "ood_mask": mask}
+    elif kind == "video":
+        truth = zarr_group(tmp_path / "l", {"labels": (OWN.stack("labels"), own)})
+        predictions = of_video(tmp_path / "p", "predictions", 255)
+        call = {"predictions": predictions, "labels": truth, "video": frames(tmp_path / "f"),
+                "classes": CLASSES, "metrics": "tc"}  # fmt: skip
+    else:
+        found = probs().mean(1).argmax(1).astype("u1"), own
+        arrays = {"mean_probs": probs().mean(1), "predictions": found, "labels": labels()}
+        call = {"predictions": zarr_group(tmp_path / "p", arrays), "metrics": "segmentation"}
+    refused(lambda: uqeval.evaluate(**call), "_FillValue", error=DataError)
 
 
 @pytest.mark.parametrize("void", [[3], 3.0, np.uint8(3), np.array([3, 3])])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from group_files import group
 from number_stores import SHAPE, numbers, with_target
 from scenes import labels, softmax, zarr_group
 
@@ -34,6 +35,26 @@ def test_fill_values_of_targets_are_invalid(tmp_path: Path, name: str, fill: Any
     filled = np.nan_to_num(target, nan=-9999)
     expected = evaluated(with_target(tmp_path / "a.zarr", target))
     path = with_target(tmp_path / "b.zarr", filled, **{name: fill})
+    assert evaluated(path) == expected
+    convert(path, tmp_path / "c.zarr")
+    assert evaluated(tmp_path / "c.zarr") == expected
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("fill", [-9999.0, 0.0, float("nan"), None])
+def test_fill_values_of_zarr_2(tmp_path: Path, fill: float | None, named: bool) -> None:
+    """xarray writes them to .zarray alone, with names of dimensions; zarr-python writes 0 to all
+    arrays."""
+    is_declared = named and fill == -9999
+    target = np.nan_to_num(numbers()["target"], nan=-9999.0)
+    valid = np.nan_to_num(numbers()["target"]) != 0
+    arrays: dict[str, Any] = {name: numbers()[name] for name in ("mean", "std")}
+    path = group(tmp_path / "r.zarr", arrays | {"target": (target, {"fill_value": fill})}, form=2)
+    if named:
+        array = zarr.open_group(str(path))["target"]
+        array.attrs["_ARRAY_DIMENSIONS"] = ["item", "y", "x"]
+    given = arrays | {"target": target} | ({"valid": valid} if is_declared else {})
+    expected = evaluated(given)
     assert evaluated(path) == expected
     convert(path, tmp_path / "c.zarr")
     assert evaluated(tmp_path / "c.zarr") == expected

@@ -26,6 +26,8 @@ from uqeval.usecases.convert import convert
         ("u2", {"scale": 0.01}, "numbers * 0.01"),
         ("i2", {"scale": "0.01"}, "numbers * 0.01"),
         ("i2", {"scale": [0.01], "offset": 2}, "numbers * 0.01 + 2"),
+        ("i2", {"_Unsigned": "true"}, "numbers.view('uint16')"),
+        ("u1", {"_Unsigned": "false", "add_offset": 2.0}, "numbers.view('int8') + 2.0"),
     ],
 )
 def test_packed_numbers(tmp_path: Path, dtype: str, attributes: Any, code: str) -> None:
@@ -33,6 +35,15 @@ def test_packed_numbers(tmp_path: Path, dtype: str, attributes: Any, code: str) 
     with pytest.raises(StoreError, match=r"target: holds \w+ numbers that are packed") as told:
         uqeval.evaluate(with_target(tmp_path / "r.zarr", target, **attributes), None)
     assert f"Store {code!r} as float32" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "unsigned"), [("u2", "true"), ("i2", "false"), ("f4", "true"), ("i2", "n/a")]
+)
+def test_unsigned_that_changes_no_number(tmp_path: Path, dtype: str, unsigned: str) -> None:
+    target = np.ones(numbers()["target"].shape, dtype)
+    path = with_target(tmp_path / "r.zarr", target, _Unsigned=unsigned)
+    uqeval.evaluate(path, None, "regression", workers=1)
 
 
 @pytest.mark.parametrize("scale", ["nominal", [1.0, 1.0], 0.5])

@@ -30,7 +30,7 @@ _PREDICTIONS = frozenset({"probs", "logits", "mean", "samples", *SPREADS})
 #: of the predictions, where they matter, and void ids of labels with the one that counts.
 _EVALUATED: dict[str, tuple[str, ...]] = {
     "labels": (),
-    "valid": (),
+    "valid": INVALID,
     "target": INVALID,
 }
 _OF_MAPS = ("ignore_index", *INVALID)
@@ -201,8 +201,9 @@ class _EqualArray(StoredArray):
         self, own: Array, other: Array, planes: Planes, places: range, inner: Region
     ) -> None:
         if self._name == "valid":  # true is 1 or 255
-            own = np.stack([evaluated_by(mask, self.where) for mask in own])
-            other = np.stack([evaluated_by(mask, planes.where_of(places[0])) for mask in other])
+            where = planes.where_of(places[0])
+            own = np.stack([evaluated_by(mask, self, self.where) for mask in own])
+            other = np.stack([evaluated_by(mask, self, where) for mask in other])
         has_nan = own.dtype.kind == other.dtype.kind == "f"
         if np.array_equal(own, other, equal_nan=has_nan):
             return
@@ -210,7 +211,8 @@ class _EqualArray(StoredArray):
             if np.array_equal(a, b, equal_nan=has_nan):
                 continue
             if self._valid is not None and self._valid.size(place) == planes.size(place):
-                is_valid = evaluated_by(self._valid.read(place), self._valid.where_of(place))[inner]
+                mask, where = self._valid.read(place), self._valid.where_of(place)
+                is_valid = evaluated_by(mask, self._valid.parts[place].array, where)[inner]
                 if np.array_equal(a[is_valid], b[is_valid], equal_nan=has_nan):
                     continue
             self._refuse(planes.where_of(place), place)

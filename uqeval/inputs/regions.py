@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,13 @@ from uqeval.stores.contents import Role
 from uqeval.stores.fill_values import ignored
 from uqeval.stores.map_names import STORED_DEPTH
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import ASSUMED_VOID, declared_void, refuse_other_void, void_id_of
+from uqeval.stores.void_id import (
+    ASSUMED_VOID,
+    declared_void,
+    fills_of,
+    refuse_other_void,
+    void_id_of,
+)
 from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import WatchedText
 
@@ -90,17 +96,21 @@ class _Opener:
         if name not in arrays:
             return None
         assert self.store is not None
-        for own in arrays_of(arrays[name]):
-            own.check_claims()  # before the void id is read
+        own = arrays_of(arrays[name])
+        for array in own:
+            array.check_claims()  # before the void id is read
         path = self.store.path_of(name)
         record = record_of(self.store, [name], path)
         self.records.append(record | {"region": region})
         where = f"{path}, {name}"
-        void = void_of_map(arrays_of(arrays[name]), self.inputs, self.options)
+        void = void_of_map(own, self.inputs, self.options)
         to_change = f"{_OTHER_VOID} of the array"
-        if self.options.ignore_index is not None:
+        is_given = self.options.ignore_index is not None
+        if is_given:
             to_change = "give another --ignore-index, or the map in a store of its own"
-        return self._planes(arrays[name], where, void, to_change, region)
+        is_declared = is_given or any("ignore_index" in array.attributes for array in own)
+        fills = {} if is_declared else fills_of(own)
+        return self._planes(arrays[name], where, void, to_change, region, fills)
 
     def path(self, path: Given, role: Role, option: str, region: str) -> RegionPlanes:
         """Return the maps in a folder, one per item, or in an array. Raises `StoreError`."""
@@ -131,6 +141,7 @@ class _Opener:
             void,
             f"{_OTHER_VOID} of a store of ids (`uqeval convert` writes it with --ignore-index)",
             region,
+            fills_of(arrays_of(parts)) if void is ASSUMED_VOID else {},
         )
 
     def _planes(
@@ -140,6 +151,7 @@ class _Opener:
         void: int,
         to_change_void: str,
         region: str,
+        fills: Mapping[int, str],
     ) -> RegionPlanes:
         from uqeval.maps.region_maps import RegionPlanes
 
@@ -159,7 +171,8 @@ class _Opener:
             items = tuple(parts[chosen.start : chosen.stop])
         self.parts += [items, *([before] if before else [])]
         return RegionPlanes(
-            Planes(items), Planes(before) if before else None, Planes(parts), void, to_change_void
+            Planes(items), Planes(before) if before else None, Planes(parts), void, to_change_void,
+            fills,
         )  # fmt: skip
 
 

@@ -181,7 +181,7 @@ def refuse_fill(
             f"({', '.join(name for name in INVALID if name in array.attributes)}) declare to be no "
             f"number, {fills}, first at row {start[0] + y}, column {start[1] + x}. Expected "
             f"numbers. {'Write other values there' if label is None else remedy}; if they are "
-            "numbers, remove the attribute."
+            "numbers, remove the attribute (in Zarr 2, `fill_value` of .zarray: set it to null)."
         )
 
 
@@ -198,11 +198,14 @@ def refuse_negative_sigma(values: Array, name: str, where: str, store: str) -> N
         )
 
 
-def evaluated_by(mask: Array, where: str) -> Array:
-    """Return where a mask `valid` is true: at 1, or at 255 if no value is 1. NaN is false.
+def evaluated_by(mask: Array, array: StoredArray, where: str) -> Array:
+    """Return where a mask `valid` of an array is true: at 1, or at 255 if no value is 1. NaN is
+    false, and so are values that attributes of the array declare to be none.
 
     Raises `DataError` for other values, of which nothing tells what they mean.
     """
+    if (bad := is_invalid(mask, array)) is not None:
+        mask = np.where(bad, mask.dtype.type(0), mask)
     if mask.dtype.kind == "b":
         return mask
     is_valid, is_known = mask == 1, mask == 0

@@ -18,6 +18,7 @@ from uqeval.errors import StoreError, cut
 from uqeval.maps.labels import label_map
 from uqeval.maps.sources import Source
 from uqeval.stores.planes import Planes
+from uqeval.stores.void_id import refuse_fill_ids
 
 #: Batches of predictions in memory: two neighbours are in one batch or two.
 _KEPT = 2
@@ -60,6 +61,7 @@ class StoredIds:
         assert place is not None
         plane = self.planes.read(place)
         where = f"{self.planes.where_of(place)}, frame {cut(self.names[frame])}"
+        refuse_fill_ids(plane, self.planes.parts[place].array, self.void, where, self.noun)
         if plane.ndim == 2:
             plane = fitted(plane, size, where, self.noun, self.resize)
         return label_map(

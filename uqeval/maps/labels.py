@@ -11,7 +11,7 @@ from uqeval.errors import DataError, StoreError, cut, listed
 from uqeval.maps.names import id_dtype, void_of
 from uqeval.stores.incoming import numbered_from_1, refuse_one_hot
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import refuse_ambiguous
+from uqeval.stores.void_id import refuse_ambiguous, refuse_fill_ids
 
 #: The hint if height and width of a plane look swapped.
 SWAPPED = (
@@ -39,6 +39,8 @@ class Labels:
         """Return the labels [y, x] of an item, and those of each annotator [annotator, y, x], if
         there are several: then the first are of the majority. Raises as `label_map`."""
         plane, where = self.planes.read(item), f"{self.planes.where_of(item)}, item {cut(name)}"
+        array = self.planes.parts[item].array
+        refuse_fill_ids(plane, array, self.ignore_index, where, "labels")
         if self.annotators:
             return labels_of_annotators(plane, classes, self.ignore_index, where, size)
         return label_map(plane, classes, self.ignore_index, where, size), None

@@ -37,6 +37,8 @@ MOST_REGIONS = 256
 class RegionPlanes:
     """The planes of a map of regions: of each item, of the earlier frame of a pair, and of the
     whole store. `void`: the id of no region; `to_change_void`: what a user does to choose another.
+    `fills`: the ids that attributes declare to be none, each with the attribute, if nobody gives or
+    declares a void id.
     """
 
     items: Planes
@@ -44,20 +46,23 @@ class RegionPlanes:
     whole: Planes
     void: int
     to_change_void: str
+    fills: Mapping[int, str]
 
     @cached_property
     def ids(self) -> list[int]:
         """Return the ids in the whole store, ascending, also `void`. Raises as `plane_of_ids`."""
         found = np.zeros(MOST_ID + 2, bool)
         for item in range(len(self.whole.parts)):
-            found[np.unique(plane_of_ids(self.whole, item, None, str(item)))] = True
+            found[np.unique(plane_of_ids(self.whole, item, self.void, None, str(item)))] = True
         return [int(i) for i in np.flatnonzero(found[: MOST_ID + 1])]
 
 
-def plane_of_ids(planes: Planes, item: int, size: tuple[int, int] | None, name: str) -> Array:
-    """Return the ids [y, x] of an item as uint16.
+def plane_of_ids(
+    planes: Planes, item: int, void: int, size: tuple[int, int] | None, name: str
+) -> Array:
+    """Return the ids [y, x] of an item as uint16, with 65535 for a `void` that is no uint16.
 
-    Raises `StoreError` for another size or no integers, `DataError` for ids beyond 65534.
+    Raises `StoreError` for another size or no integers, `DataError` for other ids beyond 65534.
     """
     where = f"{planes.where_of(item)}, item {cut(name)}"
     plane = planes.read(item)
@@ -65,12 +70,17 @@ def plane_of_ids(planes: Planes, item: int, size: tuple[int, int] | None, name: 
         raise StoreError(f"{where}: dtype {plane.dtype}; a map of regions has integers as ids.")
     if size is not None:
         check_size(plane.shape, size, where, "the map of regions is", RESIZE_IDS)
-    low, high = int(plane.min()), int(plane.max())
-    if low < 0 or high > MOST_ID + 1:
+    is_void = plane == void
+    known = plane[~is_void]
+    if known.size and not 0 <= known.min() <= known.max() <= MOST_ID + 1:
         raise DataError(
-            f"{where}: ids run from {low} to {high}; a map of regions has ids from 0 to {MOST_ID}."
+            f"{where}: ids run from {known.min()} to {known.max()}; a map of regions has ids from "
+            f"0 to {MOST_ID}, and the void id {int(void)}. If another id is void, set the "
+            "attribute ignore_index of the map to it."
         )
-    return np.ascontiguousarray(plane, np.uint16)
+    ids = plane.astype(np.uint16, order="C")
+    ids[is_void] = void if 0 <= void <= MOST_ID else MOST_ID + 1
+    return ids
 
 
 class WithRegions:
@@ -160,7 +170,8 @@ class WithRegions:
         regions = next(r for key, r in self.maps.items() if ids_of_map(key) == (now or name))
         planes = regions.items if now is None else regions.before
         assert planes is not None
-        return plane_of_ids(planes, item, self.inner.size(item), self.inner.names[item])
+        size, item_name = self.inner.size(item), self.inner.names[item]
+        return plane_of_ids(planes, item, regions.void, size, item_name)
 
     def _depth(self, planes: Planes, item: int) -> Array:
         """Return the depth of an item, NaN where it is unknown. Raises `StoreError`."""
@@ -175,8 +186,8 @@ class WithRegions:
     def expanded(self, regions: Sequence[str]) -> tuple[str, ...]:
         """Return the regions with `map:NAME` as one region for each id in the map.
 
-        Raises `UsageError` for ids that are in no map, for too many, and for the default void id
-        in a map with larger ids: it may be a region.
+        Raises `UsageError` for ids that are in no map, for too many, and for those that may be void
+        or a region: the default void id in a map with larger ids, and `fills`.
         """
         results: list[str] = []
         for text in regions:
@@ -203,13 +214,20 @@ class WithRegions:
                     f"--region {cut(text)}: the map has {len(ids)} ids; expected 1 to "
                     f"{MOST_REGIONS}. Name those to evaluate, such as map:{cut(name)}:1."
                 )
-            if number is None and planes.void in stored and may_be_class(planes.void, stored[-1]):
+            doubts = {
+                i: f"which the attribute {planes.fills[i]} of the map declares to be none"
+                for i in ids if i in planes.fills
+            }  # fmt: skip
+            if planes.void in stored and may_be_class(planes.void, stored[-1]):
+                reason = f"which is void unless another is given, and ids up to {stored[-1]}"
+                doubts[int(planes.void)] = reason
+            if number is None and doubts:
+                doubtful, reason = next(iter(doubts.items()))
                 raise UsageError(
-                    f"--region {cut(text)}: the map {cut(name)} has the id {int(planes.void)}, "
-                    f"which is void unless another is given, and ids up to {stored[-1]}. If "
-                    f"{int(planes.void)} is a region, {planes.to_change_void}. If it is void, give "
-                    f"{int(planes.void)} in the same way. Or name the regions, such as "
-                    f"map:{cut(name)}:{stored[0]}."
+                    f"--region {cut(text)}: the map {cut(name)} has the id {doubtful}, {reason}. "
+                    f"If {doubtful} is a region, {planes.to_change_void}. If it is void, give "
+                    f"{doubtful} in the same way. Or name the regions, such as "
+                    f"map:{cut(name)}:{next((i for i in stored if i not in doubts), stored[0])}."
                 )
             results += [f"map:{name}:{i}" for i in (ids if number is None else (number,))]
         return tuple(results)

@@ -301,7 +301,8 @@ class RegressionSource(MapSource):
         for mask in self.valid:
             values = mask.read(item)
             check_size(values.shape, self.size(item), self._place(mask, item), "valid is")
-            label[~evaluated_by(values, self._place(mask, item))] = VOID
+            array = mask.parts[item].array
+            label[~evaluated_by(values, array, self._place(mask, item))] = VOID
         return label, target
 
     def _place(self, planes: Planes, item: int) -> str:

@@ -15,7 +15,7 @@ from uqeval.maps.labels import refuse_unknown
 from uqeval.maps.names import OF_CLASSES, void_of
 from uqeval.maps.sources import Source
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import refuse_ambiguous
+from uqeval.stores.void_id import refuse_ambiguous, refuse_fill_ids
 
 #: Maps that only sets of items have: the set of a pixel, and the predicted set, which is
 #: in-distribution for all pixels, so that the pixels out of it are the errors.
@@ -44,9 +44,10 @@ class Mask:
         check_size(plane.shape, size, where, "the mask is", RESIZE_IDS)
         if plane.dtype.kind not in "iub":
             raise DataError(f"{where}: masks of dtype {plane.dtype}; expected integer ids.")
-        if self.classes and self.out != self.ignore_index:
-            void = self.ignore_index
-            refuse_ambiguous(plane, self.classes, void, where, "labels")
+        if self.out != self.ignore_index:
+            void, noun = self.ignore_index, "labels" if self.classes else "ids"
+            refuse_ambiguous(plane, self.classes, void, where, noun)
+            refuse_fill_ids(plane, self.planes.parts[item].array, void, where, noun)
         is_out = plane != 0 if self.out is None else plane == self.out
         sets: Array = is_out.astype(np.uint8)
         if self.out != self.ignore_index:

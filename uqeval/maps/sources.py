@@ -27,8 +27,10 @@ from uqeval.maps.reduction import BLOCK, map_bytes
 from uqeval.maps.stack_maps import TOGETHER, StackMaps
 from uqeval.maps.stored_maps import StoredMaps, missing_map_message
 from uqeval.spelling import for_caller
+from uqeval.stores.array import arrays_of
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
+from uqeval.stores.void_id import doubtful_fills
 
 #: The largest number of labels of small items that are read together.
 _MOST_LABELS = 1 << 20
@@ -354,6 +356,8 @@ class Source(StackMaps):
             labels is None or labels.annotators or not self._wants_labels or len(batch) == 1
             or len(batch) * math.prod(size) > _MOST_LABELS
             or any(labels.planes.size(item) != size for item in batch)
+            or doubtful_fills(arrays_of(labels.planes.parts[batch.start : batch.stop]),
+                              labels.ignore_index)
         ):  # fmt: skip
             return None
         planes = labels.planes.read_together(batch)

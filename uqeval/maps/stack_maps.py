@@ -177,7 +177,8 @@ class StackMaps(MapSource):
                 bad = int((~np.isfinite(values)).sum())
                 raise DataError(
                     f"{self._place_of(tile)}: {bad} of {values.size} logits in "
-                    f"rows {tile.box.y0} to {tile.box.y1 - 1} are NaN or infinite."
+                    f"rows {tile.box.y0} to {tile.box.y1 - 1} are NaN or infinite. Expected finite "
+                    "numbers at all pixels, also where labels are void."
                 )
             if (total := total_of(values, stack.tolerance)) is not None:
                 raise DataError(f"{self._place_of(tile)}: {not_logits(total)}")

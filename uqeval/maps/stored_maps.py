@@ -135,6 +135,7 @@ class StoredMaps:
         where = self._where(name, item)
         if plane.dtype.kind not in "iu":
             raise StoreError(f"{where}: predictions of dtype {plane.dtype}; expected class ids.")
+        refuse_fill(plane, planes.parts[item].array, None, 0, where, zero_is_usual=True)
         low, high = int(plane.min()), int(plane.max())
         if low < 0 or high >= self.classes:
             raise DataError(
@@ -176,7 +177,8 @@ class StoredMaps:
             *_, y, x = (int(k[0]) for k in np.nonzero(bad))
             raise DataError(
                 f"{where}: {int(bad.sum())} of {bad.size} values are NaN, infinite or beyond "
-                f"float32, first at row {y}, column {x}. Expected finite numbers."
+                f"float32, first at row {y}, column {x}. Expected finite numbers at all pixels, "
+                "also where labels are void."
             )
         if name in _PROBABILITIES:
             _check_probabilities(name, values, where)

@@ -59,7 +59,7 @@ PREDICTIONS = frozenset({"probs", "logits", "predictions", "mean_probs", "mean",
 REGRESSION = frozenset({"mean", *SPREADS, "samples", "target", "valid"})
 
 #: Arrays of class ids.
-_IDS = frozenset({"labels", "predictions", "sample_predictions"})
+IDS = frozenset({"labels", "predictions", "sample_predictions"})
 
 #: Arrays whose integers are multiplied by their attribute `scale`.
 _SCALED = frozenset({"probs", "logits", "mean", *SPREADS, "samples"})
@@ -68,7 +68,7 @@ _SCALED = frozenset({"probs", "logits", "mean", *SPREADS, "samples"})
 WITH_MEMBER_SCALE = ("probs", "logits", "mean_probs")
 
 #: The attributes of packed numbers (CF conventions, as of netCDF and xarray), with the values that
-#: change no number.
+#: change no number. Besides these, `_Unsigned` gives integers the other sign.
 _PACKED = {"scale_factor": 1, "add_offset": 0}
 
 #: Names that other tools give to arrays.
@@ -166,15 +166,18 @@ def _refuse_packed(array: StoredArray, kind: str) -> None:
         for name, same in neutral.items()
         if (value := _as_number(array, name)) is not None and value != same
     }
-    if not packed:
+    stored_as = _other_sign(array)
+    if not packed and not stored_as:
         return
-    listed = ", ".join(f"{name} {quoted(value)}" for name, value in packed.items())
+    sign = {"_Unsigned": array.attributes["_Unsigned"]} if stored_as else {}
+    listed = ", ".join(f"{name} {quoted(value)}" for name, value in (sign | packed).items())
     factor = packed.get("scale_factor", scale if {"scale", "offset"} & packed.keys() else None)
     offset = packed.get("add_offset", packed.get("offset"))
-    steps = "numbers" + (f" * {factor}" if factor is not None else "")
+    steps = f"numbers.view('{stored_as}')" if stored_as else "numbers"
+    steps += f" * {factor}" if factor is not None else ""
     steps += f" + {offset}" if offset is not None else ""
     noun, unpacked = "numbers", f"{quoted(steps)} as float32"
-    if kind in _IDS or kind == "valid":
+    if kind in IDS or kind == "valid":
         noun = "values of a mask" if kind == "valid" else "class ids"
         unpacked = f"the {noun} as {'bool' if kind == 'valid' else 'integers'}"
     elif kind not in KNOWN:  # a map may be one of ids, which stay integers
@@ -184,6 +187,14 @@ def _refuse_packed(array: StoredArray, kind: str) -> None:
         f"expected the {noun} themselves. Store {unpacked}, without these attributes; where the "
         f"{noun} are unpacked already, remove the attributes."
     )
+
+
+def _other_sign(array: StoredArray) -> str | None:
+    """Return the dtype that integers are read as if their attribute `_Unsigned` contradicts their
+    own, which is that of a format without unsigned integers; else None."""
+    unsigned = str(single_of(array.attributes.get("_Unsigned"))).lower()
+    other = {("i", "true"): "uint", ("u", "false"): "int"}.get((array.dtype.kind, unsigned))
+    return other and f"{other}{8 * array.dtype.itemsize}"
 
 
 def scale_of(array: StoredArray) -> Any:
@@ -209,7 +220,7 @@ def single_of(value: Any) -> Any:
 
 def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
     """Set `array.axes`; raises `StoreError` if axes or dtype do not fit the `kind`."""
-    ids = kind in _IDS
+    ids = kind in IDS
     if array.dtype.kind not in ("biu" if ids else "biuf"):
         expected = "numbers. Convert it and write it again"
         if kind == "valid":

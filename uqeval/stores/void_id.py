@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed, quoted
+from uqeval.stores.fill_values import INVALID, numbers_of
 
 if TYPE_CHECKING:
     from uqeval.stores.array import Store, StoredArray
@@ -84,13 +85,45 @@ def refuse_other_void(
     `option_counts`: `--ignore-index` would count for these ids.
     """
     for array in (holder for joined in arrays for holder in joined.holders):
-        own = whole_of(array.attributes.get("ignore_index"))
+        own = declared_void(array.attributes, array.where)
         if own is not None and own != void and _holds(array.dtype, own):
             option = f", or give --ignore-index {own}" if option_counts else ""
             raise StoreError(
                 f"{array.where}: attribute ignore_index is {own}, but the void id is {int(void)}; "
-                f"expected one for all items. If {own} is void in all, set ignore_index of the "
-                f"store (of its group) to it{option}; else remove the attribute of the array."
+                f"expected one for all items. If {own} is void in all, set ignore_index of the top "
+                f"group of the store to it{option}; else remove the attribute of the array, or of "
+                "the group of its item."
+            )
+
+
+def fills_of(arrays: Iterable[StoredArray]) -> dict[int, str]:
+    """Return the ids that attributes of numbers, such as `_FillValue`, declare to be none in any of
+    the arrays, each with the attribute. Tools write a `_FillValue` of 0 to all arrays; it is left
+    out.
+    """
+    return {
+        int(value): name
+        for joined in arrays for holder in joined.holders for name in INVALID
+        for value in (numbers_of(holder, name) if name in holder.attributes else ())
+        if value.is_integer() and (value or name != "_FillValue")
+    }  # fmt: skip
+
+
+def doubtful_fills(arrays: Iterable[StoredArray], void: int) -> dict[int, str]:
+    """Return `fills_of` arrays other than `void`; none if somebody gives or declares a void id."""
+    fills = fills_of(arrays) if isinstance(void, AssumedVoid) else {}
+    return {fill: name for fill, name in fills.items() if fill != void}
+
+
+def refuse_fill_ids(ids: Array, array: StoredArray, void: int, where: str, noun: str) -> None:
+    """Raise `DataError` for ids of an array that are `doubtful_fills`: they would be a class."""
+    for fill, name in doubtful_fills([array], void).items():
+        if count := int(np.count_nonzero(ids == fill)):
+            raise DataError(
+                f"{where}: {count} of {ids.size} pixels have {noun} {fill}, which the attribute "
+                f"{name} of the array declares to be none, but the void id is {int(void)}. If "
+                f"{fill} is void, set the attribute ignore_index of the store to it; if it is a "
+                f"class, set that to {int(void)}. For labels, --ignore-index does the same."
             )
 
 

@@ -23,7 +23,7 @@ from uqeval.stores.bfloat16 import SOURCE, FromBfloat16, is_coarse
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.kinds import FLOWS, scale_of
 from uqeval.stores.stack import batch_ends
-from uqeval.stores.void_id import refuse_ambiguous
+from uqeval.stores.void_id import refuse_ambiguous, refuse_fill_ids
 from uqeval.stores.watch import Watch
 from uqeval.stores.writing.convertible import item_axes
 from uqeval.stores.writing.new_store import (
@@ -273,6 +273,8 @@ class _Checks:
 
     def check(self, kind: str, values: Array, array: StoredArray, where: str, row: int) -> Array:
         """Return `values` of an item from `row` on, as they will be stored. Raises `DataError`."""
+        if kind == "labels":
+            refuse_fill_ids(values, array, self.ignore_index, where, kind)
         if kind == "labels" and self.classes is not None:
             return checked_labels(values, self.classes, self.ignore_index, where, row)
         if kind == "labels":

@@ -298,12 +298,26 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
         separator=_separator(document.get("dimension_separator", "."), where),
         fill_value=_fill(document.get("fill_value"), dtype, coarse),
         dimension_names=_dimension_names(names, len(shape), where),
-        attributes={k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
-        | (dict(SOURCE) if coarse else {}),
+        attributes=_attributes_v2(document, attributes, dtype) | (dict(SOURCE) if coarse else {}),
         document=raw,
         form=_form(document | {"attributes": attributes}),
         coarse=coarse,
     )
+
+
+def _attributes_v2(
+    document: Mapping[str, Any], attributes: Mapping[str, Any], dtype: np.dtype[Any]
+) -> dict[str, Any]:
+    """Return the attributes of an array of version 2, with the `_FillValue` that xarray and netCDF
+    write as `fill_value` of arrays with dimension names.
+
+    Other tools write a `fill_value` of 0 to all arrays, so 0 declares nothing.
+    """
+    known = {k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
+    fill = document.get("fill_value")
+    if "_ARRAY_DIMENSIONS" not in attributes or dtype.kind not in "iuf" or not fill:
+        return known
+    return {"_FillValue": fill} | known
 
 
 def _separator(separator: Any, where: str) -> str:

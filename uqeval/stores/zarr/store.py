@@ -21,7 +21,7 @@ from uqeval.stores.contents import (
     refuse_nested,
     store_of_one,
 )
-from uqeval.stores.kinds import KNOWN, REGRESSION, Declared, resolve
+from uqeval.stores.kinds import IDS, KNOWN, REGRESSION, Declared, resolve
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names
 from uqeval.stores.zarr.array import ZarrArray
@@ -355,6 +355,9 @@ class ZarrStore(Contents):
             for kind, array in group.arrays.items():
                 if kind in KNOWN or len(array.shape) == 2:
                     array.fill_missing = opening.fill_missing
+                    if kind in IDS and "ignore_index" in group.attributes:
+                        of_group = {"ignore_index": group.attributes["ignore_index"]}
+                        array.attributes = of_group | array.attributes
                     single = with_pixel(array, kind, is_single=True)
                     try:
                         resolve(single, kind, is_single=True)
