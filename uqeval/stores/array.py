@@ -86,6 +86,8 @@ class StoredArray(ABC):
     anywhere: bool = False
     #: Whether there is no file: the caller has the array.
     in_memory: bool = False
+    #: Whether it is an image of ids that --label-map applies to, and none is given.
+    takes_label_map: bool = False
     #: Whether it is at a server, where a second read costs more than one of a temporary file.
     is_remote: bool = False
 

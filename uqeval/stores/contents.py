@@ -27,6 +27,7 @@ from uqeval.stores.kinds import (
     resolve,
     with_scale,
 )
+from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names, refuse_reordered
 from uqeval.stores.void_id import declared_void
 
@@ -291,7 +292,14 @@ def assemble(
     if not parts:
         content = f"only {listed(sorted(kinds))}" if kinds else "no arrays"
         raise StoreError(f"{cut(path)}: holds {content}; {predictions_expected(kinds)}")
-    count = _count(parts, path)
+    required = KNOWN | READ_BY_NAME | maps
+    count = _count({k: parts[k] for k in parts if k in required - FLOWS} or parts, path)
+    for kind in [kind for kind in parts if kind not in required and len(parts[kind]) != count]:
+        warned.append(
+            f"left out: {arrays[kind].where} has {len(parts[kind])} items, and the others have "
+            f"{count}."
+        )
+        del parts[kind]
     names = None if stored_names is None else checked_names(stored_names, path, count)
     if given is None:
         return Store(path, parts, names, attributes, tuple(warned), held=kinds)

@@ -12,7 +12,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.disk.files import open_descriptor
-from uqeval.errors import StoreError, cut, quoted
+from uqeval.errors import IN_MEMORY, StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.contents import (
     Contents,
@@ -135,7 +135,7 @@ def open_store(
 _ATTRIBUTES = frozenset({"names", "class_names", "ignore_index", "sample_kind"})
 
 #: The names of arrays in memory, which have no path.
-ARRAY, ARRAYS = "array in memory", "arrays in memory"
+ARRAY, ARRAYS = f"array{IN_MEMORY}", f"arrays{IN_MEMORY}"
 
 
 def _named(called: str, content: str) -> str:
@@ -167,5 +167,7 @@ def _plain(values: Any) -> Any:
     """Return arrays and tuples as lists, and NumPy numbers as Python numbers."""
     if isinstance(values, tuple):
         return list(values)
+    if hasattr(values, "__array__") and not hasattr(values, "tolist"):
+        values = np.asarray(values)  # of xarray
     tolist = getattr(values, "tolist", None)
     return tolist() if callable(tolist) else values

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
-from uqeval.errors import DataError, StoreError, UsageError, cut, listed, quoted
+from uqeval.errors import DataError, StoreError, UsageError, cut, listed, number_flaw, quoted
 
 if TYPE_CHECKING:
     from uqeval.stores.array import Store, StoredArray
@@ -86,12 +86,19 @@ def refuse_other_void(
     for array in (holder for joined in arrays for holder in joined.holders):
         own = whole_of(array.attributes.get("ignore_index"))
         if own is not None and own != void and _holds(array.dtype, own):
-            option = f", or give --ignore-index {own}" if option_counts else ""
+            option = f", or {how_to_give(own)}" if option_counts else ""
             raise StoreError(
                 f"{array.where}: attribute ignore_index is {own}, but the void id is {int(void)}; "
                 f"expected one for all items. If {own} is void in all, set ignore_index of the "
                 f"store (of its group) to it{option}; else remove the attribute of the array."
             )
+
+
+def how_to_give(void: int) -> str:
+    """Return how to say that an id is void, for a message: the option takes 32 bits."""
+    if number_flaw("ignore_index", void) is None:
+        return f"give --ignore-index {void}"
+    return f"save these labels with 255 in its place: np.where(labels == {void}, 255, labels)"
 
 
 def _holds(dtype: np.dtype[Any], number: int) -> bool:
