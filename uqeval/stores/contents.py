@@ -6,13 +6,14 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, canonical_axes, with_pixel
+from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import NumpyArray
 from uqeval.stores.kinds import (
     FLOWS,
@@ -29,6 +30,7 @@ from uqeval.stores.kinds import (
 )
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names, refuse_reordered
+from uqeval.stores.orders import coordinates_of
 from uqeval.stores.void_id import declared_void
 
 _VERSION = 1
@@ -197,9 +199,13 @@ class Opening:
 
 
 def store_of_named(
-    path: str, members: Mapping[str, StoredArray], attributes: dict[str, Any], opening: Opening
-) -> Store:
-    """Return a store of named arrays in one file, or in memory."""
+    path: str, members: Mapping[str, StoredArray], attributes: dict[str, Any], opening: Opening,
+    coordinates: Mapping[str, Coordinate] | None = None,
+) -> Store:  # fmt: skip
+    """Return a store of named arrays in one file, or in memory.
+
+    `coordinates`: those that are not among the arrays, by axis.
+    """
     arrays: dict[str, StoredArray] = {}
     for name, array in members.items():
         kind = known_once(name, array, arrays, path)
@@ -209,10 +215,11 @@ def store_of_named(
     arrays = opening.declared.of_named(with_scale(arrays), path)
     arrays, is_single = _one_item(arrays)
     names = None if is_single else own_names(members, attributes, path)
-    return assemble(
+    store = assemble(
         path, arrays, opening.names, names, attributes, is_single=is_single, kinds=tuple(members),
         maps=opening.maps,
     )  # fmt: skip
+    return replace(store, coordinates={**coordinates_of(members), **(coordinates or {})})
 
 
 def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
@@ -227,13 +234,27 @@ def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], b
         return arrays, False
     if least == 1:
         return {
-            kind: a.reshaped((*a.shape[:-1], 1, a.shape[-1])) if isinstance(a, NumpyArray) else a
-            for kind, a in arrays.items()
+            kind: _row(array) if isinstance(array, NumpyArray) else array
+            for kind, array in arrays.items()
         }, True
     return arrays, True
 
 
-def store_of_one(array: StoredArray, opening: Opening) -> Store:
+def _row(array: NumpyArray) -> NumpyArray:
+    """Return a table [N] or [M, N] as an image of one row. Raises `StoreError` for named axes in
+    another order."""
+    named = array.dimension_names and canonical_axes(array.dimension_names, array.where)
+    if named and named not in (("item",), ("sample", "item")):
+        raise StoreError(
+            f"{array.where}: has the axes [{', '.join(named)}]; expected [item], or [sample, item] "
+            "of members. Transpose it."
+        )
+    return array.reshaped((*array.shape[:-1], 1, array.shape[-1]))
+
+
+def store_of_one(
+    array: StoredArray, opening: Opening, coordinates: Mapping[str, Coordinate] | None = None
+) -> Store:
     """Return a store of one array without a name; its role and rank decide its kind."""
     role, rank = opening.role, len(array.shape)
     kind: str | None = role
@@ -249,9 +270,10 @@ def store_of_one(array: StoredArray, opening: Opening) -> Store:
     is_single = role == "target" and rank < 3
     if is_single and rank == 1 and isinstance(array, NumpyArray):
         array = array.reshaped((1, *array.shape))
-    return assemble(
+    store = assemble(
         array.where, {kind: array}, opening.names, None, dict(array.attributes), is_single=is_single
     )
+    return replace(store, coordinates=coordinates or {})
 
 
 def assemble(
