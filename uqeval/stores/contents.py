@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -10,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, canonical_axes, with_pixel
+from uqeval.stores.attribute_arrays import own_names, without_attributes
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import NumpyArray
 from uqeval.stores.kinds import (
@@ -206,6 +205,7 @@ def store_of_named(
 
     `coordinates`: those that are not among the arrays, by axis.
     """
+    members, attributes, warnings = without_attributes(members, attributes, path)
     arrays: dict[str, StoredArray] = {}
     for name, array in members.items():
         kind = known_once(name, array, arrays, path)
@@ -216,8 +216,8 @@ def store_of_named(
     arrays, is_single = _one_item(arrays)
     names = None if is_single else own_names(members, attributes, path)
     store = assemble(
-        path, arrays, opening.names, names, attributes, is_single=is_single, kinds=tuple(members),
-        maps=opening.maps,
+        path, arrays, opening.names, names, attributes, warnings, is_single=is_single,
+        kinds=tuple(members), maps=opening.maps,
     )  # fmt: skip
     return replace(store, coordinates={**coordinates_of(members), **(coordinates or {})})
 
@@ -346,34 +346,3 @@ def _count(parts: Mapping[str, Sequence[ItemArray]], path: str) -> int:
             f"{cut(path)}: {quoted(first)} has no items; expected at least one. Write it again."
         )
     return count
-
-
-def own_names(
-    arrays: Mapping[str, StoredArray], attributes: Mapping[str, Any], path: str
-) -> tuple[str, ...] | None:
-    """Return the names of the items: the array `names`, else the attribute, else None.
-
-    Raises `StoreError` unless there is one text per item.
-    """
-    array = arrays.get("names")
-    if array is None:
-        values = attributes.get("names")
-        return None if values is None else checked_names(values, f"{path}: attribute names")
-    if len(array.shape) != 1 or (array.dtype.kind not in "UO"):
-        raise StoreError(
-            f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text per "
-            f"item."
-        )
-    array.check_claims()
-    refuse_large_names(array)
-    return checked_names([str(v) for v in array.read((slice(None),)).tolist()], array.where)
-
-
-def refuse_large_names(array: StoredArray) -> None:
-    """Raise `StoreError` for an array of texts that claims more than names need."""
-    count = math.prod(array.shape)
-    if max(array.chunk_bytes, count * array.dtype.itemsize) > MOST_BYTES:
-        raise StoreError(
-            f"{array.where}: claims {count:,} names of {array.dtype} in chunks of "
-            f"{math.prod(array.chunks):,}, which is more than names need. Write them again."
-        )

@@ -168,7 +168,8 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening, where: str) -> Sto
             attributes[kind] = plain(values)
         else:
             is_scale = kind == "scale" and isinstance(values, list | tuple) and len(values) == 1
-            if isinstance(values, bool | int | float) or is_scale:
+            is_list = kind == "invalid" and isinstance(values, list | tuple)
+            if isinstance(values, bool | int | float) or is_scale or is_list:
                 values = np.asarray(values)
             own = described(values, f"{where}, {quoted(kind)}")
             members[str(kind)] = own.stored(f"{kind} of {where}")

@@ -17,13 +17,13 @@ from uqeval.arrays import Array
 from uqeval.disk.files import MOST_BYTES, open_descriptor
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.stores.array import Region, Store, StoredArray, axis_called, file_digest
+from uqeval.stores.attribute_arrays import refuse_large_names
 from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.contents import (
     Contents,
     Opening,
     check_attributes,
     hdf5_path,
-    refuse_large_names,
     refuse_nested,
     store_of_named,
     store_of_one,
@@ -188,8 +188,8 @@ class Hdf5Group:
             is_number = member.dtype.kind in "biuf" or name in REGRESSION  # `resolve` refuses texts
             is_text = h5py.check_string_dtype(member.dtype) is not None
             axis = axis_called(name)
-            if name == "names" and is_text:
-                self.attributes["names"] = _names(path, member)
+            if name in ("names", "class_names") and is_text:
+                self.attributes[name] = _names(path, member)
             elif is_text and axis in COMPARED and len(member.shape or ()) == 1:
                 texts = partial(_texts, path, member)
                 self.coordinates[axis] = Coordinate(f"{self._path}::{cut(name)}", texts, {})
