@@ -64,9 +64,10 @@ LESS = {
     "stores": {"arrays", "disk", "errors", "kernels.reading", "spelling", "threads"},
     "stores.states": {"arrays", "disk", "errors", "spelling", "stores.compression"},
     "stores.zarr": {
-        "arrays", "disk", "errors", "stores.array", "stores.bfloat16", "stores.buffer_pool",
+        "arrays", "disk", "errors", "stores.array", "stores.attribute_arrays",
+        "stores.bfloat16", "stores.buffer_pool",
         "stores.compression", "stores.contents", "stores.file_values", "stores.kinds",
-        "stores.map_names", "stores.names", "stores.watch", "threads",
+        "stores.map_names", "stores.names", "stores.orders", "stores.watch", "threads",
     },
     "records": {"argument_types", "disk", "errors", "keys", "spelling"},
     # Files that an option names: a report with a threshold, a list or table of items. Addresses of

@@ -337,6 +337,14 @@ def test_labels_for_all_or_none(tmp_path: Path) -> None:
     assert found.dtype == np.uint8
 
 
+def test_labels_that_are_bool(tmp_path: Path) -> None:
+    path, ids = tmp_path / "p.zarr", RNG.random(SIZE) < 0.5
+    with PredictionWriter(path, **ABOUT | {"names": ["a"]}) as writer:
+        fill(writer, ("a",))
+        writer.add_labels("a", ids)
+    np.testing.assert_array_equal(stored(path, "labels")[0], ids.astype(np.uint8))
+
+
 @pytest.mark.parametrize("void", [-(2**31), -(2**15) - 1, -1, 65536, 2**31 - 1])
 def test_void_pixels_of_any_id_stay_void(tmp_path: Path, void: int) -> None:
     labels = np.zeros(SIZE, np.int64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from shlex import quote
 from typing import Any, TypeGuard
 
 #: Longest text from a file or a user that a message repeats.
@@ -75,6 +76,15 @@ def _shown(value: Any, depth: int = 0) -> str:
     if isinstance(value, list):
         return f"[{texts}]"
     return f"({texts},)" if len(value) == 1 else f"({texts})"
+
+
+#: In the names of arrays in memory, which have no path.
+IN_MEMORY = " in memory"
+
+
+def in_command(path: str, placeholder: str = "PREDICTIONS") -> str:
+    """Return a path as a command has it; the placeholder for arrays in memory."""
+    return placeholder if IN_MEMORY in path else quote(path)
 
 
 def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str:

@@ -17,7 +17,8 @@ from uqeval.errors import DataError, UsageError, check_numbers, cut, quoted
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, id_dtype, stored_name
 from uqeval.spelling import spelled
 from uqeval.stores import bfloat16
-from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
+from uqeval.stores.described import ordered
+from uqeval.stores.incoming import as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
 from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
 from uqeval.stores.writing.processes import process_count
@@ -165,7 +166,7 @@ class PredictionWriter:
         `OutputError` if the disk fails.
         """
         index = self._place(name)
-        return self._add(index, as_array(values, f"item {quoted(name)}"), sample)
+        return self._add(index, ordered(values, f"item {quoted(name)}"), sample)
 
     @spells_options
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
@@ -175,7 +176,7 @@ class PredictionWriter:
         `add`.
         """
         indices = [self._place(name) for name in names]
-        batch = as_array(values, f"batch from item {quoted(names[0])} on" if indices else "batch")
+        batch = ordered(values, f"batch from item {quoted(names[0])} on" if indices else "batch")
         if batch.ndim not in (4, 5) or len(batch) != len(indices):
             raise DataError(
                 f"batch of {len(indices)} items: has the shape {list(batch.shape)}, expected "
@@ -194,7 +195,7 @@ class PredictionWriter:
         was completed without labels.
         """
         index, description = self._place(name), f"labels of item {quoted(name)}"
-        ids = as_array(labels, description)
+        ids = ordered(labels, description)
         if ids.ndim not in (2, 3) or self.size not in (None, ids.shape[-2:]):
             size = ", ".join(map(str, self.size or ("H", "W")))
             raise DataError(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 
 class Tensor:
@@ -32,3 +35,33 @@ class Capsule:
 
     def __dlpack_device__(self) -> Any:
         return self.values.__dlpack_device__()
+
+
+class Labelled:
+    """An array with names of axes, attributes and coordinates, as those of xarray."""
+
+    def __init__(
+        self, values: Any, dims: Any, attrs: Any = None, coords: Mapping[str, Any] | None = None
+    ) -> None:
+        self.values, self.dims, self.attrs = values, dims, attrs or {}
+        self.coords = {
+            name: own if isinstance(own, Labelled) else Labelled(np.asarray(own), (name,))
+            for name, own in (coords or {}).items()
+        }
+
+    @property
+    def ndim(self) -> int:
+        return int(self.values.ndim)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.values
+
+
+class LabelledSet(dict[str, Any]):
+    """Arrays by name with attributes and coordinates, as a Dataset of xarray."""
+
+    def __init__(
+        self, arrays: Mapping[str, Any], attrs: Any = None, coords: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(arrays)
+        self.attrs, self.coords = attrs or {}, coords or {}

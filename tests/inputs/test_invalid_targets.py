@@ -82,6 +82,11 @@ def test_negative_markers_of_targets_that_nobody_measured(tmp_path: Path) -> Non
     assert scaled.min() == -1 and not said(0, target=scaled)
 
 
+def test_arrays_in_memory_have_no_command() -> None:
+    (told,) = zeros_of(evaluated(sparse()))
+    assert "give invalid=0. If 0 is measured, invalid='nan' confirms it." in told
+
+
 def test_no_warning_of_few_zeros_or_of_negative_targets(tmp_path: Path) -> None:
     assert not zeros_of(evaluated(save(tmp_path / "few.npz", sparse(0.005))))
     arrays = sparse()

@@ -317,6 +317,24 @@ def test_uncertainties_that_are_no_numbers(tmp_path: Path, value: float, dtype: 
     assert "finite" in message
 
 
+@pytest.mark.parametrize("name", ["entropy", "mutual_information", "expected_entropy", "brier"])
+def test_uncertainties_of_uqeval_are_not_negative(tmp_path: Path, name: str) -> None:
+    """But for rounding, and at void pixels; another map may have any sign."""
+    values = np.zeros((N, H, W), "f4")
+    values[1, 3, 2], values[2, 0, 0], values[2, 1, 1] = -1, -1e-4, -2
+    truth = np.zeros((N, H, W), "u1")
+    truth[2, 1, 1] = 255
+    path = maps_store(tmp_path, **{name: values}, mine=values)
+    maps_refused(
+        path, "item second", f"1 evaluated values of the map {name} are negative, first -1 at row "
+        "3, column 2", truth=truth, wanted=["label", name],
+    )  # fmt: skip
+    assert len(read_maps(path, truth, wanted=["mine"])) == N
+    values[1, 3, 2] = 0
+    good = maps_store(tmp_path / "good", **{name: values})
+    assert len(read_maps(good, truth, wanted=["label", name])) == N
+
+
 def test_mean_probabilities_that_are_none(tmp_path: Path) -> None:
     mean = softmax(0, N, 3, H, W)
     mean[:, 0] += 2  # predicted where nothing else is stored

@@ -313,6 +313,19 @@ def test_flow_is_estimated_once(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(path, allow_pickle=False), first)
 
 
+def test_a_read_only_cache_of_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, before = moved()
+    flow = FlowCache(tmp_path).get(counting(), now, before)
+
+    def fail(path: Path, **options: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", fail)
+    np.testing.assert_array_equal(FlowCache(tmp_path).get(counting(), now, before), flow)
+    with pytest.raises(OutputError, match="flow cannot be written there: Permission denied"):
+        FlowCache(tmp_path).get(counting(), before, now)
+
+
 def test_what_flow_depends_on_is_its_key(tmp_path: Path) -> None:
     now, before = moved()
     changed = now.copy()

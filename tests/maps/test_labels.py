@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from command import refused
 
+import uqeval
 from uqeval.errors import DataError
 from uqeval.maps.labels import label_map
 
@@ -32,3 +34,12 @@ def test_negative_ids_are_strange_unless_void() -> None:
         label_map(ids, 2, -1, "labels", (2, 2))
     with pytest.raises(DataError, match=r"2 of 4 .* -2, -1 \(first at row 0, column 1\)"):
         label_map(ids, 2, 255, "labels", (2, 2))
+
+
+@pytest.mark.parametrize(("value", "says"), [(7, "Give ignore_index."), (2**32 - 1, "save these")])
+def test_the_hint_can_be_followed(value: int, says: str) -> None:
+    """Only images of ids have a label map, and an option has 32 bits."""
+    labels = np.array([[[0, 1], [1, value]]])
+    probs = np.full((1, 3, 2, 2), 1 / 3)
+    message = refused(lambda: uqeval.evaluate(probs, labels, "segmentation"), f"{value}", says)
+    assert "label_map" not in message

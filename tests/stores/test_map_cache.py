@@ -336,6 +336,21 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
         uqeval.evaluate(None, None, "tc", video=tmp_path, map_cache=tmp_path.parent / "c")
 
 
+def test_a_read_only_folder_that_has_all_maps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    run(cache, given, {"pavpu": {}})
+
+    def fail(path: Path, **options: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", fail)
+    assert reused(run(cache, given, {"pavpu": {}})) == ITEMS
+    with pytest.raises(OutputError, match="cannot be written there: Permission denied"):
+        run(cache, given, {"pavpu": {"uncertainty": "mutual_information"}})
+
+
 def test_maps_at_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects are those of a folder, byte by byte; a damaged one is written again."""
     pytest.importorskip("obstore")

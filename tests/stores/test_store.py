@@ -115,6 +115,16 @@ def test_npz_members_by_name(tmp_path: Path, key: str) -> None:
     assert store.names == ("a", "b", "c")
 
 
+def test_a_map_of_other_items_is_left_out(tmp_path: Path) -> None:
+    arrays = {"probs": probs(), "raw": np.zeros((N + 2, H, W), "f4")}
+    path = group(tmp_path / "s", arrays)
+    store = open_store(path, role="predictions")
+    assert set(store.arrays) == {"probs"} and store.items == N
+    assert any(f"s/raw has {N + 2} items, and the others have {N}" in w for w in store.warnings)
+    store_refused(path, "'raw' has 5", maps={"raw"})
+    store_refused(group(tmp_path / "e", arrays | {"entropy": arrays["raw"]}), "'entropy' has 5")
+
+
 def test_npz_with_the_same_thing_twice(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", probs=probs(), softmax=probs())
     store_refused(tmp_path / "a.npz", "'probs' twice", "'softmax'")

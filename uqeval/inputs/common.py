@@ -17,9 +17,10 @@ from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, digest_of
 from uqeval.stores.contents import Contents, Role
-from uqeval.stores.incoming import as_array
+from uqeval.stores.described import DescribedArray, described
 from uqeval.stores.kinds import KNOWN
 from uqeval.stores.names import read_names_file
+from uqeval.stores.orders import refuse_other_order
 from uqeval.stores.store import ARRAY, ARRAYS, contents_of, open_store
 from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import PartsByItem, Watched, WatchedText
@@ -112,11 +113,24 @@ def open_predictions(
     stores, names_of_items = _in_order_of_first(stores)
     if names is not None:
         own, _ = _in_order_of_first([replace(store, names=store.replaced) for store in stores])
+        _refuse_other_orders(own)
         stores = [replace(store, names=names_of_items) for store in own]
-    elif names_of_items is not None:
+        return PredictionStores(stores_or_paths, stores, names_of_items)
+    _refuse_other_orders(stores)
+    if names_of_items is not None:
         named = next(store for store in stores if store.names is not None)
         stores = [warn_of_positions(store, named, named=True) for store in stores]
     return PredictionStores(stores_or_paths, stores, names_of_items)
+
+
+def _refuse_other_orders(members: Sequence[Store]) -> None:
+    """Raise `StoreError` for members whose coordinates are in another order than those of the
+    first."""
+    first = members[0]
+    for store in members[1:]:
+        refuse_other_order(
+            store, first, by_name=store.names is not None and first.names is not None
+        )
 
 
 def as_store(source: Any, keyword: str) -> Given:
@@ -125,25 +139,29 @@ def as_store(source: Any, keyword: str) -> Given:
 
     Converts arrays and tensors of any framework to NumPy. Raises `UsageError` for other inputs.
     """
-    if isinstance(source, str | Path | Contents | Mapping):
+    if isinstance(source, str | Path | Contents | DescribedArray | Mapping):
         return source
     if isinstance(source, os.PathLike):
         return Path(source)
     try:
-        return as_array(source, keyword)
+        return described(source, keyword)
     except DataError as error:
         raise UsageError(f"{error} Or give the path of a store.") from None
+
+
+def identity_of(source: Any) -> Any:
+    """Return a key that is equal for the same store: its place, or the identity of an array."""
+    if isinstance(source, os.PathLike | str):
+        return place_of(str(source))
+    return id(source.source if isinstance(source, DescribedArray) else source)
 
 
 def _refuse_twice(sources: Sequence[Given]) -> None:
     """Raise `UsageError` if a store is given twice: an ensemble would count it twice."""
     first_spellings: dict[Any, str] = {}
     for source in sources:
-        key: Any = id(source)
-        spelling = "the same array"
-        if isinstance(source, os.PathLike | str):
-            spelling = str(source)
-            key = place_of(spelling)
+        key = identity_of(source)
+        spelling = str(source) if isinstance(source, os.PathLike | str) else "the same array"
         if key in first_spellings:
             repeated_as = (
                 ""
@@ -213,8 +231,10 @@ def in_order_of(
 ) -> Sequence[ItemArray]:  # fmt: skip
     """Return the items of a ground-truth store in the order of the predictions' items.
 
-    Matches by name if both have names, else by position. Raises `StoreError`.
+    Matches by name if both have names, else by position. Raises `StoreError`, also if coordinates
+    show another order.
     """
+    refuse_other_order(store, predictions, by_name=store.names is not None and names is not None)
     count = predictions.items
     if store.names is not None and names is not None and store.names != names:
         place = {name: i for i, name in enumerate(store.names)}

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
     from uqeval.stores.array import ItemArray, Store
     from uqeval.stores.contents import Contents
+    from uqeval.stores.described import DescribedArray
 
 #: Accepted as a store: a path, a URL, an opened store, an array in memory, or a mapping
 #: of arrays by name.
-Given: TypeAlias = "str | Path | Contents | Array | Mapping[str, Any]"
+Given: TypeAlias = "str | Path | Contents | Array | DescribedArray | Mapping[str, Any]"
 
 
 #: Options that name a path.

@@ -8,13 +8,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.disk.files import place_of
 from uqeval.errors import DataError, UsageError, cut, listed
 from uqeval.inputs.class_names import refuse_other_numbers
 from uqeval.inputs.classes import kind_of, open_classes, sizes_of_items, stored_maps
 from uqeval.inputs.common import (
     PredictionStores,
     as_store,
+    identity_of,
     in_order_of,
     open_predictions,
     open_truth,
@@ -273,8 +273,7 @@ def _refuse_same_stores(opened: Sequence[PredictionStores]) -> None:
     seen: set[Any] = set()
     for stores in opened:
         for given in stores.given:
-            path = getattr(given, "path", given)
-            key: Any = place_of(path) if isinstance(path, str | Path) else id(given)
+            key = identity_of(given)
             if key in seen:
                 raise UsageError(f"{stores.where} is in two sets; give each store once.")
             seen.add(key)

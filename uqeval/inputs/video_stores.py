@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from uqeval.disk.files import place_of
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.common import as_store, open_once, path_of
+from uqeval.inputs.common import as_store, identity_of, open_once, path_of
 from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
@@ -161,7 +159,7 @@ def _truth(
         raise UsageError("--labels and --pseudo-labels exclude each other; give one of them.")
     if options.pseudo_labels is not None:
         for model in models:
-            if _is_same_store(model.given, options.pseudo_labels):
+            if identity_of(model.given) == identity_of(options.pseudo_labels):
                 raise UsageError(
                     f"--pseudo-labels {cut(path_of(options.pseudo_labels))}: are the evaluated "
                     "predictions, so their mIoU would be 1. Give the predictions of a better model."
@@ -173,16 +171,10 @@ def _truth(
     if source is not None:
         return open_ids(source, names, count, "label", options, "labels"), "labels"
     for model in models:
-        if _is_same_store(model.given, video) and "labels" in model.store.arrays:
+        if identity_of(model.given) == identity_of(video) and "labels" in model.store.arrays:
             parts = model.store.arrays["labels"]
             return Ids(model.store, ("labels",), parts, None, (), model.given), "labels"
     return None, None
-
-
-def _is_same_store(first: Given, second: Given) -> bool:
-    if not isinstance(first, os.PathLike | str) or not isinstance(second, os.PathLike | str):
-        return first is second
-    return place_of(first) == place_of(second)
 
 
 def _flows(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.errors import DataError, NegativeSigma, StoreError
+from uqeval.errors import DataError, NegativeSigma, StoreError, in_command
 from uqeval.maps.labels import SWAPPED
 from uqeval.maps.names import (
     ERROR_KEY,
@@ -193,7 +193,7 @@ def refuse_negative_sigma(values: Array, name: str, where: str, store: str) -> N
             f"{where}: {count} evaluated values are negative, first {values[y, x]:.6g} at row "
             f"{y}, column {x}; --uncertainty {name} is used as σ, which cannot be negative. Store "
             "a natural logarithm as log_variance, log_std or log_b. For scores that need only "
-            f"its order: uqeval sparsification {quote(store)} --uncertainty {quote(name)}",
+            f"its order: uqeval sparsification {in_command(store)} --uncertainty {quote(name)}",
             name,
         )
 

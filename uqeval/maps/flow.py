@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from uqeval.arrays import Array
 from uqeval.errors import DataError, UsageError
 from uqeval.maps.flow_method import FlowMethod
-from uqeval.stores.map_cache import folder_for, read_checked, write_checked
+from uqeval.stores.map_cache import CacheFolder, read_checked, write_checked
 
 _PRESETS = {"ultrafast": 0, "fast": 1, "medium": 2}
 #: The largest number of levels of DIS; a deeper pyramid would crash the process.
@@ -213,7 +213,7 @@ class FlowCache:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = folder_for("flow", folder)
+        self._folder = CacheFolder("flow", folder)
 
     def get(self, estimator: Estimator, previous: Array, next_: Array) -> NDArray[np.float32]:
         """Return `estimator(previous, next_)` from the cache, or estimate and cache it.
@@ -223,6 +223,7 @@ class FlowCache:
         path = self.path(estimator, previous, next_)
         flow = read_checked(path, (*previous.shape, 2), np.float32)
         if flow is None:
+            self._folder.require_writable()
             flow = np.ascontiguousarray(estimator(previous, next_), np.float32)
             write_checked(path, flow)
         return flow
@@ -235,4 +236,4 @@ class FlowCache:
         digest.update(np.ascontiguousarray(previous).data)
         digest.update(np.ascontiguousarray(next_).data)
         name = digest.hexdigest()
-        return self.folder / name[:2] / f"{name}.npy"
+        return self._folder.path / name[:2] / f"{name}.npy"

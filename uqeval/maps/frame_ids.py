@@ -65,7 +65,8 @@ class StoredIds:
         if plane.ndim == 2:
             plane = fitted(plane, size, where, self.noun, self.resize)
         return label_map(
-            plane, self.classes, self.void, where, (size[0], size[1]), noun=self.noun
+            plane, self.classes, self.void, where, (size[0], size[1]), noun=self.noun,
+            images=self.planes.takes_label_map(place),
         )  # fmt: skip
 
 

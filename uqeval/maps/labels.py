@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.errors import DataError, StoreError, cut, listed
+from uqeval.errors import DataError, StoreError, cut, listed, number_flaw
 from uqeval.maps.names import id_dtype, void_of
 from uqeval.stores.incoming import numbered_from_1, refuse_one_hot
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import refuse_ambiguous, refuse_fill_ids
+from uqeval.stores.void_id import how_to_give, refuse_ambiguous, refuse_fill_ids
 
 #: The hint if height and width of a plane look swapped.
 SWAPPED = (
@@ -41,9 +41,10 @@ class Labels:
         plane, where = self.planes.read(item), f"{self.planes.where_of(item)}, item {cut(name)}"
         array = self.planes.parts[item].array
         refuse_fill_ids(plane, array, self.ignore_index, where, "labels")
+        images = self.planes.takes_label_map(item)
         if self.annotators:
-            return labels_of_annotators(plane, classes, self.ignore_index, where, size)
-        return label_map(plane, classes, self.ignore_index, where, size), None
+            return labels_of_annotators(plane, classes, self.ignore_index, where, size, images)
+        return label_map(plane, classes, self.ignore_index, where, size, images=images), None
 
 
 def check_size(
@@ -101,12 +102,15 @@ def label_map(
     where: str,
     size: tuple[int, int],
     noun: str = "labels",
+    *,
+    images: bool = False,
 ) -> Array:
     """Return the ids of a plane [y, x] as uint8, or uint16 above 255 classes.
 
     Void is the maximum of the dtype. `noun` names the ids in messages; it is set for predicted ids,
-    which may be void. Raises `StoreError` for a plane of another size or dtype, `DataError` for ids
-    that are neither a class nor `ignore_index`, or may be either (`refuse_ambiguous`).
+    which may be void. `images`: they are images that a label map would apply to. Raises
+    `StoreError` for a plane of another size or dtype, `DataError` for ids that are neither a class
+    nor `ignore_index`, or may be either (`refuse_ambiguous`).
     """
     check_size(plane.shape, classes, where, size, noun)
     if plane.dtype.kind not in "iub":
@@ -115,7 +119,7 @@ def label_map(
     void = plane == ignore_index
     label = plane.astype(id_dtype(classes))
     label[void] = void_of(classes)
-    refuse_unknown(plane, void, classes, ignore_index, where, noun)
+    refuse_unknown(plane, void, classes, ignore_index, where, noun, images=images)
     return label
 
 
@@ -127,6 +131,8 @@ def refuse_unknown(
     where: str,
     noun: str = "labels",
     known: str = "",
+    *,
+    images: bool = False,
 ) -> None:
     """Raise `DataError` for ids of a plane [y, x] that no class has, except pixels of `others`.
 
@@ -137,8 +143,13 @@ def refuse_unknown(
         return
     strange = np.unique(plane[~is_valid])
     y, x = (int(k[0]) for k in np.nonzero(~is_valid))
-    hint = "--label-map cityscapes for Cityscapes ids" if noun == "labels" else "--classes"
-    hint = f"Give --ignore-index, or {hint}."
+    hint = "Give --ignore-index."
+    if noun != "labels":
+        hint = "Give --ignore-index, or --classes."
+    elif images:
+        hint = "Give --ignore-index, or --label-map cityscapes for Cityscapes ids."
+    if strange.size == 1 and number_flaw("ignore_index", int(strange[0])):
+        hint = f"If {strange[0]} is void, {how_to_give(int(strange[0]))}."
     if noun == "labels":
         hint = numbered_from_1(plane, strange, classes, ignore_index).strip() or hint
     raise DataError(
@@ -149,8 +160,9 @@ def refuse_unknown(
 
 
 def labels_of_annotators(
-    planes: Array, classes: int, ignore_index: int, where: str, size: tuple[int, int]
-) -> tuple[Array, Array]:
+    planes: Array, classes: int, ignore_index: int, where: str, size: tuple[int, int],
+    images: bool = False,
+) -> tuple[Array, Array]:  # fmt: skip
     """Return the class of the majority [y, x], and the ids [annotator, y, x], as `label_map`.
 
     On a tie the majority is the lowest id. An annotator who left the whole item void did not label
@@ -161,7 +173,7 @@ def labels_of_annotators(
 
     refuse_one_hot(planes, classes, where)
     ids = np.stack([
-        label_map(plane, classes, ignore_index, f"{where}, annotator {r}", size)
+        label_map(plane, classes, ignore_index, f"{where}, annotator {r}", size, images=images)
         for r, plane in enumerate(planes)
     ])  # fmt: skip
     flat = ids.reshape(len(ids), -1)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence, Set
 from functools import cached_property
-from shlex import quote
 
 import numpy as np
 
 from uqeval.arrays import Array, Maps
-from uqeval.errors import DataError, StoreError, UsageError, cut, listed
+from uqeval.errors import DataError, StoreError, UsageError, cut, in_command, listed
 from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
 from uqeval.maps.labels import Labels, label_map
 from uqeval.maps.names import (
@@ -168,8 +167,8 @@ class Source(StackMaps):
 
     def _paths(self) -> str:
         """Return the predictions, and the labels if they are elsewhere, as a command has them."""
-        labels = "LABELS" if self.labels is None else quote(self.labels.where)
-        return f"{quote(self.where)} {labels}".removesuffix(" ''")
+        labels = "LABELS" if self.labels is None else in_command(self.labels.where, "LABELS")
+        return f"{in_command(self.where)} {labels}".removesuffix(" ''")
 
     def batches(self) -> list[range]:
         if self.stack:

@@ -29,6 +29,8 @@ from uqeval.stores.planes import Planes
 #: Maps of probabilities. They may exceed 1 by the largest tolerance of stacks, because a maps store
 #: does not record the dtype of the probabilities that it was computed from.
 _PROBABILITIES = ("confidence", "mean_probs", "label_probability")
+#: Other maps that `uqeval` computes, which are negative by rounding at most.
+_NOT_NEGATIVE = (*UNCERTAINTIES, "brier")
 
 
 class StoredMaps:
@@ -182,6 +184,9 @@ class StoredMaps:
             )
         if name in _PROBABILITIES:
             _check_probabilities(name, values, where)
+        elif name in _NOT_NEGATIVE:
+            evaluated = True if label is None else label != void_of(self.classes)
+            _refuse_negative(name, values, (values < -TOLERANCE) & evaluated, where)
         if name == "mean_probs":
             _check_sums(values, self.tolerance, where)
         return values
@@ -244,6 +249,17 @@ def _check_probabilities(name: str, values: Array, where: str) -> None:
         f"{values[bad][0]:.6g} at row {y}, column {x}. Write the map again from probabilities "
         "that sum to 1, for example with uqeval reduce."
     )
+
+
+def _refuse_negative(name: str, values: Array, bad: Array, where: str) -> None:
+    """Raise `DataError` for evaluated values that are negative, beyond rounding."""
+    if bad.any():
+        y, x = (int(k[0]) for k in np.nonzero(bad))
+        raise DataError(
+            f"{where}: {int(bad.sum())} evaluated values of the map {name} are negative, first "
+            f"{values[y, x]:.6g} at row {y}, column {x}; expected 0 or more. Write the map again, "
+            "for example with uqeval reduce; if it is another uncertainty, give it another name."
+        )
 
 
 def _check_sums(mean: Array, tolerance: float, where: str) -> None:

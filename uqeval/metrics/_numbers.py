@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from uqeval.arrays import State
-from uqeval.errors import DataError, UsageError, listed, number_of
+from uqeval.errors import IN_MEMORY, DataError, UsageError, in_command, listed, number_of
 from uqeval.maps.names import sigma_of
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.settings import Settings, option
@@ -53,7 +53,7 @@ def check_unit(uncertainty: str, info: DatasetInfo) -> None:
     """Raise `UsageError` for a map whose name says that it is a logarithm, not a standard
     deviation."""
     if "log" in uncertainty.lower():
-        stores = " ".join(map(quote, info.paths or (info.where,)))
+        stores = " ".join(map(in_command, dict.fromkeys(info.paths or (info.where,))))
         raise UsageError(
             f"--uncertainty {uncertainty}: its name says that it is a logarithm. NLL, CRPS, AUCE, "
             "sharpness, coverage and interval scores need a standard deviation in units of the "
@@ -68,12 +68,10 @@ def zero_targets(state: State, info: DatasetInfo) -> list[str]:
     pixels, zeros, negative = state["counts"].tolist()
     if negative or zeros <= _FEW * pixels or info.invalid:
         return []
-    command = _command_without("0", info)
     return [
         f"{zeros} of {pixels} evaluated targets ({zeros / pixels:.1%}) are exactly 0 and none is "
-        "negative: they count as measurements. If 0 means `not measured`, add --invalid 0 to the "
-        f"command: {command}  (invalid: 0 in uqeval.yaml, invalid=0 in Python). If 0 is "
-        "measured, --invalid nan confirms it."
+        f"negative: they count as measurements. If 0 means `not measured`, "
+        f"{_how_to_leave_out('0', info)}. {_confirmed('0 is', info)}"
     ]
 
 
@@ -97,19 +95,30 @@ def negative_targets(
     )
     if least in _MARKERS:
         value = f"{least:.0f}"
-        text += (
-            f" If {value} means `not measured`, add --invalid to the command: "
-            f"{_command_without(value, info)}  (invalid: {value} in uqeval.yaml, invalid={value} "
-            "in Python)."
-        )
+        text += f" If {value} means `not measured`, {_how_to_leave_out(value, info)}."
     else:
         text += " If they mean `not measured`, leave them out with an array `valid`."
-    return [f"{text} If they are measured, --invalid nan confirms it."]
+    return [f"{text} {_confirmed('they are', info)}"]
 
 
-def _command_without(value: str, info: DatasetInfo) -> str:
-    """Return the command that leaves out targets of a value."""
-    return " ".join(["uqeval", info.command, *map(quote, info.paths), f"--invalid {value}"])
+def _has_no_command(info: DatasetInfo) -> bool:
+    return any(IN_MEMORY in path for path in info.paths)
+
+
+def _how_to_leave_out(value: str, info: DatasetInfo) -> str:
+    """Return how to leave out targets of a value."""
+    if _has_no_command(info):
+        return f"give invalid={value}"
+    command = " ".join(["uqeval", info.command, *map(quote, info.paths), f"--invalid {value}"])
+    return (
+        f"add --invalid to the command: {command}  (invalid: {value} in uqeval.yaml, "
+        f"invalid={value} in Python)"
+    )
+
+
+def _confirmed(these_are: str, info: DatasetInfo) -> str:
+    option = "invalid='nan'" if _has_no_command(info) else "--invalid nan"
+    return f"If {these_are} measured, {option} confirms it."
 
 
 def refuse_nothing(pixels: int, info: DatasetInfo, region: str = "") -> None:

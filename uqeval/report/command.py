@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from uqeval.errors import UqevalError, option_name
+from uqeval.errors import IN_MEMORY, UqevalError, option_name
 from uqeval.glossary import families
 from uqeval.inputs.options import OF_REFERENCE, OF_VIDEO, InputOptions
 from uqeval.keys import COMMANDS_BY_KEY, Key
@@ -21,7 +21,7 @@ _OTHERWISE = ("video", "region", "depth_map", "out", "ood_mask", "threshold_from
 #: Options that change no number.
 _WITHOUT_EFFECT = ("map_cache", "flow_cache")
 #: How a report names arrays in memory, and the stores of several runs.
-_NO_PATH = (" in memory", " + ")
+_NO_PATH = (IN_MEMORY, " + ")
 
 
 class _NoCommandError(Exception):

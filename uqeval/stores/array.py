@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from uqeval.arrays import Array
 from uqeval.disk.files import readable
 from uqeval.errors import StoreError, cut
+from uqeval.stores.coordinates import Coordinate
 
 Region = tuple[slice, ...]
 
@@ -35,15 +36,22 @@ AXES: dict[str, frozenset[str]] = {
         "class", "classes", "c", "channel", "channels", "band", "category", "component",
         "components", "rgb", "uv",
     }),
-    "y": frozenset({"y", "h", "height", "row", "rows", "lat"}),
-    "x": frozenset({"x", "w", "width", "col", "cols", "column", "columns", "lon"}),
+    "y": frozenset({"y", "h", "height", "row", "rows", "lat", "latitude"}),
+    "x": frozenset({
+        "x", "w", "width", "col", "cols", "column", "columns", "lon", "longitude",
+    }),
 }  # fmt: skip
+
+
+def axis_called(name: str | None) -> str | None:
+    """Return the canonical name of an axis; None if the name is not known."""
+    folded = (name or "").lower()
+    return next((axis for axis, aliases in AXES.items() if folded in aliases), None)
 
 
 def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
     """Return the canonical names of `dimension_names`. Raises `StoreError` for an unknown name."""
-    axis_of_alias = {alias: axis for axis, aliases in AXES.items() for alias in aliases}
-    axes = tuple(axis_of_alias.get((name or "").lower(), "") for name in names)
+    axes = tuple(axis_called(name) or "" for name in names)
     if "" in axes or len(set(axes)) != len(axes):
         raise StoreError(
             f"{where}: dimension_names are {cut(list(names))}; expected each of item, sample, "
@@ -86,6 +94,8 @@ class StoredArray(ABC):
     anywhere: bool = False
     #: Whether there is no file: the caller has the array.
     in_memory: bool = False
+    #: Whether it is an image of ids that --label-map applies to, and none is given.
+    takes_label_map: bool = False
     #: Whether it is at a server, where a second read costs more than one of a temporary file.
     is_remote: bool = False
 
@@ -286,6 +296,8 @@ class Store:
     unlisted: bool = False
     #: The group (case, volume) of each item, if the store has groups.
     groups: tuple[str, ...] | None = None
+    #: The coordinates of items, rows and columns, by axis.
+    coordinates: Mapping[str, Coordinate] = field(default_factory=dict)
     #: Of an ensemble: the path of the member that has an array which the first member lacks.
     other_paths: Mapping[str, str] = field(default_factory=dict)
 

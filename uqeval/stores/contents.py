@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, canonical_axes, with_pixel
+from uqeval.stores.attribute_arrays import own_names, without_attributes
+from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import NumpyArray
 from uqeval.stores.kinds import (
     FLOWS,
@@ -27,7 +27,9 @@ from uqeval.stores.kinds import (
     resolve,
     with_scale,
 )
+from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names, refuse_reordered
+from uqeval.stores.orders import coordinates_of
 from uqeval.stores.void_id import declared_void
 
 _VERSION = 1
@@ -196,9 +198,14 @@ class Opening:
 
 
 def store_of_named(
-    path: str, members: Mapping[str, StoredArray], attributes: dict[str, Any], opening: Opening
-) -> Store:
-    """Return a store of named arrays in one file, or in memory."""
+    path: str, members: Mapping[str, StoredArray], attributes: dict[str, Any], opening: Opening,
+    coordinates: Mapping[str, Coordinate] | None = None,
+) -> Store:  # fmt: skip
+    """Return a store of named arrays in one file, or in memory.
+
+    `coordinates`: those that are not among the arrays, by axis.
+    """
+    members, attributes, warnings = without_attributes(members, attributes, path)
     arrays: dict[str, StoredArray] = {}
     for name, array in members.items():
         kind = known_once(name, array, arrays, path)
@@ -208,10 +215,11 @@ def store_of_named(
     arrays = opening.declared.of_named(with_scale(arrays), path)
     arrays, is_single = _one_item(arrays)
     names = None if is_single else own_names(members, attributes, path)
-    return assemble(
-        path, arrays, opening.names, names, attributes, is_single=is_single, kinds=tuple(members),
-        maps=opening.maps,
+    store = assemble(
+        path, arrays, opening.names, names, attributes, warnings, is_single=is_single,
+        kinds=tuple(members), maps=opening.maps,
     )  # fmt: skip
+    return replace(store, coordinates={**coordinates_of(members), **(coordinates or {})})
 
 
 def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
@@ -226,13 +234,27 @@ def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], b
         return arrays, False
     if least == 1:
         return {
-            kind: a.reshaped((*a.shape[:-1], 1, a.shape[-1])) if isinstance(a, NumpyArray) else a
-            for kind, a in arrays.items()
+            kind: _row(array) if isinstance(array, NumpyArray) else array
+            for kind, array in arrays.items()
         }, True
     return arrays, True
 
 
-def store_of_one(array: StoredArray, opening: Opening) -> Store:
+def _row(array: NumpyArray) -> NumpyArray:
+    """Return a table [N] or [M, N] as an image of one row. Raises `StoreError` for named axes in
+    another order."""
+    named = array.dimension_names and canonical_axes(array.dimension_names, array.where)
+    if named and named not in (("item",), ("sample", "item")):
+        raise StoreError(
+            f"{array.where}: has the axes [{', '.join(named)}]; expected [item], or [sample, item] "
+            "of members. Transpose it."
+        )
+    return array.reshaped((*array.shape[:-1], 1, array.shape[-1]))
+
+
+def store_of_one(
+    array: StoredArray, opening: Opening, coordinates: Mapping[str, Coordinate] | None = None
+) -> Store:
     """Return a store of one array without a name; its role and rank decide its kind."""
     role, rank = opening.role, len(array.shape)
     kind: str | None = role
@@ -248,9 +270,10 @@ def store_of_one(array: StoredArray, opening: Opening) -> Store:
     is_single = role == "target" and rank < 3
     if is_single and rank == 1 and isinstance(array, NumpyArray):
         array = array.reshaped((1, *array.shape))
-    return assemble(
+    store = assemble(
         array.where, {kind: array}, opening.names, None, dict(array.attributes), is_single=is_single
     )
+    return replace(store, coordinates=coordinates or {})
 
 
 def assemble(
@@ -291,7 +314,14 @@ def assemble(
     if not parts:
         content = f"only {listed(sorted(kinds))}" if kinds else "no arrays"
         raise StoreError(f"{cut(path)}: holds {content}; {predictions_expected(kinds)}")
-    count = _count(parts, path)
+    required = KNOWN | READ_BY_NAME | maps
+    count = _count({k: parts[k] for k in parts if k in required - FLOWS} or parts, path)
+    for kind in [kind for kind in parts if kind not in required and len(parts[kind]) != count]:
+        warned.append(
+            f"left out: {arrays[kind].where} has {len(parts[kind])} items, and the others have "
+            f"{count}."
+        )
+        del parts[kind]
     names = None if stored_names is None else checked_names(stored_names, path, count)
     if given is None:
         return Store(path, parts, names, attributes, tuple(warned), held=kinds)
@@ -316,34 +346,3 @@ def _count(parts: Mapping[str, Sequence[ItemArray]], path: str) -> int:
             f"{cut(path)}: {quoted(first)} has no items; expected at least one. Write it again."
         )
     return count
-
-
-def own_names(
-    arrays: Mapping[str, StoredArray], attributes: Mapping[str, Any], path: str
-) -> tuple[str, ...] | None:
-    """Return the names of the items: the array `names`, else the attribute, else None.
-
-    Raises `StoreError` unless there is one text per item.
-    """
-    array = arrays.get("names")
-    if array is None:
-        values = attributes.get("names")
-        return None if values is None else checked_names(values, f"{path}: attribute names")
-    if len(array.shape) != 1 or (array.dtype.kind not in "UO"):
-        raise StoreError(
-            f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text per "
-            f"item."
-        )
-    array.check_claims()
-    refuse_large_names(array)
-    return checked_names([str(v) for v in array.read((slice(None),)).tolist()], array.where)
-
-
-def refuse_large_names(array: StoredArray) -> None:
-    """Raise `StoreError` for an array of texts that claims more than names need."""
-    count = math.prod(array.shape)
-    if max(array.chunk_bytes, count * array.dtype.itemsize) > MOST_BYTES:
-        raise StoreError(
-            f"{array.where}: claims {count:,} names of {array.dtype} in chunks of "
-            f"{math.prod(array.chunks):,}, which is more than names need. Write them again."
-        )

@@ -11,7 +11,7 @@ from uqeval.errors import DataError, cut
 from uqeval.stores import bfloat16
 from uqeval.stores.float16 import to_half, to_single
 from uqeval.stores.sum_hints import hint_of_sums
-from uqeval.stores.void_id import refuse_ambiguous
+from uqeval.stores.void_id import how_to_give, refuse_ambiguous
 
 #: Logits and labels of fewer pixels may look like probabilities and one-hot labels by chance.
 LEAST_PIXELS = 16
@@ -311,11 +311,13 @@ def numbered_from_1(labels: Array, strange: Array, classes: int, ignore_index: i
 def checked_labels(
     values: Array, classes: int, ignore_index: int, where: str, row: int = 0
 ) -> Array:
-    """Return class ids [y, x] or [annotator, y, x] as they will be stored.
+    """Return class ids [y, x] or [annotator, y, x] as they will be stored; bool as 0 and 1.
 
     Raises `DataError` for values that are not integers, for ids outside [0, classes) other than
     `ignore_index`, for one-hot labels, and as `refuse_ambiguous`.
     """
+    if values.dtype.kind == "b":
+        values = values.astype(np.uint8)
     if values.dtype.kind not in "iu":
         raise DataError(f"{where}: labels are {values.dtype}, expected class ids as integers.")
     if values.ndim == 3:
@@ -328,7 +330,7 @@ def checked_labels(
         strange = np.unique(values[bad])
         hint = numbered_from_1(values, strange, classes, ignore_index)
         if strange.size == 1:
-            hint = hint or f" If {strange[0]} is void, give --ignore-index {strange[0]}."
+            hint = hint or f" If {strange[0]} is void, {how_to_give(int(strange[0]))}."
         raise DataError(
             f"{where}: {int(bad.sum())} pixels have ids outside 0 … {classes - 1} that are not the "
             f"ignore_index {ignore_index}, first {int(values[(*plane, y, x)])} in row {row + y}, "

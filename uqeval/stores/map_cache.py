@@ -52,6 +52,27 @@ def folder_for(content: str, folder: str | Path) -> Path:
     return path
 
 
+class CacheFolder:
+    """A folder of cached arrays. One that has all of them may be read-only: whether it can be
+    written is tested once, at the first array that it lacks.
+
+    Raises `OutputError` for a path that is no folder and cannot become one.
+    """
+
+    def __init__(self, content: str, folder: str | Path) -> None:
+        self.path = Path(folder)
+        self._content, self._folder = content, folder
+        self._writable = False
+        if not self.path.is_dir():
+            self.require_writable()
+
+    def require_writable(self) -> None:
+        """Raise `OutputError` if the folder cannot be written."""
+        if not self._writable:
+            folder_for(self._content, self._folder)
+            self._writable = True
+
+
 def has_room(folder: Path, size: int) -> bool:
     """Return whether a folder's disk has room for `size` bytes and a reserve."""
     return shutil.disk_usage(folder).free >= size + SPARE
@@ -126,13 +147,16 @@ class _Folder:
     """Arrays as files in a folder."""
 
     def __init__(self, folder: str | Path) -> None:
-        self._folder = folder_for("maps", folder)
+        self._folder = CacheFolder("maps", folder)
 
     def read(self, key: str, shape: tuple[int, ...], dtype: str) -> Array | None:
-        return read_checked(self._folder / key, shape, dtype)
+        return read_checked(self._folder.path / key, shape, dtype)
+
+    def require_writable(self) -> None:
+        self._folder.require_writable()
 
     def write(self, key: str, values: Array) -> bool:
-        return write_checked(self._folder / key, values)
+        return write_checked(self._folder.path / key, values)
 
 
 class _Objects:
@@ -149,6 +173,9 @@ class _Objects:
         if data is None:
             return None
         return _read(io.BytesIO(data), key.rpartition("/")[2], shape, kind)
+
+    def require_writable(self) -> None:  # `write` raises
+        return
 
     def write(self, key: str, values: Array) -> bool:
         buffer = io.BytesIO()
@@ -170,7 +197,7 @@ class MapCache:
     are not cached. Runs with other metrics or stores may share the folder; `uqeval` never removes a
     file. Anyone may have written to it, and a checksum is no signature: a map that is not `valid`
     counts as damaged, because kernels check no values. Raises `OutputError` if the folder cannot be
-    written.
+    written, at the first maps that it lacks.
     """
 
     def __init__(
@@ -193,6 +220,7 @@ class MapCache:
         for name in names:
             values = self._files.read(self._key(item, name), *self._form(name, item))
             if values is None or not self._valid(name, values):
+                self._files.require_writable()
                 return None
             maps[name] = values
         return maps

@@ -55,6 +55,10 @@ class Planes:
         """Return the name of the array with an item's plane, for messages."""
         return self._array_of(item).where
 
+    def takes_label_map(self, item: int) -> bool:
+        """Return whether --label-map would apply to an item's plane, and none is given."""
+        return self._array_of(item).takes_label_map
+
     def _array_of(self, item: int) -> StoredArray:
         return self.arrays[0] if len(self.arrays) == 1 else self.parts[item].array
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.disk.files import open_descriptor
-from uqeval.errors import StoreError, cut, quoted
+from uqeval.errors import IN_MEMORY, StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.contents import (
     Contents,
@@ -23,9 +23,15 @@ from uqeval.stores.contents import (
     store_of_named,
     store_of_one,
 )
-from uqeval.stores.files.numpy_array import in_memory
-from uqeval.stores.incoming import as_array
-from uqeval.stores.kinds import Declared
+from uqeval.stores.coordinates import Coordinate
+from uqeval.stores.described import (
+    DescribedArray,
+    attributes_of,
+    coordinates_in,
+    described,
+    plain,
+)
+from uqeval.stores.kinds import KNOWN, Declared
 from uqeval.stores.zarr.source import is_url, is_zarr
 from uqeval.stores.zarr.unfinished import hint_of_missing
 
@@ -96,7 +102,7 @@ def contents_of(path: str | os.PathLike[str]) -> Contents:
 
 
 def open_store(
-    path: str | os.PathLike[str] | Array | Mapping[str, Any],
+    path: str | os.PathLike[str] | Array | DescribedArray | Mapping[str, Any],
     *,
     role: Role,
     names: Sequence[str] | None = None,
@@ -123,9 +129,11 @@ def open_store(
         role, names, fill_missing, label_map, Declared(kind, axes), annotator_folders,
         frozenset(maps),
     )  # fmt: skip
-    if isinstance(path, np.ndarray):
+    if isinstance(path, np.ndarray | DescribedArray):
         where = _named(called, ARRAY)
-        return store_of_one(in_memory(as_array(path, where), where), opening)
+        own = described(path, where)
+        check_attributes(own.attributes, where)
+        return store_of_one(own.stored(where), opening, own.coordinates)
     if isinstance(path, Mapping):
         return _open_mapping(path, opening, _named(called, ARRAYS))
     return contents_of(path).store_once(opening)
@@ -134,8 +142,11 @@ def open_store(
 #: Keys of a mapping that are not arrays of numbers.
 _ATTRIBUTES = frozenset({"names", "class_names", "ignore_index", "sample_kind"})
 
+#: Coordinates that a Dataset of xarray in memory may have, and that are read as in a store.
+_ARRAYS_OF_COORDS = KNOWN | {"names"}
+
 #: The names of arrays in memory, which have no path.
-ARRAY, ARRAYS = "array in memory", "arrays in memory"
+ARRAY, ARRAYS = f"array{IN_MEMORY}", f"arrays{IN_MEMORY}"
 
 
 def _named(called: str, content: str) -> str:
@@ -149,23 +160,19 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening, where: str) -> Sto
     Raises `StoreError` for an invalid store.
     """
     members: dict[str, StoredArray] = {}
-    attributes: dict[str, Any] = {}
-    for kind, values in given.items():
+    attributes = attributes_of(given)
+    coordinates: dict[str, Coordinate] = {}
+    arrays = {name: own for name, own in coordinates_in(given).items() if name in _ARRAYS_OF_COORDS}
+    for kind, values in {**arrays, **given}.items():
         if kind in _ATTRIBUTES:
-            attributes[kind] = _plain(values)
+            attributes[kind] = plain(values)
         else:
             is_scale = kind == "scale" and isinstance(values, list | tuple) and len(values) == 1
-            if isinstance(values, bool | int | float) or is_scale:
+            is_list = kind == "invalid" and isinstance(values, list | tuple)
+            if isinstance(values, bool | int | float) or is_scale or is_list:
                 values = np.asarray(values)
-            array = as_array(values, f"{where}, {quoted(kind)}")
-            members[str(kind)] = in_memory(array, f"{kind} of {where}")
+            own = described(values, f"{where}, {quoted(kind)}")
+            members[str(kind)] = own.stored(f"{kind} of {where}")
+            coordinates |= own.coordinates
     check_attributes(attributes, where)
-    return store_of_named(where, members, attributes, opening)
-
-
-def _plain(values: Any) -> Any:
-    """Return arrays and tuples as lists, and NumPy numbers as Python numbers."""
-    if isinstance(values, tuple):
-        return list(values)
-    tolist = getattr(values, "tolist", None)
-    return tolist() if callable(tolist) else values
+    return store_of_named(where, members, attributes, opening, coordinates)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
-from uqeval.errors import DataError, StoreError, UsageError, cut, listed, quoted
+from uqeval.errors import DataError, StoreError, UsageError, cut, listed, number_flaw, quoted
 from uqeval.stores.fill_values import INVALID, numbers_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def refuse_other_void(
     for array in (holder for joined in arrays for holder in joined.holders):
         own = declared_void(array.attributes, array.where)
         if own is not None and own != void and _holds(array.dtype, own):
-            option = f", or give --ignore-index {own}" if option_counts else ""
+            option = f", or {how_to_give(own)}" if option_counts else ""
             raise StoreError(
                 f"{array.where}: attribute ignore_index is {own}, but the void id is {int(void)}; "
                 f"expected one for all items. If {own} is void in all, set ignore_index of the top "
@@ -125,6 +125,13 @@ def refuse_fill_ids(ids: Array, array: StoredArray, void: int, where: str, noun:
                 f"{fill} is void, set the attribute ignore_index of the store to it; if it is a "
                 f"class, set that to {int(void)}. For labels, --ignore-index does the same."
             )
+
+
+def how_to_give(void: int) -> str:
+    """Return how to say that an id is void, for a message: the option takes 32 bits."""
+    if number_flaw("ignore_index", void) is None:
+        return f"give --ignore-index {void}"
+    return f"save these labels with 255 in its place: np.where(labels == {void}, 255, labels)"
 
 
 def _holds(dtype: np.dtype[Any], number: int) -> bool:

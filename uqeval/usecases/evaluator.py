@@ -26,7 +26,7 @@ from uqeval.errors import (
 from uqeval.inputs import open_inputs
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import stored_name
-from uqeval.stores.incoming import as_array
+from uqeval.stores.described import ordered
 from uqeval.stores.map_cache import has_room
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.writer import item_folder, open_array
@@ -133,7 +133,7 @@ class Evaluator:
         or a name is too long for a folder. The items added before stay.
         """
         self._check_open()
-        values, ids = as_array(probs, "probs"), as_array(labels, "labels")
+        values, ids = ordered(probs, "probs"), ordered(labels, "labels")
         item_names = [str(name) for name in names]
         if not values.shape[:1] == ids.shape[:1] == (len(item_names),):
             raise DataError(

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import refused
 from png_files import ALL, IDS, save
 
 from uqeval.errors import DataError, StoreError
 from uqeval.stores.array import Store
 from uqeval.stores.files.label_folder import open_label_folder, open_sparse_labels
+from uqeval.stores.store import open_store
 
 
 def read(store: Store) -> list[list[Any]]:
@@ -77,6 +79,15 @@ def test_missing_labels_are_an_error(tmp_path: Path) -> None:
     assert "7 of 8 items have no label: img_1, img_2, img_3, img_4, img_5 …" in message
     assert "img_6" not in message
     assert "look like img_0.png" in message
+
+
+def test_another_file_next_to_the_images(tmp_path: Path) -> None:
+    save(tmp_path / "img_0.png")
+    np.save(tmp_path / "notes.npy", np.zeros((4, 5), "u1"))
+    refused(
+        lambda: open_store(tmp_path, role="labels", names=["img_0"]), "1 of 1 items have no label",
+        "PNG files are not read where a folder also has .npy files",
+    )  # fmt: skip
 
 
 def test_unused_labels_are_a_warning(tmp_path: Path) -> None:

@@ -57,7 +57,16 @@ class FolderStore(Contents):
         if self.kinds or (held and opening.declared != Declared()):
             from uqeval.stores.files.item_folder import open_item_folder
 
-            return open_item_folder(path, opening)
+            try:
+                return open_item_folder(path, opening)
+            except StoreError as error:
+                if ".png" not in self._ends or opening.role == "predictions":
+                    raise
+                raise StoreError(
+                    f"{error} PNG files are not read where a folder also has "
+                    f"{listed(sorted(self._ends - {'.png'}))} files. If the {opening.role} are the "
+                    "PNG files, move the others."
+                ) from None
         if ".png" in self._ends:
             if opening.annotator_folders:
                 return open_annotator_folders(path, opening.names, label_map=opening.label_map)
@@ -96,6 +105,7 @@ class AnnotatedImage(StoredArray):
         self.shape = self.chunks = (len(planes), *first.shape)
         self.dtype = np.result_type(*(plane.dtype for plane in planes))
         self.attributes = {}
+        self.takes_label_map = first.takes_label_map
         self._planes = tuple(planes)
 
     def read(self, region: Region) -> Array:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,20 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.disk.files import MOST_BYTES, open_descriptor
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
-from uqeval.stores.array import Region, Store, StoredArray, file_digest
+from uqeval.stores.array import Region, Store, StoredArray, axis_called, file_digest
+from uqeval.stores.attribute_arrays import refuse_large_names
 from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.contents import (
     Contents,
     Opening,
     check_attributes,
     hdf5_path,
-    refuse_large_names,
     refuse_nested,
     store_of_named,
     store_of_one,
 )
+from uqeval.stores.coordinates import COMPARED, Coordinate
+from uqeval.stores.described import names_of
 from uqeval.stores.files.hdf5_chunks import Hdf5Chunks, stored_size
 from uqeval.stores.kinds import REGRESSION, known_as
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
@@ -55,6 +57,7 @@ class Hdf5Array(StoredArray):
         self.dtype = dataset.dtype.newbyteorder("=")
         stored = dataset.chunks or self.shape
         self.chunks = tuple(max(1, size) for size in stored)
+        self.dimension_names = names_of(dataset.dims, len(self.shape))
         self.attributes = _attributes(dataset) | dict(SOURCE if _is_bfloat16(dataset) else {})
         self._path = path
         self._dataset = dataset
@@ -170,6 +173,8 @@ class Hdf5Group:
         self._path, self._group = cut(path), group
         self.attributes = _attributes(group)
         self.arrays: dict[str, Hdf5Array] = {}
+        #: Coordinates of texts, by axis.
+        self.coordinates: dict[str, Coordinate] = {}
         self.warnings: list[str] = []
         for name in group:
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
@@ -181,8 +186,13 @@ class Hdf5Group:
             if not isinstance(member, h5py.Dataset):
                 continue
             is_number = member.dtype.kind in "biuf" or name in REGRESSION  # `resolve` refuses texts
-            if name == "names" and h5py.check_string_dtype(member.dtype) is not None:
-                self.attributes["names"] = _names(path, member)
+            is_text = h5py.check_string_dtype(member.dtype) is not None
+            axis = axis_called(name)
+            if name in ("names", "class_names") and is_text:
+                self.attributes[name] = _names(path, member)
+            elif is_text and axis in COMPARED and len(member.shape or ()) == 1:
+                texts = partial(_texts, path, member)
+                self.coordinates[axis] = Coordinate(f"{self._path}::{cut(name)}", texts, {})
             elif is_number and member.shape is not None:
                 self.arrays[str(name)] = Hdf5Array(path, member)
 
@@ -222,6 +232,12 @@ def _names(path: str, dataset: Any) -> list[str]:
                 "than names need. Write them again."
             )
     return texts
+
+
+def _texts(path: str, dataset: Any) -> Array:
+    """Return the texts of a dataset as an array. Raises `StoreError`."""
+    with _readable(cut(path)):
+        return np.array(_names(path, dataset), np.str_)
 
 
 def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
@@ -335,5 +351,7 @@ class Hdf5Store(Contents):
         if not opened.arrays:
             file, _ = hdf5_path(self.path) or (self.path, "/")
             refuse_nested(self._shown, [f"{file}::{name}" for name in opened.groups_with_arrays()])
-        store = store_of_named(self._shown, opened.arrays, opened.attributes, opening)
+        store = store_of_named(
+            self._shown, opened.arrays, opened.attributes, opening, opened.coordinates
+        )
         return replace(store, warnings=(*store.warnings, *opened.warnings))

@@ -77,6 +77,7 @@ class PngArray(FileArray):
         self.dtype = np.dtype(np.uint16 if header.depth == 16 and table is None else np.uint8)
         self._depth = header.depth if header.kind == _GREY else 8
         self._table = table
+        self.takes_label_map = table is None
 
     def read(self, region: Region) -> Array:
         """Return the class ids in `region`.

@@ -8,7 +8,8 @@ from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.stores.array import Store, StoredArray
-from uqeval.stores.contents import Opening, Role, assemble, own_names
+from uqeval.stores.attribute_arrays import own_names
+from uqeval.stores.contents import Opening, Role, assemble
 from uqeval.stores.files.foreign import how_to_convert
 from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.files.label_folder import open_predicted_ids, png_files

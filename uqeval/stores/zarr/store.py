@@ -12,18 +12,19 @@ from typing import Any
 from uqeval.disk.files import is_file
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
+from uqeval.stores.attribute_arrays import own_names, without_attributes
 from uqeval.stores.contents import (
     Contents,
     Opening,
     assemble,
     check_attributes,
-    own_names,
     refuse_nested,
     store_of_one,
 )
 from uqeval.stores.kinds import IDS, KNOWN, REGRESSION, Declared, resolve
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names
+from uqeval.stores.orders import coordinates_of
 from uqeval.stores.zarr.array import ZarrArray
 from uqeval.stores.zarr.metadata import (
     Document,
@@ -240,10 +241,12 @@ class ZarrStore(Contents):
         for kind in sorted(needed & group.unreadable.keys()):
             raise group.unreadable[kind]
         arrays: dict[str, StoredArray] = {}
-        for kind, array in group.arrays.items():
-            is_text = array.text and kind not in REGRESSION  # `resolve` refuses these
+        for array in group.arrays.values():
+            array.fill_missing = opening.fill_missing
+        members, attributes, warnings = without_attributes(group.arrays, group.attributes, path)
+        for kind, array in members.items():
+            is_text = array.dtype.kind == "U" and kind not in REGRESSION  # `resolve` refuses these
             if not is_text and kind not in self._named - opening.maps:
-                array.fill_missing = opening.fill_missing
                 arrays[kind] = array
         if "names" in group.arrays:
             group.arrays["names"].watch_with(group.name)
@@ -255,14 +258,17 @@ class ZarrStore(Contents):
             )
         if not group.arrays and not group.unreadable and not path.endswith(".zip"):
             refuse_nested(path, [f"{path}/{name}" for name in self._groups_with_arrays(group)])
-        warnings = [f"left out: {error}" for error in group.unreadable.values()]
+        warnings += [f"left out: {error}" for error in group.unreadable.values()]
         warnings += self._warnings()
         arrays = opening.declared.of_named(arrays, path)
         store = assemble(
-            path, arrays, opening.names, names, group.attributes, warnings, maps=opening.maps
+            path, arrays, opening.names, names, attributes, warnings, maps=opening.maps
         )
         looked_up = frozenset(self._named & arrays.keys())
-        return replace(store, looked_up=looked_up, unlisted=group.unlisted)
+        return replace(
+            store, looked_up=looked_up, unlisted=group.unlisted,
+            coordinates=coordinates_of(group.arrays),
+        )  # fmt: skip
 
     def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
         """Return the array called `key`, or the one at the root; None for a whole group.

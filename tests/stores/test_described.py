@@ -1,0 +1,175 @@
+"""Arrays in memory with names of axes, attributes and coordinates: they count as in a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from command import refused
+from tensors import Labelled, LabelledSet
+
+import uqeval
+from uqeval.errors import StoreError
+from uqeval.stores.described import names_of
+
+RNG = np.random.default_rng(0)
+PROBS = RNG.dirichlet(np.ones(4), (2, 5, 5)).transpose(0, 3, 1, 2).astype(np.float32)
+LABELS = PROBS.argmax(1).astype(np.uint8)
+AXES = ("item", "class", "y", "x")
+
+
+def accuracy(*given: Any) -> float:
+    results = uqeval.evaluate(*given, metrics="segmentation", workers=1).results
+    found: float = results["segmentation"]["pixel_accuracy"]
+    return found
+
+
+def transposed(values: Any, names: tuple[str, ...], *order: int, **more: Any) -> Labelled:
+    return Labelled(values.transpose(order), tuple(names[k] for k in order), **more)
+
+
+def test_axes_in_any_order(tmp_path: Path) -> None:
+    probs = transposed(PROBS, AXES, 3, 0, 2, 1)
+    labels = transposed(LABELS, ("time", "lat", "lon"), 2, 1, 0)
+    assert accuracy(probs, labels) == 1
+    assert accuracy(LabelledSet({"probs": probs, "labels": labels}), None) == 1
+    stored = zarr.create_array(
+        str(tmp_path / "p"), data=PROBS.transpose(0, 1, 3, 2), dimension_names=("n", "c", "w", "h")
+    )
+    assert accuracy(stored, LABELS) == 1
+    with uqeval.Evaluator("segmentation") as evaluator:
+        evaluator.update(probs, labels, ["a", "b"])
+        assert evaluator.report().results["segmentation"]["pixel_accuracy"] == 1
+    about: dict[str, Any] = {"names": ["a", "b"], "samples": 1, "classes": 4, "size": (5, 5)}
+    with uqeval.PredictionWriter(tmp_path / "w", **about) as writer:
+        writer.add_batch(["a", "b"], probs)
+        for name, own in zip("ab", LABELS, strict=True):
+            writer.add_labels(name, transposed(own, ("y", "x"), 1, 0))
+    assert accuracy(tmp_path / "w", None) == 1
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [
+        4, lambda: 4, (1, 2, 3, 4), "NCWH", ("x", "y"), (None,) * 4, None, np.arange(4),
+        ("dim_0", "dim_1", "dim_2", "dim_3"), ("scene", "class", "y", "x"),
+    ],
+)  # fmt: skip
+def test_what_names_no_axes(dims: Any) -> None:
+    assert accuracy(Labelled(PROBS, dims), LABELS) == 1
+
+
+def test_names_that_are_not_known_at_odd_places() -> None:
+    says = "dimension_names are ['scene', 'class', 'x', 'y']"
+    refused(lambda: accuracy(Labelled(PROBS, ("scene", "class", "x", "y")), LABELS), says)
+    assert names_of(("scene", "y", "x", "class"), 4) is not None
+    assert names_of(("scene", "class"), 2) is None
+
+
+def test_attributes_of_arrays_and_of_the_set() -> None:
+    numbers = {"mean": np.full((2, 5, 5), 9.0), "std": np.ones((2, 5, 5))}
+    target = numbers["mean"] + 1
+    target[:, 0] = -1
+    named = Labelled(target, ("item", "y", "x"), {"_FillValue": np.float64(-1)})
+    report = uqeval.evaluate({**numbers, "target": named}, None, "regression")
+    assert report.results["regression"]["rmse"] == 1
+    packed = Labelled(target, ("item", "y", "x"), {"scale_factor": 0.1})
+    refused(lambda: uqeval.evaluate({**numbers, "target": packed}, None), "scale_factor 0.1")
+    ignored = Labelled(LABELS, ("item", "y", "x"), {"ignore_index": 3})
+    report = uqeval.evaluate(PROBS, ignored, "segmentation")
+    assert report.results["segmentation"]["pixels"] == np.count_nonzero(LABELS != 3)
+    refused(lambda: accuracy({"probs": PROBS, "labels": ignored}, None), "ignore_index is 3")
+    own = LabelledSet(
+        {"probs": PROBS, "labels": LABELS}, {"ignore_index": np.int64(3)},
+        {"names": Labelled(np.array(["q", "r"]), ("item",))},
+    )  # fmt: skip
+    report = uqeval.evaluate(own, None, "segmentation")
+    assert report.results["segmentation"]["pixels"] == np.count_nonzero(LABELS != 3)
+    assert [item["name"] for item in report.items] == ["q", "r"]
+
+
+def test_tables_of_members() -> None:
+    members = RNG.random((3, 5))
+    arrays = {"mean": members, "std": members * 0 + 1}
+    names = ("member", "item")
+    target = Labelled(members.mean(0), ("item",))
+    expected = uqeval.evaluate({**arrays, "target": members.mean(0)}, None, "regression").results
+    own = {name: Labelled(values, names) for name, values in arrays.items()}
+    assert uqeval.evaluate({**own, "target": target}, None, "regression").results == expected
+    turned = {name: transposed(values, names, 1, 0) for name, values in arrays.items()}
+    refused(lambda: uqeval.evaluate({**turned, "target": target}, None), "the axes [item, sample]")
+
+
+def test_labels_and_scales_of_hdf5(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        probs = file.create_dataset("probs", data=PROBS.transpose(0, 1, 3, 2))
+        labels = file.create_dataset("labels", data=LABELS.transpose(0, 2, 1))
+        for place, name in enumerate(("item", "class", "x", "y")):
+            scale = file.create_dataset(name, data=np.arange(probs.shape[place]))
+            scale.make_scale(f"This is a netCDF dimension but not a netCDF variable {name}")
+            probs.dims[place].attach_scale(scale)
+        for place, name in enumerate(("item", "x", "y")):
+            labels.dims[place].label = name
+    assert accuracy(tmp_path / "a.h5", None) == 1
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        assert accuracy(file["probs"], file["labels"]) == 1
+        some = file.create_dataset("some/probs", data=PROBS)
+        some.dims[0].label = "item"
+    assert accuracy(f"{tmp_path / 'a.h5'}::/some/probs", LABELS) == 1
+
+
+DAYS = np.datetime64("2026-01-01") + np.arange(2)
+COORDS: dict[str, Any] = {"time": DAYS.astype("M8[ns]"), "y": np.arange(5) / 10}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "says"),
+    [
+        ("time", COORDS["time"][::-1], "the items are in another order"),
+        ("y", COORDS["y"][::-1].astype("f4"), "the rows are in another order"),
+        ("y", COORDS["y"].astype("f4"), ""), ("y", COORDS["y"] + 0.05, ""),
+        ("y", ["a", "b", "c", "d", "e"], ""), ("y", np.full(5, np.nan), ""), ("y", [0] * 5, ""),
+    ],
+)  # fmt: skip
+def test_coordinates_in_another_order(name: str, values: Any, says: str) -> None:
+    probs = Labelled(PROBS, ("time", "class", "y", "x"), coords=COORDS)
+    labels = Labelled(LABELS, ("time", "y", "x"), coords=COORDS | {name: values})
+    if says:
+        refused(lambda: accuracy(probs, labels), says, error=StoreError)
+        refused(lambda: accuracy({"probs": probs}, {"labels": labels}), says, error=StoreError)
+    else:
+        assert accuracy(probs, labels) == 1
+
+
+def test_coordinates_in_stores(tmp_path: Path) -> None:
+    """Times count from the first one, as xarray writes them; texts and HDF5 have no other rule.
+    Items with names are matched by name."""
+
+    def saved(path: Path, arrays: dict[str, Any], days: list[int], start: str, **more: Any) -> Path:
+        root = zarr.create_group(str(path), attributes=more)
+        for name, values in arrays.items():
+            root.create_array(name, data=values, dimension_names=None)
+        root.create_array("time", data=np.array(days)).attrs["units"] = f"days since {start}"
+        return path
+
+    probs = saved(tmp_path / "p", {"probs": PROBS}, [0, 1], "2026-01-01")
+    same = saved(tmp_path / "l", {"labels": LABELS}, [-1, 0], "2026-01-02 00:00:00")
+    assert accuracy(probs, same) == 1
+    turned = saved(tmp_path / "t", {"labels": LABELS[::-1]}, [0, -1], "2026-01-02 00:00:00")
+    says = "t: the items are in another order than those of"
+    refused(lambda: accuracy(probs, turned), says, error=StoreError)
+    other = saved(tmp_path / "q", {"probs": PROBS}, [1, 0], "2026-01-01")
+    refused(lambda: accuracy([probs, other], LABELS), "q: the items are in another order")
+    zarr.open_group(str(probs)).attrs["names"] = ["a", "b"]
+    zarr.open_group(str(turned)).attrs["names"] = ["b", "a"]
+    assert accuracy(probs, turned) == 1
+    for name, texts in (("p.h5", ["a", "b"]), ("l.h5", ["b", "a"])):
+        with h5py.File(tmp_path / name, "w") as file:
+            file["item"] = texts
+            file["probs" if name == "p.h5" else "labels"] = PROBS if name == "p.h5" else LABELS
+    says = "l.h5::item runs from b to a"
+    refused(lambda: accuracy(tmp_path / "p.h5", tmp_path / "l.h5"), says, error=StoreError)

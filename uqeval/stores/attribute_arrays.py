@@ -1,0 +1,116 @@
+"""Arrays of a store that describe it: names of items, and attributes that are stored as arrays.
+
+An .npz has no attributes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from uqeval.disk.files import MOST_BYTES
+from uqeval.errors import StoreError, cut, quoted
+from uqeval.stores.array import StoredArray
+from uqeval.stores.fill_values import INVALID
+from uqeval.stores.names import checked_names
+
+#: Attributes of a store.
+_OF_STORE = frozenset({"class_names", "ignore_index", "sample_kind"})
+#: Attributes of one array, which change its numbers, with the values that change none.
+_OF_ARRAYS: dict[str, tuple[Any, ...]] = {
+    "_FillValue": (), "missing_value": (), "scale_factor": (1,), "add_offset": (0,),
+    "_Unsigned": (),
+}  # fmt: skip
+#: Attributes of one array that are left out with a warning: such a number may mean anything.
+_LEFT_OUT = frozenset({"offset", "units"})
+
+
+def without_attributes(
+    members: Mapping[str, StoredArray], attributes: Mapping[str, Any], path: str
+) -> tuple[dict[str, StoredArray], dict[str, Any], list[str]]:
+    """Return the arrays that are no attributes, the attributes of the store with those that arrays
+    give, and warnings. `invalid` becomes an attribute of `target`.
+
+    Raises `StoreError` for attributes of arrays that are stored as arrays, and for an attribute
+    that an array contradicts.
+    """
+    arrays, known, warnings = dict(members), dict(attributes), list[str]()
+    target = members.get("target")
+    for name, array in members.items():
+        of_target = name == "invalid" and not _is_mask(array, target)
+        if len(array.shape) > 1 or not (
+            of_target or name in _OF_STORE | _OF_ARRAYS.keys() | _LEFT_OUT
+        ):
+            continue
+        del arrays[name]
+        value = _value(array)
+        if name in _OF_STORE:
+            if known.setdefault(name, value) != value:
+                raise StoreError(
+                    f"{cut(path)}: attribute {name} is {quoted(known[name])}, and the array "
+                    f"{name} {quoted(value)}. Remove one of them."
+                )
+        elif of_target and target is not None:
+            target.attributes = {**target.attributes, "invalid": value}
+        elif of_target or name in _LEFT_OUT:
+            warnings.append(
+                f"{cut(path)}: {name} is {quoted(value)} and is not read: it describes no array "
+                "here. Store it as an attribute of its array."
+            )
+        elif value not in _OF_ARRAYS[name]:
+            hint = "call it `invalid`" if name in INVALID else "store the numbers themselves"
+            raise StoreError(
+                f"{cut(path)}: {name} is {quoted(value)}, stored beside the arrays, so nothing "
+                f"says of which array it is; expected an attribute of one array. For a target "
+                f"{hint}; if it has no effect, leave it out."
+            )
+    return arrays, known, warnings
+
+
+def _is_mask(array: StoredArray, target: StoredArray | None) -> bool:
+    """Return whether an array `invalid` is a mask, and not values without a measurement."""
+    return array.dtype.kind == "b" or (
+        len(array.shape) == 1 and target is not None and array.shape == target.shape
+    )
+
+
+def _value(array: StoredArray) -> Any:
+    """Return an array of rank 0 or 1 as a number, a text or a list."""
+    array.check_claims()
+    refuse_large_names(array)
+    value = array.read((slice(None),) * len(array.shape)).tolist()
+    return (
+        [str(v) if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value
+    )
+
+
+def own_names(
+    arrays: Mapping[str, StoredArray], attributes: Mapping[str, Any], path: str
+) -> tuple[str, ...] | None:
+    """Return the names of the items: the array `names`, else the attribute, else None.
+
+    Raises `StoreError` unless there is one text per item.
+    """
+    array = arrays.get("names")
+    if array is None:
+        values = attributes.get("names")
+        return None if values is None else checked_names(values, f"{path}: attribute names")
+    if len(array.shape) != 1 or (array.dtype.kind not in "UO"):
+        raise StoreError(
+            f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text per "
+            f"item."
+        )
+    array.check_claims()
+    refuse_large_names(array)
+    return checked_names([str(v) for v in array.read((slice(None),)).tolist()], array.where)
+
+
+def refuse_large_names(array: StoredArray) -> None:
+    """Raise `StoreError` for an array of texts that claims more than names need."""
+    count = math.prod(array.shape)
+    if max(array.chunk_bytes, count * array.dtype.itemsize) > MOST_BYTES:
+        raise StoreError(
+            f"{array.where}: claims {count:,} names of {array.dtype} in chunks of "
+            f"{math.prod(array.chunks):,}, which is more than names need. Write them again."
+        )

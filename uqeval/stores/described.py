@@ -1,0 +1,132 @@
+"""Arrays in memory with what their library tells of them: names of axes, attributes, coordinates.
+
+xarray has `dims`, `attrs` and `coords`, h5py labels or attached scales, Zarr `dimension_names`.
+No library is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from uqeval.arrays import Array
+from uqeval.stores.array import AXES, StoredArray, axis_called, canonical_axes
+from uqeval.stores.coordinates import COMPARED, Coordinate
+from uqeval.stores.files.numpy_array import in_memory
+from uqeval.stores.incoming import as_array
+
+#: The attribute of Zarr 2 with the names of axes, as xarray writes it.
+_ZARR_2 = "_ARRAY_DIMENSIONS"
+#: The places of axes where no axis has a name; classes are before rows and columns, if there are.
+_PLACES = {"item": 0, "annotator": 1, "sample": 1, "class": -3, "y": -2, "x": -1}
+
+
+@dataclass(frozen=True, eq=False)
+class DescribedArray:
+    """An array, the object that it was, the names of its axes (None without), its attributes, and
+    its coordinates by axis."""
+
+    values: Array
+    source: Any = None
+    dimension_names: tuple[str | None, ...] | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    coordinates: Mapping[str, Coordinate] = field(default_factory=dict)
+
+    def stored(self, where: str) -> StoredArray:
+        """Return it as an array of a store. Raises `StoreError` for objects."""
+        array = in_memory(self.values, where)
+        array.dimension_names = self.dimension_names
+        array.attributes = {**self.attributes, **array.attributes}
+        return array
+
+
+def described(values: Any, where: str) -> DescribedArray:
+    """Return an array of any framework with its names and attributes. Raises as `as_array`."""
+    if isinstance(values, DescribedArray):
+        return values
+    array = as_array(values, where)
+    attributes = attributes_of(values)
+    dims = getattr(values, "dims", None)
+    if dims is None:
+        dims = getattr(getattr(values, "metadata", None), "dimension_names", None)
+    if dims is None:
+        dims = attributes.get(_ZARR_2)
+    coordinates = {
+        axis: Coordinate(f"{name} of {where}", partial(np.asarray, own), attributes_of(own))
+        for name, own in coordinates_in(values).items()
+        if (axis := axis_called(name)) in COMPARED and getattr(own, "ndim", 0) == 1
+    }
+    return DescribedArray(array, values, names_of(dims, array.ndim), attributes, coordinates)
+
+
+def ordered(values: Any, where: str) -> Array:
+    """Return an array with named axes in canonical order, one without names unchanged. Raises
+    `DataError`, and `StoreError` for names of other axes."""
+    own = described(values, where)
+    if own.dimension_names is None:
+        return own.values
+    axes = canonical_axes(own.dimension_names, where)
+    order = [axes.index(axis) for axis in AXES if axis in axes]
+    return own.values.transpose(order)
+
+
+def attributes_of(holder: Any) -> dict[str, Any]:
+    """Return the attributes of an object as plain values; empty for one without."""
+    attributes = getattr(holder, "attrs", None)
+    if not isinstance(attributes, Mapping):
+        return {}
+    return {str(name): plain(value) for name, value in attributes.items()}
+
+
+def coordinates_in(holder: Any) -> dict[str, Any]:
+    """Return the coordinates of an object by name; empty for one without."""
+    coordinates = getattr(holder, "coords", None)
+    if not isinstance(coordinates, Mapping):
+        return {}
+    return {str(name): coordinate for name, coordinate in coordinates.items()}
+
+
+def names_of(dims: Any, rank: int) -> tuple[str | None, ...] | None:
+    """Return the names of `rank` axes: texts, or dimensions of h5py with labels or scales.
+
+    None where they are something else, and where they tell nothing: no name is known, or those that
+    are known are at the places that they have without names. Other unknown names are refused where
+    the array is used.
+    """
+    if isinstance(dims, str) or not isinstance(dims, Iterable):
+        return None
+    names = tuple(map(_name, dims))
+    if len(names) != rank:
+        return None
+    axes = [axis_called(name) for name in names]
+    if None not in axes:
+        return names
+    places = _PLACES if rank > 3 else _PLACES | {"class": -1}
+    known = [(places[axis], place) for place, axis in enumerate(axes) if axis is not None]
+    return None if all(usual % rank == place for usual, place in known) else names
+
+
+def _name(dimension: Any) -> str | None:
+    """Return the name of an axis; of a dimension of h5py its label, else that of its scale."""
+    if isinstance(dimension, str):
+        return dimension
+    label = getattr(dimension, "label", None)
+    if not isinstance(label, str):
+        return None
+    if label or not len(dimension):
+        return label
+    return str(dimension[0].name or "").rpartition("/")[2]
+
+
+def plain(values: Any) -> Any:
+    """Return arrays and tuples as lists, and NumPy numbers as Python numbers."""
+    if isinstance(values, tuple):
+        return list(values)
+    if hasattr(values, "__array__") and not hasattr(values, "tolist"):
+        values = np.asarray(values)  # of xarray
+    tolist = getattr(values, "tolist", None)
+    return tolist() if callable(tolist) else values
