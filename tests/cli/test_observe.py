@@ -239,6 +239,31 @@ def test_alarms_of_another_void_id(there: Path, tmp_path: Path) -> None:
     run_well("observe", there, "--alarm-from", report, "--ignore-index", "1")
 
 
+def test_alarms_of_frames_at_another_distance(there: Path, tmp_path: Path) -> None:
+    """TC falls with the distance, so the limit would be too low or too high."""
+    apart = [f"f_{5 * t:03d}" for t in range(len(NAMES))]
+    seldom = folder(tmp_path / "seldom", apart)
+    of_seldom, of_each = tmp_path / "seldom.json", tmp_path / "each.json"
+    for frames, report in ((there, of_each), (seldom, of_seldom)):
+        run_well("tc", frames, "--flow", "dis:fast", "-q", "-o", report)
+        run_well("observe", frames, "--alarm-from", report)
+    refused(
+        run_uqeval("observe", there, "--alarm-from", of_seldom),
+        "the frames of the report are 5 numbers apart, and the first two of this command 1",
+        printed=True,  # the line of the first frame
+    )
+    refused(
+        run_uqeval("observe", seldom, "--alarm-from", of_each),
+        "are 1 numbers apart",
+        "5",
+        printed=True,
+    )
+    nameless = store(tmp_path / "v", frames=IMAGES, predictions=IDS)
+    assert "--alarm-from" not in run_well("observe", nameless, "--alarm-from", of_each).stderr
+    done = run_well("observe", nameless, "--alarm-from", of_seldom)
+    assert "are 5 numbers apart, and these frames have no numbers" in done.stderr
+
+
 # ---- what still comes
 
 

@@ -382,7 +382,7 @@ COPIED = [
     "nmerci hwn.npz target.npy --axes HWN --limit 3",
     "tc frames.npz other.npz --labels labels_v.npz --flow file --flow-path other_flow.npy",
     "tc v.npz --pseudo-labels other.npz --classes 5",
-    "ood p.npz+q.npz out.npz --aggregation max",
+    "ood p.npz+q.npz out_members.npz --aggregation max",
     "ood p.npz --ood-mask 1",
     "annotators p.npz train_ids --annotator-folders --label-map cityscapes",
     "divergence gaps.zarr q.npz --missing-chunks fill --clip 0.01",

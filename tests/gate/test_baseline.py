@@ -71,6 +71,16 @@ def test_files_of_fitted_items_are_compared_by_what_they_name() -> None:
     assert other_setting(first, fitted("conformal", "x"), "conformal") == ("fit_on", "q.txt", "x")
 
 
+def test_units_that_stores_declare() -> None:
+    """Numbers of other units are not compared; a store need not declare its unit."""
+    metres, centimetres, unknown = (report("regression", {}) for _ in range(3))
+    metres.inputs["units"], centimetres.inputs["units"] = "m", "cm"
+    assert other_setting(metres, centimetres, "regression") == ("units", "m", "cm")
+    for own in (metres, unknown):
+        assert other_setting(own, unknown, "regression") is None
+        assert other_setting(unknown, own, "regression") is None
+
+
 def test_a_number_in_another_spelling_is_the_same_setting() -> None:
     """Earlier versions recorded numbers as the user wrote them."""
     now = report("pavpu", {"threshold": "1", "curve_range": "0:2"})

@@ -71,6 +71,7 @@ def _write_classes(root: Path) -> None:
     np.save(root / "raters.npy", raters)
     np.save(root / "void_raters.npy", np.minimum(raters, 2))
     np.savez(root / "out.npz", probs=p[:3, :, ::-1], names=["x", "y", "z"])
+    np.savez(root / "out_members.npz", probs=np.concatenate([p, p], 1)[:3, :, ::-1])
     for name, labels in (("gaps.zarr", ids), ("gaps_raters.zarr", raters)):
         save(root / name, {"logits": z.astype("f4"), "labels": labels}, {"names": NAMES})
         (root / name / "logits" / "c" / "5" / "0" / "0" / "0" / "0").unlink()

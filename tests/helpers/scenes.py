@@ -62,7 +62,7 @@ def reduced(
     """Maps [pixel] of a stack [t, c, y, x]; with `cuts`, from tiles cut there."""
     t, c = values.shape[:2]
     tile = kernel_view(values)
-    form = Form(t, c, tile.dtype, unit, tolerance, frozenset(wanted))
+    form = Form(t, c, tile.dtype, unit, frozenset(wanted))
     check = SumCheck(c, tolerance, form.sum_unit, form.total_dtype, "here", values.shape[3])
     pixels = tile.shape[2]
     if cuts is None:

@@ -212,6 +212,23 @@ def test_targets_of_all_members_have_one_unit(tmp_path: Path) -> None:
                 str(paths[1]), error=StoreError)  # fmt: skip
 
 
+def test_the_unit_is_recorded(tmp_path: Path) -> None:
+    """That of the target, unless both are converted; a target without a unit has that of the
+    predictions."""
+    of_member, arrays, _ = SHARED["target"]
+    path, *_ = members(tmp_path, of_member(0) | arrays)
+
+    def unit(**options: Any) -> Any:
+        return open_inputs(path, None, InputOptions(**options)).record.get("units")
+
+    assert unit() is None
+    set_attributes(path, "mean", units="px")
+    assert unit() == "px"
+    set_attributes(path, "target", units="m")
+    assert unit(baseline_focal=2.0) == unit(median_scaling=True) == "m"
+    assert unit(baseline_focal=2.0, disparity="both") is None
+
+
 @pytest.mark.parametrize(
     ("name", "case", "axis"),
     [("labels", "labels", 1), ("labels", "labels", 2), ("areas", "region", 1),

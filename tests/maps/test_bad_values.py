@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,44 @@ def test_a_wider_tolerance(tmp_path: Path) -> None:
     maps_refused(p, "1 of", "--sum-tolerance")
     read_maps(p, sum_tolerance=0.6)
     maps_refused(softmax(0, N, T, C, H, W, dtype="f2"), sum_tolerance=1e-9)
+
+
+@pytest.mark.parametrize("chunks", [(1, T, C, H, W), (N, 1, 2, H, 3)])
+def test_each_member_has_the_tolerance_of_its_own_dtype(tmp_path: Path, chunks: Any) -> None:
+    """A coarse member widened that of the others."""
+    p = samples()
+    good, off = (zarr_array(tmp_path / name, values, chunks=chunks)
+                 for name, values in (("good", p), ("off", p * np.float32(1.009))))  # fmt: skip
+    half = zarr_array(tmp_path / "half", p.astype("f2"), chunks=chunks)
+    numbers = np.round(p * 255).astype("u1")
+    whole = zarr_group(tmp_path / "whole", {"probs": (numbers, {"attributes": {"scale": 1 / 255}})})
+    for coarse in (half, whole):
+        for order in (1, -1):
+            read_maps([coarse, good][::order])
+            message = maps_refused([coarse, off][::order], "/off", "(tolerance 0.0001)")
+            assert f"/{coarse.name}" not in message
+            sweep = partial(
+                uqeval.sweep, [coarse, off][::order], labels(0, N, H, W, classes=C), "segmentation"
+            )
+            refused(sweep, "(tolerance 0.0001)", error=DataError)
+            uqeval.sweep([coarse, good][::order], labels(0, N, H, W, classes=C), "segmentation")
+
+
+def test_each_item_has_the_tolerance_of_its_own_array(tmp_path: Path) -> None:
+    """Small items are read together: those of bfloat16 do not widen the tolerance of others."""
+    p = samples() * np.float32(1.005)
+    for name in ("bfloat16", "mixed"):
+        zarr_group(tmp_path / name, {})
+        zarr_group(tmp_path / name / "items", {})
+        for k in range(N):
+            is_coarse = name == "bfloat16" or k != 1
+            attributes = {"source_dtype": "bfloat16"} if is_coarse else {}
+            array = p[k], {"attributes": attributes}
+            zarr_group(tmp_path / name / "items" / f"i{k}", {"probs": array})
+    truth = labels(0, N, H, W, classes=C)
+    uqeval.evaluate(tmp_path / "bfloat16", truth, "segmentation")
+    evaluate = partial(uqeval.evaluate, tmp_path / "mixed", truth, "segmentation")
+    refused(evaluate, "item i1", "(tolerance 0.0001)", error=DataError)
 
 
 # Labels

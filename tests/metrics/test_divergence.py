@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from number_stores import numbers
 from scenes import zarr_group
 from scipy.special import rel_entr
 
@@ -141,6 +142,22 @@ def test_a_side_without_names(tmp_path: Path, nameless: str) -> None:
     given.write_text("\n".join(f"n{i}" for i in range(len(p))) + "\n", "utf-8")
     both = {"reference": stores["ensemble"], "names": given}
     assert uqeval.evaluate(stores["mc"], None, "divergence", **both).results
+
+
+def test_a_reference_in_another_unit(tmp_path: Path) -> None:
+    """A store need not declare its unit."""
+    arrays = {name: numbers()[name] for name in ("mean", "std")}
+
+    def in_unit(**attributes: str) -> Path:
+        of_unit = {name: (a, {"attributes": attributes}) for name, a in arrays.items()}
+        return zarr_group(tmp_path / attributes.get("units", "unknown"), of_unit)
+
+    metres, centimetres, unknown = in_unit(units="m"), in_unit(units="cm"), in_unit()
+    for reference in (metres, unknown):
+        same = uqeval.evaluate(metres, None, "divergence", reference=reference)
+        assert same.results["divergence"]["kl"] == 0
+    with pytest.raises(StoreError, match=r"mixed units: .*m is in m, the reference .* in cm"):
+        uqeval.evaluate(metres, None, "divergence", reference=centimetres)
 
 
 def test_needs_a_reference(tmp_path: Path) -> None:

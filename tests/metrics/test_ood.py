@@ -17,10 +17,13 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 import uqeval
 from uqeval.errors import StoreError, UqevalError, UsageError
+from uqeval.inputs.opening import open_inputs
+from uqeval.inputs.options import InputOptions
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.units import resampling_for
 from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.merge import merge
+from uqeval.usecases.reduce import reduce
 from uqeval.usecases.verify.verifying import verify
 
 SIZE = (8, 10)
@@ -228,9 +231,10 @@ def test_members_of_an_ensemble(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", probs=INSIDE)
     np.savez(tmp_path / "b.npz", probs=INSIDE[:, ::-1].copy())
     np.savez(tmp_path / "out.npz", probs=FOG)
-    out = [tmp_path / "out.npz"]
-    one = uqeval.evaluate(tmp_path / "a.npz", None, ["ood"], out=out)
-    both = uqeval.evaluate(f"{tmp_path / 'a.npz'}+{tmp_path / 'b.npz'}", None, ["ood"], out=out)
+    np.savez(tmp_path / "out_twice.npz", probs=np.concatenate([FOG, FOG], axis=1))
+    one = uqeval.evaluate(tmp_path / "a.npz", None, ["ood"], out=tmp_path / "out.npz")
+    members = f"{tmp_path / 'a.npz'}+{tmp_path / 'b.npz'}"
+    both = uqeval.evaluate(members, None, ["ood"], out=tmp_path / "out_twice.npz")
     assert both.results["ood"]["auroc"] == pytest.approx(one.results["ood"]["auroc"], abs=1e-6)
     assert len(both.inputs["predictions"]) == 3
     assert [item["name"] for item in one.items][6:8] == ["in/6", "out/0"]
@@ -312,10 +316,40 @@ def test_sets_of_another_network_are_refused(tmp_path: Path) -> None:
     assert uqeval.evaluate(first, None, ["ood"], out=[fog, maps]).inputs["classes"] == 3
     for out in ([other], [fog, other], [other_maps], [maps, other_maps]):
         message = refused(lambda own=out: uqeval.evaluate(first, None, ["ood"], out=own))
-        assert f"{out[-1]} has 5 classes, but {first} has 3." in message
+        assert f"other numbers of classes: 3 in {first}, 5 in {out[-1]}." in message
     # A part without items of IN and of the other OUT set.
     options: dict[str, Any] = {"part": "3/3", "states": tmp_path / "s.states.zip"}
-    refused(lambda: uqeval.evaluate(first, None, ["ood"], out=[fog, other], **options), "5 classes")
+    refused(
+        lambda: uqeval.evaluate(first, None, ["ood"], out=[fog, other], **options), "of classes"
+    )
+
+
+def test_sets_of_other_numbers_of_samples_are_refused(tmp_path: Path) -> None:
+    """The mutual information of fewer samples is lower, so AUROC would compare the numbers. Maps
+    have the number that they record; maps that record none can be of any."""
+    stores: dict[int, list[Any]] = {}
+    for samples in (1, 2, 5):
+        p = softmax(7, 6, samples, 3, *SIZE)
+        path = tmp_path / str(samples)
+        small_stores.save(path, {"probs": p}, {"names": [f"{samples}/{i}" for i in range(len(p))]})
+        reduce(open_inputs(path, None, InputOptions()), tmp_path / f"maps{samples}")
+        stores[samples] = [path, tmp_path / f"maps{samples}"]
+    first, *_ = save(tmp_path)
+    for out in stores[2]:
+        assert uqeval.evaluate(first, None, ["ood"], out=out).inputs["samples"] == 2
+    np.savez(tmp_path / "unknown.npz", predictions=FOG[:, 0].argmax(1), mean_probs=FOG[:, 0])
+    for samples, of_samples in [(1, stores[1]), (5, stores[5])]:
+        for out in of_samples:
+            refused(
+                lambda own=out: uqeval.evaluate(first, None, ["ood"], out=own),
+                f"other numbers of samples: 2 in {first}, {samples} in {out}.",
+            )
+    uqeval.evaluate(tmp_path / "unknown.npz", None, ["ood"], out=stores[5][1], classes=3)
+    out = [stores[2][1], stores[5][1]]
+    refused(
+        lambda: uqeval.evaluate(tmp_path / "unknown.npz", None, ["ood"], out=out),
+        f"2 in {out[0]}, 5 in {out[1]}.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -391,7 +425,9 @@ def test_sets_whose_classes_have_another_order(tmp_path: Path) -> None:
 
 def test_slices_of_a_case_are_one_unit(tmp_path: Path) -> None:
     """Also if only one of the sets has cases."""
-    first, fog, _ = save(tmp_path)
+    first, fog = tmp_path / "in.npz", tmp_path / "fog.npz"
+    np.savez(first, probs=INSIDE[:, 0])
+    np.savez(fog, probs=FOG[:, 0])
     (tmp_path / "scans").mkdir()
     for k in range(3):
         np.savez(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from saved_runs import stack
+from saved_runs import C, stack
 
 import uqeval
 from uqeval.errors import UsageError
@@ -66,6 +66,31 @@ def test_failure_of_images_takes_it(fitted: Path) -> None:
     assert found != evaluated(image_failure=share).results["image_failure"]
     with pytest.raises(UsageError, match="threshold_from has no effect: it is for"):
         evaluated(image_failure={"threshold_from": fitted})
+
+
+def test_thresholds_of_other_numbers_of_classes_and_samples(tmp_path: Path) -> None:
+    """Only an uncertainty that is the spread of the samples depends much on their number."""
+
+    def threshold(probs: Any, **options: Any) -> Any:
+        metrics = {"pavpu": {"uncertainty": ["entropy", "std"], **options}}
+        report = uqeval.evaluate(probs, LABELS, metrics)
+        report.save(tmp_path / "last.json")
+        return report.results["pavpu[std]"]["uncertainty_threshold"]
+
+    fitted = tmp_path / "fitted.json"
+    expected = threshold(PROBS)
+    (tmp_path / "last.json").rename(fitted)
+    assert threshold(PROBS, threshold_from=fitted) == expected
+    with pytest.raises(UsageError, match=r"of 3 samples, but .* has 2, so std has another"):
+        threshold(PROBS[:, :2], threshold_from=fitted)
+    evaluated_fewer = uqeval.evaluate(
+        PROBS[:, 0], LABELS, {"pavpu": {"uncertainty": "entropy", "threshold_from": fitted}}
+    )
+    assert evaluated_fewer.settings["pavpu"]["threshold_from"] == str(fitted)
+    more = np.concatenate([PROBS, np.zeros_like(PROBS[:, :, :1])], axis=2)
+    for family in ("pavpu", "failure"):
+        with pytest.raises(UsageError, match=rf"of {C} classes, but .* has {C + 1}, so"):
+            uqeval.evaluate(more, LABELS, {family: {"threshold_from": fitted}})
 
 
 def test_what_failure_refuses(fitted: Path) -> None:

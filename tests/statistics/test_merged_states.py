@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_stores import labels, probs, save, save_complete
+from small_stores import NAMES, N, labels, probs, save, save_complete
 
 import uqeval
+from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.statistics.merged_states import EQUAL_FACTS, FACTS_OF_FIRST, JOINED_FACTS, difference
 from uqeval.stores.states.saved import SavedStates
+from uqeval.usecases.reduce import reduce
 
 
 def test_every_fact_is_compared_joined_or_of_the_first_run() -> None:
@@ -24,7 +26,8 @@ def test_runs_differ_in_each_fact_that_counts_depend_on(tmp_path: Path) -> None:
     states = tmp_path / "s.states.zip"
     uqeval.evaluate(save_complete(tmp_path / "p"), None, "segmentation", states=states, workers=1)
     saved = SavedStates(states).index
-    index = saved | {"facts": saved["facts"] | {"names_digest": "of a shard"}}
+    known_facts = {"names_digest": "of a shard", "units": "m", "samples_of_maps": 5}
+    index = saved | {"facts": saved["facts"] | known_facts}
     assert difference(index, index) is None
     for name in EQUAL_FACTS:
         other = index | {"facts": index["facts"] | {name: "other"}}
@@ -33,7 +36,8 @@ def test_runs_differ_in_each_fact_that_counts_depend_on(tmp_path: Path) -> None:
         # Files of earlier versions do not have all facts.
         known = {key: fact for key, fact in index["facts"].items() if key != name}
         assert difference(index | {"facts": known}, index) is None, name
-    unknown = index | {"facts": index["facts"] | {"names_digest": ""}}
+    no_facts = {"names_digest": "", "units": "", "samples_of_maps": 0}
+    unknown = index | {"facts": index["facts"] | no_facts}
     assert difference(index, unknown) is None
 
 
@@ -47,4 +51,18 @@ def test_runs_with_other_numbers_of_annotators_are_not_joined(tmp_path: Path) ->
         files.append(tmp_path / f"{name}.states.zip")
         uqeval.evaluate(tmp_path / name, None, "annotators", states=files[-1], workers=1)
     with pytest.raises(uqeval.UsageError, match="differ in annotators: 2 and 3"):
+        uqeval.merge(files)
+
+
+def test_maps_of_other_numbers_of_samples_are_not_joined(tmp_path: Path) -> None:
+    files = []
+    for samples in (2, 5):
+        p = np.resize(probs(), (N, samples, *probs().shape[2:]))
+        names = {"names": [f"{samples}/{name}" for name in NAMES]}
+        save(tmp_path / str(samples), {"probs": p, "labels": labels()}, names)
+        inputs = open_inputs(tmp_path / str(samples), None, InputOptions())
+        reduce(inputs, tmp_path / f"maps{samples}")
+        files.append(tmp_path / f"{samples}.states.zip")
+        uqeval.evaluate(tmp_path / f"maps{samples}", None, "pavpu", states=files[-1], workers=1)
+    with pytest.raises(uqeval.UsageError, match="differ in samples of maps: 2 and 5"):
         uqeval.merge(files)

@@ -15,7 +15,7 @@ import uqeval
 from uqeval import StoreError, TemporalObserver, UqevalError, UsageError
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.tallies.temporal import PairCounts
-from uqeval.usecases.observe import alarm_from
+from uqeval.usecases.observe import alarm_from, refuse_other_step
 
 FIELDS = ("tc", "tc_no_warp", "pixel_agreement", "coverage", "mse_warp", "mse_identity")
 
@@ -205,6 +205,23 @@ def test_observations_are_frozen() -> None:
     found = TemporalObserver().update(images[0], ids[0])
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.tc = 1.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("of_report", "of_frames", "refuses"),
+    [(1, 1, False), (33, 34, False), (1, 2, True), (3, 2, True), (None, 2, False)],
+)
+def test_the_distance_of_frames_is_that_of_the_report(
+    of_report: int | None, of_frames: int, refuses: bool
+) -> None:
+    """Numbers that are times vary a little. Reports of earlier versions may have no step."""
+    results = {"temporal": {"sequences": [{"sequence": "a", "step": of_report}]}}
+    report = uqeval.Report(uqeval_version="1", inputs={}, settings={}, results=results, items=[])
+    if refuses:
+        with pytest.raises(UsageError, match=f"are {of_report} numbers apart.* {of_frames}\\."):
+            refuse_other_step(report, of_frames)
+    else:
+        assert refuse_other_step(report, of_frames) == ""
 
 
 def test_an_alarm_is_a_quantile_of_a_report(tmp_path: Path) -> None:

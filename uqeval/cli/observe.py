@@ -8,7 +8,7 @@ import math
 import os
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -142,9 +142,13 @@ def observe(
     options = InputOptions(video=video, limit=settings.limit, **shared.values_of(*o.READING))
     waiting = (lambda _: None) if quiet else tell
     patience = Patience(settings.follow, settings.poll, settings.timeout, waiting)
-    live = Live(predictions, options, patience, warn=lambda text: warn([text], quiet))
+
+    def tell_warning(text: str) -> None:
+        warn([text], quiet)
+
+    live = Live(predictions, options, patience, warn=tell_warning)
     summary = _Summary(below)
-    lines = _observed(live, settings.temporal(), below, settings.limit, report)
+    lines = _observed(live, settings.temporal(), below, settings.limit, report, tell_warning)
     first = list(islice(lines, 1))  # before the output is opened, which empties a file of that name
     with _lines(output) as streams, summary.printed(quiet):
         for line in chain(first, lines):
@@ -158,11 +162,13 @@ def _observed(
     alarm: float | None,
     limit: int | None,
     report: Report | None,
+    tell_warning: Callable[[str], None],
 ) -> Iterator[dict[str, Any]]:
     """Yield the JSON line of each new frame. `report`: where the alarm is from."""
-    from uqeval.usecases.observe import TemporalObserver, refuse_other_void
+    from uqeval.usecases.observe import TemporalObserver, refuse_other_step, refuse_other_void
 
     observer: TemporalObserver | None = None
+    is_first_pair = True
     for frame in islice(live, limit):
         if observer is None:  # classes and the void id are known after the first frame
             if report is not None:
@@ -173,6 +179,10 @@ def _observed(
             )  # fmt: skip
         if frame.alone is not None:
             observer.reset(frame.alone)
+        elif is_first_pair and report is not None:
+            is_first_pair = False
+            if warning := refuse_other_step(report, frame.step):
+                tell_warning(warning)
         scores = dataclasses.asdict(observer.update(frame.rgb, frame.ids, name=frame.name))
         line = {"frame": scores.pop("name"), "sequence": frame.sequence, "tc": scores.pop("tc")}
         if (reason := scores.pop("reason")) is not None:

@@ -28,6 +28,8 @@ from uqeval.records.report import Report
 _SOURCE = "threshold_from"
 #: The setting that names the items of a fit, and the digest of their names in results.
 _FIT_ON, _DIGEST = "fit_on", "fitted_on_digest"
+#: The unit that stores of predicted numbers declare.
+_UNITS = "units"
 #: The name of a model does not change its scores. The columns of a table of items are data, as
 #: predictions are: a model may have its own table, and a table may be copied.
 _NO_SETTINGS = ("model", "item_table")
@@ -168,12 +170,16 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
     A threshold of another report (`threshold_from`) is the same setting as a rule or a number that
     gave the same threshold, and as a threshold of a third report (`other_threshold` tells). Files
     of `fit_on` are the same if they name the same items. The void id is no setting if the numbers
-    of pixels tell which are void (`is_void_in_pixels`): `uqeval reduce` writes another id.
+    of pixels tell which are void (`is_void_in_pixels`): `uqeval reduce` writes another id. Stores
+    need not declare their units.
     """
     settings, baseline_settings = _settings(report, key), _settings(baseline, key)
     if is_void_in_pixels(report, baseline, key):
         for own in (settings, baseline_settings):
             own.pop("ignore_index", None)
+    if not (settings.get(_UNITS) and baseline_settings.get(_UNITS)):
+        for own in (settings, baseline_settings):
+            own.pop(_UNITS, None)
     digests = _fitted_on(report, key), _fitted_on(baseline, key)
     if all(digests):
         files = settings.pop(_FIT_ON, None), baseline_settings.pop(_FIT_ON, None)
@@ -249,7 +255,7 @@ def other_input_option(report: Report, baseline: Report) -> tuple[str, Any, Any]
 def _settings(report: Report, key: str) -> dict[str, Any]:
     inputs, settings = report.inputs, report.settings.get(key)
     shared: dict[str, Any] = {
-        name: inputs[name] for name in ("ignore_index", "classes") if name in inputs
+        name: inputs[name] for name in ("ignore_index", "classes", _UNITS) if name in inputs
     }
     if "sets" in inputs or "ood_mask" in inputs:
         # Earlier versions recorded the number of sets as that of classes.

@@ -86,12 +86,14 @@ class Patience:
 class LiveFrame:
     """A frame uint8 [y, x, 3] RGB and its predicted ids [y, x]; void is the largest value.
 
-    `alone`: why it cannot be compared with the previous frame; None if it can.
+    `alone`: why it cannot be compared with the previous frame; None if it can. `step`: the
+    difference of the numbers in the names of the last two neighbours, None without such names.
     """
 
     name: str
     sequence: str
     alone: str | None
+    step: int | None
     rgb: Array
     ids: Array
 
@@ -159,7 +161,7 @@ class Live:
                 looks.append(self._shots.like_ids(shot, self.classes, self._predictions.void))
                 if len(looks) == 2 and all(looks):
                     self._warn(looks[-1])
-            yield LiveFrame(shot.name, sequence, reason, rgb, ids)
+            yield LiveFrame(shot.name, sequence, reason, neighbours.step, rgb, ids)
             self._shots.done(shot)
             last = shot
         if last is not None and not patience.follow:

@@ -186,7 +186,8 @@ class Inputs:
             all_names=self.all_names, all_sizes=self.all_sizes,
             names_digest=names_digest(self.all_names), sets=self.sets,
             inner_classes=self.inner_classes, annotators=self.annotators,
-            choices=getattr(source, "stored_choices", 0),
+            choices=getattr(source, "stored_choices", 0), units=record.get("units", ""),
+            samples_of_maps=_samples_of_maps(record) if source.samples is None else 0,
         )  # fmt: skip
 
     def paths(self) -> list[str]:
@@ -218,6 +219,12 @@ class Inputs:
             return ""
         text = "\n".join(str(store.get("fingerprint")) for store in stores)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _samples_of_maps(record: Mapping[str, Any]) -> int:
+    """Return the number of samples that a maps store records; 0 without one."""
+    samples = record.get("samples")
+    return samples if isinstance(samples, int) and samples > 0 else 0
 
 
 def of_all_shards(

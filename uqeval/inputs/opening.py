@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from uqeval.errors import UsageError, option_name
+from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.inputs.class_names import refuse_other_numbers
 from uqeval.inputs.opened import Given, Inputs, Recipe
 from uqeval.inputs.options import InputOptions
@@ -16,7 +16,7 @@ from uqeval.inputs.options import InputOptions
 def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) -> Inputs:
     """Return opened predictions with those of a reference, to be compared item by item.
 
-    Raises `StoreError` where the two are not of the same items, sizes, classes and kind, and
+    Raises `StoreError` where the two are not of the same items, sizes, classes, kind and units, and
     `UsageError` for options that have an effect on neither.
     """
     from uqeval.inputs.common import open_once, open_predictions
@@ -36,6 +36,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     refuse_other_numbers(
         *((own.source.where, own.class_names) for own in (inputs, reference_inputs))
     )
+    _refuse_other_units(inputs, reference_inputs)
     record = inputs.record | {"reference": reference_inputs.record["predictions"][0]}
     combined = dataclasses.replace(
         inputs, source=WithReference(inputs.source, reference_inputs.source),
@@ -46,6 +47,17 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     )  # fmt: skip
     refuse_without_effect(class_options, combined)
     return combined
+
+
+def _refuse_other_units(inputs: Inputs, reference: Inputs) -> None:
+    """Raise `StoreError` if predictions and reference declare different units."""
+    units, other_units = (own.record.get("units") for own in (inputs, reference))
+    if units and other_units and units != other_units:
+        raise StoreError(
+            f"mixed units: {inputs.source.where} is in {cut(units)}, the reference "
+            f"{reference.source.where} in {cut(other_units)} (attribute units). Expected one unit: "
+            "store both in it, or correct the attribute."
+        )
 
 
 def open_again(recipe: Recipe) -> Inputs:

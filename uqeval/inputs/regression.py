@@ -66,7 +66,7 @@ def open_regression(
         skip_nan=options.nan_samples == "skip",
         invalid=options.invalid_targets(),
     )  # fmt: skip
-    _check_units(own_stores, truth, options)
+    units = _units_of_scores(own_stores, truth, options)
     converted = _converted(source, options, truth, where)
     beside = [*extra.items(), *truth.arrays]
     read: list[tuple[str, Sequence[Watched]]]
@@ -85,7 +85,7 @@ def open_regression(
     record = _record(opened, recorded_maps, kinds, truth, target)
     return Inputs(
         converted, ("0",), 255,
-        record | evaluated | {"samples": stacks[kinds[0]].samples},
+        record | evaluated | units | {"samples": stacks[kinds[0]].samples},
         [text for store in [*stores, *truth_store] for text in store.warnings]
         + next(filter(None, map(ignored, truth.target_arrays)), [])
         + warn_of_masks([*stores, *truth_store], options, ["valid"], _EXCLUDED),
@@ -96,27 +96,38 @@ def open_regression(
     )  # fmt: skip
 
 
-def _check_units(stores: Sequence[Store], truth: _Truth, options: InputOptions) -> None:
-    """Raise `StoreError` if predictions and target declare different units that no option converts.
+def _units_of_scores(
+    stores: Sequence[Store], truth: _Truth, options: InputOptions
+) -> dict[str, str]:
+    """Return the record of the declared unit of predictions and target; empty without one.
 
-    The attribute `units` of an array declares its unit, as in CF and xarray.
+    Converted predictions are in the unit of the target, unless it is converted too. Raises
+    `StoreError` for different units that no option converts.
     """
-    arrays = [
-        (f"{name} of {store.path}", array)
-        for store in stores for name, parts in store.arrays.items()
-        if name in ("mean", "std", "samples")
+    predicted = _declared(stores, ("mean", "std", "samples"))
+    target = _declared(truth.stores, ("target",))
+    if options.converts:
+        _common_unit(predicted)
+        unit = _common_unit(target) if options.disparity != "both" else None
+    else:
+        unit = _common_unit([*predicted, *target])
+    return {} if unit is None else {"units": unit}
+
+
+def _declared(stores: Sequence[Store], names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the units that arrays declare, as in CF and xarray by the attribute `units`, each with
+    a name for the array."""
+    return [
+        (unit, f"{name} of {store.path}")
+        for store in stores for name, parts in store.arrays.items() if name in names
         for array in arrays_of(parts)
+        if isinstance(unit := array.attributes.get("units"), str)
     ]  # fmt: skip
-    if not options.converts:
-        arrays += [
-            (f"target of {store.path}", array)
-            for store in truth.stores for array in arrays_of(store.arrays.get("target", ()))
-        ]  # fmt: skip
-    places = {
-        text: name
-        for name, array in reversed(arrays)
-        if isinstance(text := array.attributes.get("units"), str)
-    }
+
+
+def _common_unit(declared: Sequence[tuple[str, str]]) -> str | None:
+    """Return the unit; None if no array declares one. Raises `StoreError` for several."""
+    places = dict(reversed(declared))
     if len(places) > 1:
         of_arrays = ", ".join(
             f"{name} is in {cut(text)}" for text, name in reversed(places.items())
@@ -126,6 +137,7 @@ def _check_units(stores: Sequence[Store], truth: _Truth, options: InputOptions) 
             "--baseline-focal BF, for depths up to a factor --median-scaling; else store one unit, "
             "or correct the attribute."
         )
+    return next(iter(places), None)
 
 
 def _converted(source: RegressionSource, options: InputOptions, truth: _Truth, where: str) -> Any:

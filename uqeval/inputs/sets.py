@@ -8,7 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import DataError, UsageError, cut, listed
+from uqeval.disk.files import place_of
+from uqeval.errors import DataError, UsageError, cut, listed, quoted
 from uqeval.inputs.class_names import refuse_other_numbers
 from uqeval.inputs.classes import kind_of, open_classes, sizes_of_items, stored_maps
 from uqeval.inputs.common import (
@@ -90,7 +91,7 @@ def _open_several(
     set_of_first, of_in = parts[0]
     if set_of_first != 0:
         of_in = open_classes(opened[0], truth, dataclasses.replace(options, **_WHOLE), range(1))
-    _refuse_other_classes(of_in, [own for _, own in parts])
+    _refuse_other_networks([of_in, *(own for _, own in parts)])
     if options.class_names is None:
         declared = [
             (store.path, tuple(store.attributes.get("class_names") or ()))
@@ -279,19 +280,29 @@ def _refuse_same_stores(opened: Sequence[PredictionStores]) -> None:
             seen.add(key)
 
 
-def _refuse_other_classes(of_in: Inputs, of_sets: Sequence[Inputs]) -> None:
-    """Raise `UsageError` for a set whose predictions have another number of classes than IN: the
-    uncertainty of another network has another scale.
+#: Facts of the inputs' records on which the scale of an uncertainty depends.
+_OF_SCALE = ("classes", "samples")
+
+
+def _refuse_other_networks(parts: Sequence[Inputs]) -> None:
+    """Raise `UsageError` if two sets have other numbers of classes or samples: the uncertainty of
+    another network, or of fewer samples, has another scale. Maps may not say how many samples they
+    are of.
     """
-    of_in_source: Any = of_in.source
-    for own in of_sets:
-        source: Any = own.source
-        if source.classes != of_in_source.classes:
-            raise UsageError(
-                f"{source.where} has {source.classes} classes, but {of_in_source.where} has "
-                f"{of_in_source.classes}. IN and OUT are compared by the uncertainty of one "
-                "network; give its predictions for every set."
-            )
+    first: dict[str, tuple[Any, str]] = {}
+    for part in parts:
+        where = part.source.where
+        for name in _OF_SCALE:
+            number = part.record[name]
+            of_first, first_place = first.setdefault(name, (number, where))
+            if of_first is None:
+                first[name] = number, where
+            elif number not in (None, of_first):
+                raise UsageError(
+                    f"the sets have other numbers of {name}: {quoted(of_first)} in {first_place}, "
+                    f"{quoted(number)} in {where}. IN and OUT are compared by the uncertainty of "
+                    f"one network: give its predictions, with as many {name}, for every set."
+                )
 
 
 def _records(opened: PredictionStores) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,13 @@ class Form:
     """The common properties of all samples of a stack, and the requested maps.
 
     `samples` T; `classes` C (at least 2); `dtype` of the numbers in kernels (int16 contains the
-    bits of float16); `unit`: the probability of the number 1; `tolerance` of |Σ_c p - 1|.
+    bits of float16); `unit`: the probability of the number 1.
     """
 
     samples: int
     classes: int
     dtype: np.dtype[Any]
     unit: float
-    tolerance: float
     wanted: frozenset[str]
 
     @property
@@ -178,11 +177,13 @@ class Reducer:
         return maps
 
     def reduce(
-        self, tile: Array, label: Array | None = None, subset: Sequence[int] | None = None
-    ) -> Maps:
+        self, tile: Array, label: Array | None = None, subset: Sequence[int] | None = None,
+        tolerances: Sequence[float] = (),
+    ) -> Maps:  # fmt: skip
         """Return the maps of a tile that holds all samples and classes of its pixels.
 
-        `subset`: positions of the samples to reduce, ascending; by default all.
+        `subset`: positions of the samples to reduce, ascending; by default all. `tolerances`: with
+        a subset, that of each sample of the tile.
         """
         maps = self.empty()
         for start in range(0, self.pixels, BLOCK):
@@ -192,6 +193,7 @@ class Reducer:
                 self._add(tile, start, stop, 0, 0, 0)
             else:
                 for t, sample in enumerate(subset):
+                    self.check = replace(self.check, tolerance=tolerances[sample])
                     self._add(tile[sample : sample + 1], start, stop, 0, t, 0)
             self._finish(maps, start, stop, 0, label)
         return maps
@@ -323,10 +325,8 @@ def reduce_array(
     tile = kernel_view(values)
     if tolerance is None:
         tolerance = tolerance_of(probs, probs.dtype.name)
-    form = Form(samples, classes, tile.dtype, 1.0, tolerance, names_of_maps)
-    check = SumCheck(
-        classes, form.tolerance, form.sum_unit, form.total_dtype, "array in memory", width
-    )
+    form = Form(samples, classes, tile.dtype, 1.0, names_of_maps)
+    check = SumCheck(classes, tolerance, form.sum_unit, form.total_dtype, "array in memory", width)
     reducer = Reducer(form, height * width, is_whole=True, splits_classes=False, check=check)
     maps = reducer.reduce(tile)
     return {

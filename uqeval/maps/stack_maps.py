@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from uqeval.maps.reduction import Form, Reducer, kernel_view
 from uqeval.stores.fill_values import invalid_of
 from uqeval.stores.incoming import not_logits, total_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
+
+if TYPE_CHECKING:
+    from uqeval.stores.array import StoredArray
 
 #: The largest number of probabilities of small items that are reduced together.
 TOGETHER = 1 << 20
@@ -36,7 +40,6 @@ class StackMaps(MapSource):
             dtype = np.dtype(np.float64 if np.dtype("f8") in stack.dtypes else np.float32)
         else:
             dtype = next(iter(stack.dtypes))
-        tolerance = stack.tolerance
         computed = self.wanted & set(COMPUTED + OF_LABELS) - {"label"}
         computed |= {name for name in self.wanted if is_choices(name)}
         return Form(
@@ -44,9 +47,14 @@ class StackMaps(MapSource):
             classes=max(stack.classes, 2),
             dtype=np.dtype(np.int16) if dtype == np.float16 else dtype,
             unit=stack.scale(stack.arrays[0]) if dtype.kind == "u" else 1.0,
-            tolerance=self.sum_tolerance if self.sum_tolerance is not None else tolerance,
             wanted=frozenset(computed),
         )
+
+    def _tolerance_of(self, array: StoredArray) -> float:
+        """Return the |Σ_c p - 1| that the probabilities of an array may have."""
+        assert self.stack is not None
+        own = self.sum_tolerance
+        return self.stack.tolerance(array) if own is None else own
 
     def _reduce(self, batch: range, labels: list[Array | None], heartbeat: Heartbeat) -> list[Maps]:
         """Return the maps of items that share a tiling (`Stack.runs`)."""
@@ -79,7 +87,10 @@ class StackMaps(MapSource):
                     if tile.item not in reducers:
                         reducers[tile.item] = self._reducer(form, tile, False, splits_classes)
                     reducer = reducers[tile.item]
-                    reducer.check = replace(reducer.check, where=self._place_of(tile))
+                    reducer.check = replace(
+                        reducer.check, where=self._place_of(tile),
+                        tolerance=self._tolerance_of(tile.array),
+                    )  # fmt: skip
                     reducer.add(values, tile.t0, tile.c0)
                     del values, reducer
                 del tile  # before the next one is read
@@ -96,8 +107,8 @@ class StackMaps(MapSource):
         """Return the reducer of the box of a tile."""
         box = tile.box
         check = SumCheck(
-            form.classes, form.tolerance, form.sum_unit, form.total_dtype, self._place_of(tile),
-            box.x1 - box.x0, box.y0, box.x0,
+            form.classes, self._tolerance_of(tile.array), form.sum_unit, form.total_dtype,
+            self._place_of(tile), box.x1 - box.x0, box.y0, box.x0,
         )  # fmt: skip
         return Reducer(
             form, box.pixels, is_whole=is_whole, splits_classes=splits_classes, check=check
@@ -180,7 +191,7 @@ class StackMaps(MapSource):
                     f"rows {tile.box.y0} to {tile.box.y1 - 1} are NaN or infinite. Expected finite "
                     "numbers at all pixels, also where labels are void."
                 )
-            if (total := total_of(values, stack.tolerance)) is not None:
+            if (total := total_of(values, stack.tolerance(tile.array))) is not None:
                 raise DataError(f"{self._place_of(tile)}: {not_logits(total)}")
             values = sigmoid(values) if stack.classes == 1 else softmax(values)
         if stack.classes == 1:

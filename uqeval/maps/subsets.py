@@ -91,10 +91,11 @@ class ClassSubsets(Source):
                 maps |= {of_subset(k, name): values for name, values in unfilled.items()}
             results.append(maps)
         for box in stack.boxes(batch[0]):
-            stacks = self._gather(batch, box, heartbeat)
+            stacks, tolerances = self._gather(batch, box, heartbeat)
             for item, values in zip(batch, stacks, strict=True):
+                of_item = tolerances[item - batch[0]]
                 check = SumCheck(
-                    form.classes, form.tolerance, form.sum_unit, form.total_dtype,
+                    form.classes, of_item[0], form.sum_unit, form.total_dtype,
                     f"{self.where}, item {cut(self.names[item])}", box.x1 - box.x0, box.y0, box.x0,
                 )  # fmt: skip
                 label = labels[item - batch[0]]
@@ -105,25 +106,31 @@ class ClassSubsets(Source):
                     reducer = Reducer(
                         own, box.pixels, is_whole=True, splits_classes=False, check=check
                     )
-                    reduced = reducer.reduce(values, flat, subset)
+                    reduced = reducer.reduce(values, flat, subset, of_item)
                     shape = (box.y1 - box.y0, box.x1 - box.x0)
                     for name, flat_map in reduced.items():
                         target = results[item - batch[0]][of_subset(k, name)]
                         target[(..., *region)] = flat_map.reshape(*flat_map.shape[:-1], *shape)
         return results
 
-    def _gather(self, batch: range, box: Box, heartbeat: Heartbeat) -> list[Array]:
-        """Return a box [sample, class, pixel] of each item of a batch, read-only."""
+    def _gather(
+        self, batch: range, box: Box, heartbeat: Heartbeat
+    ) -> tuple[list[Array], list[list[float]]]:
+        """Return a box [sample, class, pixel] of each item of a batch, read-only, and the tolerance
+        of the sums of each sample."""
         stack, form = self.stack, self._form()
         assert stack is not None
         shape = (stack.samples, form.classes, box.pixels)
         stacks = [np.empty(shape, form.dtype) for _ in batch]
+        tolerances = [[0.0] * stack.samples for _ in batch]
         for tile in stack.tiles(batch, box):
             heartbeat(tile.values.nbytes)
             values = self._prepare(tile, form)
-            t, c = tile.t0, tile.c0
-            stacks[tile.item - batch[0]][t : t + values.shape[0], c : c + values.shape[1]] = values
-        return list(map(read_only, stacks))
+            j, c = tile.item - batch[0], tile.c0
+            samples = slice(tile.t0, tile.t0 + len(values))
+            stacks[j][samples, c : c + values.shape[1]] = values
+            tolerances[j][samples] = [self._tolerance_of(tile.array)] * len(values)
+        return list(map(read_only, stacks)), tolerances
 
 
 class NumberSubsets(RegressionSource):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from uqeval.maps.reduction import Form, read_only
 from uqeval.maps.region_maps import WithRegions
 from uqeval.maps.sources import Source, with_samples
 from uqeval.stores.stack import Box, Tile
+
+if TYPE_CHECKING:
+    from uqeval.stores.array import StoredArray
 
 _TOLERANCE = 1e-4
 
@@ -101,7 +104,10 @@ class TemperedSamples(Source):
             maps["tempered_nll"][(..., *region)] = nll.reshape(shape)
 
     def _form(self) -> Form:
-        return replace(super()._form(), dtype=np.dtype(np.float32), unit=1.0, tolerance=_TOLERANCE)
+        return replace(super()._form(), dtype=np.dtype(np.float32), unit=1.0)
+
+    def _tolerance_of(self, array: StoredArray) -> float:
+        return _TOLERANCE
 
     def _prepare(self, tile: Tile, form: Form) -> Array:
         """Return a tile for the kernels, tempered unless its likelihoods are requested."""

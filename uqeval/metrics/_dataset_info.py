@@ -83,6 +83,10 @@ class DatasetInfo:
     annotators: int = 0
     #: Of a maps store: the number of samples with a map of their likeliest classes; else 0.
     choices: int = 0
+    #: The unit that predicted numbers or their target declare; empty without one.
+    units: str = ""
+    #: Of maps that record it: how many samples they were computed from; else 0.
+    samples_of_maps: int = 0
     #: The content of files that options name, by path: names of `--fit-on`, and by column of
     #: `--item-table` a cell for each item. Filled when settings are made of a user's options. Saved
     #: states contain it, so that no path in them is opened.

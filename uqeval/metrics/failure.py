@@ -83,7 +83,7 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Failur
         "failure", FailureSettings, options, ("uncertainty",)
     )
     if options.get("threshold_from") is not None:
-        settings = with_threshold_from("failure", settings, options)
+        settings = with_threshold_from("failure", settings, options, info)
     refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
     for variant in settings.values():
         check_uncertainty(variant.uncertainty, info)

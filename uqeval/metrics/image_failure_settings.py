@@ -123,7 +123,7 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Imag
         ).items()
     }
     if choices.get("threshold_from") is not None:
-        settings = with_threshold_from("image_failure", settings, choices)
+        settings = with_threshold_from("image_failure", settings, choices, info)
     if info.kind != "video":
         refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
     for variant in settings.values():

@@ -188,7 +188,7 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Pavp
     """Return the settings of every variant, checked against the data."""
     settings: dict[str, PavpuSettings] = variants("pavpu", PavpuSettings, options, ("uncertainty",))
     if options.get("threshold_from") is not None:
-        settings = with_threshold_from("pavpu", settings, options)
+        settings = with_threshold_from("pavpu", settings, options, info)
     refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
     if info.classes == 1:
         raise UsageError(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from uqeval.errors import UsageError, cut, quoted
 from uqeval.keys import family_of
+from uqeval.maps.names import OF_SEVERAL_SAMPLES
 from uqeval.settings import number_text
+
+if TYPE_CHECKING:
+    from uqeval.metrics._dataset_info import DatasetInfo
 
 Settings = TypeVar("Settings", bound=Any)
 
@@ -17,12 +21,12 @@ _FAMILIES = ("pavpu", "failure")
 
 
 def with_threshold_from(
-    family: str, settings_by_key: dict[str, Settings], options: Mapping[str, Any]
+    family: str, settings_by_key: dict[str, Settings], options: Mapping[str, Any], info: DatasetInfo
 ) -> dict[str, Settings]:
     """Return the settings of each variant with the threshold of the report that `threshold_from`
     of the options names.
 
-    Raises `UsageError` for a report that does not have it.
+    Raises `UsageError` for a report that does not have it, or has that of another scale.
     """
     path = options["threshold_from"]
     if "threshold" in options:
@@ -30,12 +34,30 @@ def with_threshold_from(
     from uqeval.records.report import Report
 
     report = Report.load(path).record()
+    for settings in settings_by_key.values():
+        _refuse_other_scale(report["inputs"], settings.uncertainty, info, path)
     return {
         key: dataclasses.replace(
             settings, threshold=number_text(_threshold_in(report, family, settings, str(path)))
         )
         for key, settings in settings_by_key.items()
     }
+
+
+def _refuse_other_scale(inputs: Any, uncertainty: str, info: DatasetInfo, path: object) -> None:
+    """Raise `UsageError` if the report is of other numbers of classes, or of samples where the
+    uncertainty is their spread. Maps may not say how many samples they are of."""
+    numbers = {"classes": info.classes}
+    if uncertainty in OF_SEVERAL_SAMPLES:
+        numbers["samples"] = info.samples or info.samples_of_maps
+    for name, number in numbers.items():
+        of_report = inputs.get(name) if isinstance(inputs, Mapping) else None
+        if number and isinstance(of_report, int) and of_report not in (0, number):
+            raise UsageError(
+                f"--threshold-from {path}: the report is of {of_report} {name}, but {info.where} "
+                f"has {number}, so {uncertainty} has another scale. Fit the threshold on "
+                f"predictions with {number} {name}, and give that report."
+            )
 
 
 def _threshold_in(report: dict[str, Any], family: str, settings: Any, path: str) -> float:

@@ -19,7 +19,7 @@ from uqeval.stores.states.saved import SavedStates
 #: Facts about the data that must be equal in all runs: tallies and settings depend on them.
 EQUAL_FACTS = (
     "kind", "classes", "class_names", "samples", "reference", "inner_classes", "annotators",
-    "choices", "names_digest",
+    "choices", "names_digest", "units", "samples_of_maps",
 )  # fmt: skip
 #: Facts that are joined, and those of the first run: places of files, what a run compares as an
 #: option or a setting, and what is not saved.
@@ -28,6 +28,8 @@ FACTS_OF_FIRST = (
     "paths", "labels", "invalid", "ignore_index", "fit_names", "command", "all_names", "all_sizes",
 )  # fmt: skip
 _NAMES_DIGEST = "names_digest"
+#: Equal facts that a run may not know; it then has 0 or an empty text.
+_IF_KNOWN = (_NAMES_DIGEST, "units", "samples_of_maps")
 _OF_NAMES = "the names of the items (--names)"
 #: Settings that are paths, which other machines may spell otherwise. Each run has the cells of its
 #: own items of a table, and the threshold of another report is a setting of its own.
@@ -232,7 +234,7 @@ def equal_facts(index: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of a run that must be equal in all runs, without those that are unknown:
     files of earlier versions, and files that are no shards, do not have all of them."""
     facts = {name: index["facts"][name] for name in EQUAL_FACTS if name in index["facts"]}
-    return {name: fact for name, fact in facts.items() if name != _NAMES_DIGEST or fact}
+    return {name: fact for name, fact in facts.items() if name not in _IF_KNOWN or fact}
 
 
 def _named(index: Mapping[str, Any], fit_on: str | None) -> Any:

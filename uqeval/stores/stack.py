@@ -289,16 +289,14 @@ class Stack:
         """Return whether all arrays have one dtype and one scale."""
         return len({(a.dtype, self.scale(a)) for a in self.arrays}) == 1
 
-    @cached_property
-    def tolerance(self) -> float:
+    def tolerance(self, array: StoredArray) -> float:
         """Return the largest |Σ_c p - 1| that the probabilities of an array may have.
 
         Raises `StoreError` if an integer array has no attribute `scale`.
         """
-        return max(
-            self.classes * self.scale(a) if a.dtype.kind == "u" else tolerance_of(a, a.dtype.name)
-            for a in self.arrays
-        )
+        if array.dtype.kind == "u":
+            return self.classes * self.scale(array)
+        return tolerance_of(array, array.dtype.name)
 
     def batches(self) -> list[range]:
         """Return ranges of items that share chunks and so must be read together."""
@@ -310,15 +308,15 @@ class Stack:
         return batch_ends([member.items for member in self.members])
 
     def tiling(self, item: int) -> Tiling:
-        """Return the tiling of an item; items of the same layout and scales share it, and only such
-        items are decoded together (`runs`).
+        """Return the tiling of an item; items of the same layout, scales and tolerances share it,
+        and only such items are decoded together (`runs`).
         """
         arrays = self.joins_classes, *(id(member.array_of(item)) for member in self.members)
         if arrays not in self._tilings:
             parts = [member[item] for member in self.members]
             layouts = (
                 self.joins_classes,
-                *((part.layout, self.scale(part.source.array)) for part in parts),
+                *((p.layout, self.scale(a := p.source.array), self.tolerance(a)) for p in parts),
             )
             if layouts not in self._tilings:
                 self._tilings[layouts] = Tiling.from_parts(parts, self.joins_classes)

@@ -8,13 +8,13 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import uqeval.maps.names as names_of
 from uqeval.argument_types import checks_types
 from uqeval.arrays import Maps, State, np
-from uqeval.disk.forms import Flag, Number, formed
+from uqeval.disk.forms import Flag, Number, Whole, formed
 from uqeval.engine.options import usable_cpus
 from uqeval.errors import DataError, FormError, StoreError, UqevalError, UsageError, cut, is_number
 from uqeval.inputs.ids import UNKNOWN_CLASSES
@@ -314,6 +314,49 @@ def refuse_other_void(report: Report, void: int | None) -> None:
         f"compares other pixels. Give --ignore-index {used}, or evaluate again with the void id of "
         "this command."
     )
+
+
+def refuse_other_step(report: Report, step: int | None) -> str:
+    """Raise `UsageError` if the first pair of frames is another `step` apart than each pair of the
+    report, because TC_t falls with the distance of the frames.
+
+    Frames without numbers, as of a stream, have no `step` and count as 1 apart. If those of the
+    report are not, return a warning; else an empty text.
+    """
+    rows = [
+        row for key, result in report.results.items() if family_of(key) == "temporal"
+        for row in _in_form(_Result, result).sequences
+    ]  # fmt: skip
+    steps = sorted({row.step for row in rows if row.step is not None})
+    of_report = " or ".join(map(str, steps))
+    # Numbers that are times vary a little.
+    distance = 1 if step is None else step
+    if not steps or any(max(own, distance) < 1.5 * min(own, distance) for own in steps):
+        return ""
+    if step is None:
+        return (
+            f"--alarm-from: the frames of the report are {of_report} numbers apart, and these "
+            "frames have no numbers. Check that they are as far apart."
+        )
+    raise UsageError(
+        f"--alarm-from: the frames of the report are {of_report} numbers apart, and the first two "
+        f"of this command {step}. TC_t falls with their distance. Give frames as far apart as "
+        "those of the report, or evaluate frames like these with uqeval tc, and give that report."
+    )
+
+
+@dataclass
+class _SequenceRow:
+    """The record of a sequence that is read."""
+
+    step: Whole | None = None
+
+
+@dataclass
+class _Result:
+    """The results of a variant that are read."""
+
+    sequences: list[_SequenceRow] = field(default_factory=list)
 
 
 @dataclass

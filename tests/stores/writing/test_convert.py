@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zarr
 from command import refused, run_uqeval, run_well
-from number_stores import numbers
+from number_stores import numbers, with_target
 from PIL import Image
 from scenes import zarr_group
 from small_stores import save
@@ -419,6 +419,13 @@ def test_many_small_items_share_chunks(tmp_path: Path) -> None:
 def test_items_share_chunks_only_if_they_are_many_and_small() -> None:
     assert [items_in_chunk(n, 40) for n in (0, 1, 64, 65, 10_000)] == [1, 1, 1, 2, 157]
     assert [items_in_chunk(10_000, size) for size in (0, 10**5, 2**19, 2**20)] == [157, 10, 2, 1]
+
+
+def test_the_unit_of_numbers_stays(tmp_path: Path) -> None:
+    target = numbers()["target"]
+    path = with_target(tmp_path / "r.zarr", target, units="m")
+    convert(path, tmp_path / "c.zarr")
+    assert zarr.open_group(str(tmp_path / "c.zarr"))["target"].attrs["units"] == "m"
 
 
 @pytest.mark.parametrize("same", [True, False])

@@ -69,11 +69,12 @@ def video(folder: Path) -> dict[str, Any]:
 
 
 def two_sets(folder: Path) -> dict[str, Any]:
-    """Items in-distribution, with labels and more samples, and out of it."""
+    """Items in-distribution, with labels and samples, and maps of items out of it."""
     labels = np.random.default_rng(4).integers(0, 4, (4, 8, 10)).astype("u1")
     labels[labels == 3] = 255
     np.savez(folder / "in.npz", probs=softmax(0, 4, 3, 3, 8, 10), labels=labels)
-    np.savez(folder / "out.npz", probs=softmax(1, 4, 2, 3, 8, 10))
+    mean_probs = softmax(1, 4, 3, 8, 10)
+    np.savez(folder / "out.npz", predictions=mean_probs.argmax(1), mean_probs=mean_probs)
     return {"predictions": folder / "in.npz", "out": [folder / "out.npz"]}
 
 

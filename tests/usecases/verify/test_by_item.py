@@ -29,7 +29,7 @@ RUNS: dict[str, tuple[tuple[str, ...], Mapping[str, Any], Mapping[str, Any]]] = 
         ("classes.npz",), {"ood": {"aggregation": ["patch-max", "p90"]}},
         {"out": ["out.npz", "more.npz"]},
     ),
-    "members": (("classes.npz",), {"ood": {}}, {"out": ["out.npz+same.npz"]}),
+    "members": (("classes.npz",), {"ood": {}}, {"out": ["two.npz+third.npz"]}),
     "mask": (("classes.npz",), {"ood": {}}, {"ood_mask": "mask.npz"}),
     "label_id": (("classes.npz",), {"ood": {"uncertainty": "mutual_information"}},
                  {"ood_mask": 255}),
@@ -78,7 +78,8 @@ def _stores() -> None:
         flat /= flat.sum(axis=2, keepdims=True)
         np.savez(f"{name}.npz", probs=flat.astype(np.float16))
         if name == "out":
-            np.savez("same.npz", probs=flat[:, :1].astype(np.float16))
+            np.savez("two.npz", probs=flat[:, :2].astype(np.float16))
+            np.savez("third.npz", probs=flat[:, :1].astype(np.float16))
     labels = stores["in"]["labels"]
     mask = np.zeros_like(labels)
     mask[:, 4:9, 3:20] = 3

@@ -55,6 +55,8 @@ class Facts:
     inner_classes: Count = 0
     annotators: Count = 0
     choices: Count = 0
+    units: str = ""
+    samples_of_maps: Count = 0
     names_digest: str = ""
     fit_names: dict[str, list[str]] = field(default_factory=dict)
     columns: dict[str, dict[str, list[str]]] = field(default_factory=dict)
@@ -122,6 +124,8 @@ class RunFacts:
     inner_classes: Count = 0
     annotators: Count = 0
     choices: Count = 0
+    units: str = ""
+    samples_of_maps: Count = 0
     names_digest: str = ""
     fit_names: dict[str, list[str]] = field(default_factory=dict)
 

@@ -138,6 +138,8 @@ class Neighbours:
     def __init__(self) -> None:
         self._last: tuple[str, int] | None = None
         self._steps: Counter[int] = Counter()
+        #: The difference of the numbers of the last two neighbours; None before the first two.
+        self.step: int | None = None
 
     def next(self, name: str, where: str) -> tuple[str, str | None]:
         """Return the frame's sequence, and why it is no neighbour of the frame before (None if it
@@ -160,6 +162,7 @@ class Neighbours:
             self._steps[difference] += 1
         step = _most_common(self._steps)
         if difference == step:
+            self.step = step
             return sequence, None
         return sequence, (
             f"it does not follow the frame before: their numbers are {last[1]} and {number}, the "

@@ -28,7 +28,7 @@ from uqeval.stores.fill_values import INVALID
 from uqeval.stores.zarr import writer as zw
 
 #: Attributes of an array that say what its numbers mean.
-_MEANING = ("scale", *INVALID, "ignore_index", *SOURCE)
+_MEANING = ("scale", "units", *INVALID, "ignore_index", *SOURCE)
 #: The number of arrays that stay open if each item has its own.
 _KEPT = 64
 #: Items in one chunk have at most this many bytes: decoding it for a single one takes a moment.
