@@ -11,7 +11,8 @@ from small_stores import labels, probs, save, save_complete
 
 import uqeval
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.statistics.merged_states import EQUAL_FACTS, FACTS_OF_FIRST, JOINED_FACTS, difference
+from uqeval.statistics.merged_records import EQUAL_FACTS, FACTS_OF_FIRST, JOINED_FACTS
+from uqeval.statistics.merged_states import difference
 from uqeval.stores.states.saved import SavedStates
 
 
