@@ -12,7 +12,8 @@ from small_stores import NAMES, N, labels, probs, save, save_complete
 import uqeval
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.statistics.merged_states import EQUAL_FACTS, FACTS_OF_FIRST, JOINED_FACTS, difference
+from uqeval.statistics.merged_records import EQUAL_FACTS, FACTS_OF_FIRST, JOINED_FACTS
+from uqeval.statistics.merged_states import difference
 from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.reduce import reduce
 

@@ -59,6 +59,7 @@ class Inputs:
     part: Shard | None = None
     sets: list[dict[str, Any]] | None = None
     frame_names: list[str] | None = None
+    merged_runs: Count | None = None
 
 
 @dataclass

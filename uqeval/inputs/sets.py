@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.disk.files import place_of
 from uqeval.errors import DataError, UsageError, cut, listed, quoted
 from uqeval.inputs.class_names import refuse_other_numbers
 from uqeval.inputs.classes import kind_of, open_classes, sizes_of_items, stored_maps

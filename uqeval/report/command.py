@@ -20,7 +20,7 @@ from uqeval.statistics.options import CASE, CutOptions
 _OTHERWISE = ("video", "region", "depth_map", "out", "ood_mask", "threshold_from")
 #: Options that change no number.
 _WITHOUT_EFFECT = ("map_cache", "flow_cache")
-#: How a report names arrays in memory, and the stores of several runs.
+#: How a report names arrays in memory, and how one that an earlier version merged names stores.
 _NO_PATH = (IN_MEMORY, " + ")
 
 
@@ -97,9 +97,10 @@ def _paths(family: Family, report: Report) -> list[str]:
 
 
 def _predictions(report: Report) -> list[str]:
-    """Return the paths of the predictions. Raises `_NoCommandError`."""
+    """Return the paths of the predictions. Raises `_NoCommandError`, also for those of several
+    merged runs."""
     stores = report.inputs.get("predictions")
-    if not isinstance(stores, list) or not stores:
+    if not isinstance(stores, list) or not stores or report.inputs.get("merged_runs"):
         raise _NoCommandError
     return [_path(store) for store in stores]
 

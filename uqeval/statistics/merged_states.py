@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -12,24 +11,20 @@ from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.metrics._family import normal_settings
 from uqeval.records.input_options import value_options
+from uqeval.statistics.merged_records import (
+    EQUAL_FACTS,
+    EQUAL_INPUTS,
+    IF_KNOWN,
+    digest_of,
+    inputs_of_runs,
+    inputs_of_shards,
+    merged_facts,
+)
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import DAMAGED, tally_key
 from uqeval.stores.states.saved import SavedStates
 
-#: Facts about the data that must be equal in all runs: tallies and settings depend on them.
-EQUAL_FACTS = (
-    "kind", "classes", "class_names", "samples", "reference", "inner_classes", "annotators",
-    "choices", "names_digest", "units", "samples_of_maps",
-)  # fmt: skip
-#: Facts that are joined, and those of the first run: places of files, what a run compares as an
-#: option or a setting, and what is not saved.
-JOINED_FACTS = ("where", "names", "sizes", "groups", "sets", "columns", "video", "halves")
-FACTS_OF_FIRST = (
-    "paths", "labels", "invalid", "ignore_index", "fit_names", "command", "all_names", "all_sizes",
-)  # fmt: skip
 _NAMES_DIGEST = "names_digest"
-#: Equal facts that a run may not know; it then has 0 or an empty text.
-_IF_KNOWN = (_NAMES_DIGEST, "units", "samples_of_maps")
 _OF_NAMES = "the names of the items (--names)"
 #: Settings that are paths, which other machines may spell otherwise. Each run has the cells of its
 #: own items of a table, and the threshold of another report is a setting of its own.
@@ -52,6 +47,10 @@ class MergedStates:
         for file in self.files[1:]:
             _check_same(self.files[0], file)
             _check_stores(self.files[0], file)
+        for name in IF_KNOWN:  # the first file may not know it
+            known = [file for file in self.files if file.index["facts"].get(name)]
+            for file in known[1:] if known[:1] != self.files[:1] else ():
+                _check_same(known[0], file)
         _refuse_other_round(self.files)
         _refuse_shared(self.files)
         self.missing = _missing(self.files)
@@ -69,11 +68,9 @@ class MergedStates:
             "items": [name for index in indices for name in index["items"]],
             "records": [record for index in indices for record in index["records"]],
             "stamps": [stamp for index in indices for stamp in _stamps(index)],
-            "fingerprint": _digest([index["fingerprint"] for index in indices]) or "",
-            "facts": _merged_info([index["facts"] for index in indices]),
-            "inputs": _inputs([index["inputs"] for index in indices], self.missing)
-            if len(indices) > 1 or self._is_whole_shard()
-            else indices[0]["inputs"],
+            "fingerprint": digest_of([index["fingerprint"] for index in indices]) or "",
+            "facts": merged_facts([index["facts"] for index in indices], self._are_shards),
+            "inputs": self._inputs(),
             "settings": {k: v for k, v in indices[0]["settings"].items() if k != "intervals"},
             "fitted": _common([index["fitted"] for index in indices]),
             "numerics": _sum_records([index["numerics"] for index in indices]),
@@ -83,9 +80,17 @@ class MergedStates:
         }
         self.index.pop("rounds", None)
 
-    def _is_whole_shard(self) -> bool:
-        """Return whether the first file is the only shard of its run."""
-        return part_of(self.files[0]) is not None and not self.missing
+    @property
+    def _are_shards(self) -> bool:
+        return part_of(self.files[0]) is not None
+
+    def _inputs(self) -> dict[str, Any]:
+        records = [file.index["inputs"] for file in self.files]
+        if len(records) == 1 and (self.missing or not self._are_shards):
+            return records[0]
+        if self._are_shards:
+            return inputs_of_shards(records, self.missing)
+        return inputs_of_runs(records, cut(self.path))
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
         """Return whether all files have states of a tally of these parameters."""
@@ -204,6 +209,10 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
         if name in first_facts and name in second_facts:
             description = _OF_NAMES if name == _NAMES_DIGEST else name.replace("_", " ")
             yield description, first_facts[name], second_facts[name]
+    for name in EQUAL_INPUTS:
+        values: list[Any] = [index["inputs"].get(name) for index in (a, b)]
+        if None not in values:
+            yield name, *values
     video, other_video = (index["facts"]["video"] or {} for index in (a, b))
     for name in ("models", "against", "named"):
         yield name, video.get(name), other_video.get(name)
@@ -224,7 +233,7 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     for key, settings in first_settings.items():
         for name in dict.fromkeys((*settings, *second_settings[key])):
             if name not in _PATHS:
-                values: list[Any] = [own.get(name) for own in (settings, second_settings[key])]
+                values = [own.get(name) for own in (settings, second_settings[key])]
                 if name == _FIT_ON:
                     values = [_named(*own) for own in zip((a, b), values, strict=True)]
                 yield f"{option_name(name)} of {key}", *values
@@ -234,7 +243,7 @@ def equal_facts(index: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of a run that must be equal in all runs, without those that are unknown:
     files of earlier versions, and files that are no shards, do not have all of them."""
     facts = {name: index["facts"][name] for name in EQUAL_FACTS if name in index["facts"]}
-    return {name: fact for name, fact in facts.items() if name not in _IF_KNOWN or fact}
+    return {name: fact for name, fact in facts.items() if name not in IF_KNOWN or fact}
 
 
 def _named(index: Mapping[str, Any], fit_on: str | None) -> Any:
@@ -292,74 +301,6 @@ def _refuse_shared(files: Sequence[SavedStates]) -> None:
         first_files |= dict.fromkeys(file.index["items"], file)
 
 
-def _merged_info(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    first = dict(records[0])
-    first.pop(_NAMES_DIGEST, None)  # of a shard
-    merged: dict[str, Any] = {
-        name: [v for record in records for v in record[name]] for name in ("names", "sizes")
-    }
-    paths = dict.fromkeys(record["where"] for record in records)
-    groups = [record.get("groups") for record in records]
-    merged["groups"] = (
-        None if None in groups else [name for record in groups for name in record or ()]
-    )
-    merged["sets"] = [number for record in records for number in record.get("sets") or ()]
-    # Runs save the counts that depend on these only if they have them.
-    merged["halves"] = [
-        name for name in first.get("halves", ())
-        if all(name in record.get("halves", ()) for record in records)
-    ]  # fmt: skip
-    if tables := first.get("columns"):
-        # The tables of the files are in the same order, under the paths that each run was given.
-        of_files = zip(*(record["columns"].values() for record in records), strict=True)
-        merged["columns"] = {
-            path: {
-                column: [cell for columns in of_table for cell in columns[column]]
-                for column in tables[path]
-            }
-            for path, of_table in zip(tables, of_files, strict=True)
-        }
-    if first["video"] is not None:
-        first["video"] = _video([record["video"] for record in records])
-    return first | merged | {"where": " + ".join(paths)}
-
-
-def _video(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    lists = ("before", "sequences", "first")
-    merged = {name: [v for record in records for v in record[name]] for name in lists}
-    rows: dict[str, dict[str, Any]] = {}
-    for row in (row for record in records for row in record["rows"]):
-        merged_row = rows.setdefault(row["sequence"], dict(row) | {"pairs": 0})
-        merged_row["pairs"] += row["pairs"]
-    return dict(records[0]) | merged | {"rows": list(rows.values())}
-
-
-def _inputs(records: Sequence[Mapping[str, Any]], missing: Sequence[int]) -> dict[str, Any]:
-    """Return the merged record of the inputs."""
-    merged = dict(records[0])
-    shard = merged.pop("part", None)
-    merged["options"] = merged["options"] | {"part": None}
-    merged["evaluated"] = sum(record["evaluated"] for record in records)
-    if shard is not None:
-        if missing:
-            merged["missing_parts"] = {"numbers": list(missing), "of": shard["of"]}
-        return merged
-    merged["items"] = sum(record["items"] for record in records)
-    merged["predictions"] = _distinct([s for record in records for s in record["predictions"]])
-    for name in ("labels", "target", "frames", "reference"):
-        stores = _distinct([record[name] for record in records if record.get(name)])
-        if len(stores) > 1:
-            merged[name] = {
-                "path": " + ".join(str(store["path"]) for store in stores),
-                "fingerprint": _digest([store["fingerprint"] for store in stores]),
-            }
-    return merged
-
-
-def _distinct(stores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return list({store["fingerprint"] or i: dict(store) for i, store in enumerate(stores)}.values())
-
-
 def _common(fitted: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the fitted numbers by key; none where they differ between files."""
     return {
@@ -376,16 +317,6 @@ def _sum_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for key, counts in records[0].items()
         if all(key in record and counts.keys() == record[key].keys() for record in records)
     }
-
-
-def _digest(texts: Sequence[str | None]) -> str | None:
-    """Return one fingerprint for several; if they are equal, that one. None if one is unknown."""
-    distinct = list(dict.fromkeys(texts))
-    if not all(texts):
-        return None
-    if len(distinct) == 1:
-        return distinct[0]
-    return hashlib.sha256("\n".join(map(str, distinct)).encode()).hexdigest()
 
 
 def _short(value: Any) -> str:

@@ -107,10 +107,7 @@ def _refuse(report: Report, name: str) -> None:
             "the same metrics without a sweep, such as one of uqeval run."
         )
     inputs = report.inputs
-    records = (inputs.get(kind) for kind in ("labels", "target", "frames", "reference"))
-    shard_records = [r for r in records if r and " + " in str(r.get("path"))]
-    members = len(inputs.get("predictions") or []) > 1 and inputs.get("items") != len(report.items)
-    if shard_records or members:
+    if inputs.get("merged_runs"):
         raise UsageError(
             f"{name}: is merged from runs over several sets of stores, and does not record the "
             "set of each item. Verify the reports that it was merged from."
