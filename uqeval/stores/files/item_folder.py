@@ -23,7 +23,8 @@ from uqeval.stores.kinds import (
     resolve,
     with_scale,
 )
-from uqeval.stores.names import checked_names, files_below, match_files, unused
+from uqeval.stores.matching import match_files, warnings_of_match
+from uqeval.stores.names import checked_names, files_below
 
 _SUFFIXES = (".npy", ".npz")
 NIFTI = (".nii", ".nii.gz")
@@ -100,11 +101,12 @@ def open_item_folder(path: str, opening: Opening) -> Store:
     if opening.names is not None:
         order = checked_names(list(opening.names), f"{path}: item names")
         noun = "prediction" if opening.role == "predictions" else opening.role.removesuffix("s")
-        files_of_names = match_files(path, names, order, noun)
+        cases = groups if volumes else None
+        files_of_names = match_files(path, names, order, noun, cases=cases)
         addresses = tuple(files_of_names[name] for name in order)
         if volumes:
             _refuse_cut(path, names, addresses, groups)
-        warnings = unused(path, names, files_of_names, noun)
+        warnings = warnings_of_match(path, names, files_of_names, noun)
     arrays_by_kind = {kind: tuple(of[place] for place in addresses) for kind, of in parts.items()}
     return Store(
         path,
