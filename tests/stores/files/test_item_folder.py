@@ -300,7 +300,7 @@ def test_labels_of_another_case_are_never_used(tmp_path: Path) -> None:
     for name, truth in TRUTH.items():
         np.save(labels / f"{name}.npy", truth)
     np.save(labels / "case_1.npy", TRUTH["case_1"][:2])
-    with pytest.raises(StoreError, match="label of the case 'case_1' has 2 slices.* has 3"):
+    with pytest.raises(StoreError, match=r"label of the case 'case_1' has 2 slices.* has 3"):
         uqeval.evaluate(folder, labels, metrics=("segmentation",))
     (labels / "case_1.npy").unlink()
     for call in (
