@@ -173,6 +173,7 @@ def test_convert(tmp_path: Path) -> None:
     path = tmp_path / "s.h5"
     with h5py.File(path, "w") as file:
         file["probs"], file["labels"] = PROBS, LABELS
+        file["probs"].attrs["_FillValue"] = [np.nan]  # as xarray writes it
     with h5py.File(tmp_path / "bare.h5", "w") as file:
         file["scores"] = np.moveaxis(np.log(PROBS), 2, -1)
     convert(path, tmp_path / "s.zarr")
