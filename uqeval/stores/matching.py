@@ -276,7 +276,8 @@ def _looks(files: Files, absent: Sequence[str]) -> str:
 
 
 def _folders(name: str) -> _Path:
-    return PurePosixPath(name).parts[:-1]
+    # Several times as fast as PurePosixPath, which counts for 100,000 items.
+    return tuple(part for part in name.split("/") if part not in ("", "."))[:-1]
 
 
 def _common(first: _Path, second: _Path) -> int:
