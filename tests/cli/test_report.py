@@ -158,7 +158,7 @@ def test_images_of_other_names(made: Path, tmp_path: Path) -> None:
         "labels.npy", "--names", "names.json", "--images", tmp_path / "empty", "-o",
         tmp_path / "page.html", cwd=made,
     )  # fmt: skip
-    assert done.status == 2 and "none of its 0 images is named as an item" in done.stderr
+    assert done.status == 2 and "none of the 3 items has its image" in done.stderr
     assert not (tmp_path / "page.html").exists()
 
 

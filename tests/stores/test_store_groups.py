@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,32 @@ def test_labels_that_are_no_integers(tmp_path: Path) -> None:
 def test_counts_must_agree(tmp_path: Path) -> None:
     path = group(tmp_path / "s", {"probs": probs(), "labels": ids(2, H, W)})
     store_refused(path, "'probs'", "'labels'", " 3", " 2")
+
+
+def test_a_map_of_other_items_is_left_out(tmp_path: Path) -> None:
+    arrays = {"probs": probs(), "labels": ids(), "my_map": probs(N + 2, H, W)}
+    path = group(tmp_path / "s", arrays)
+    store = open_store(path, role="predictions")
+    (warning,) = store.warnings
+    assert store.items == N and "my_map" not in store.arrays
+    assert re.search(rf"left out: .*my_map: has {N + 2} items, but the store has {N}\.", warning)
+    with pytest.raises(StoreError, match=f"'my_map' has {N + 2}"):
+        open_store(path, role="predictions", maps=["my_map"])
+
+
+def test_a_map_of_some_items_is_left_out(tmp_path: Path) -> None:
+    for i in range(2):
+        inside = {"probs": probs()[0], "labels": ids()[0]} | ({"my_map": ids()[0]} if i else {})
+        group(tmp_path / f"z/items/{i}", inside)
+        (tmp_path / "files").mkdir(exist_ok=True)
+        np.savez(tmp_path / f"files/{i}.npz", **inside)
+    group(tmp_path / "z", {})
+    for path in (tmp_path / "z", tmp_path / "files"):
+        store = open_store(path, role="predictions")
+        assert set(store.arrays) == {"probs", "labels"}
+        assert "only 1 of 2 items have 'my_map'" in store.warnings[0]
+        with pytest.raises(StoreError, match="only 1 of 2 items have 'my_map'"):
+            open_store(path, role="predictions", maps=["my_map"])
 
 
 def test_flow_lies_between_items(tmp_path: Path) -> None:

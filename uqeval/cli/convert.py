@@ -54,8 +54,8 @@ def convert(
     settings: ConvertOptions,
     source: Annotated[str, typer.Argument(
         metavar="SRC", show_default=False,
-        help="A .npy or .npz file, a folder of them (one per item), a folder of label PNGs, or "
-        "a Zarr store to rechunk.")],
+        help="A .npy or .npz file, a folder of them (one per item), a folder of label PNGs, "
+        "an HDF5 file, or a Zarr store to rechunk.")],
     destination: Annotated[str, typer.Argument(
         metavar="DST", show_default=False, help="The Zarr folder to write.")],
 ) -> None:  # fmt: skip

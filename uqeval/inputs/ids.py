@@ -29,7 +29,7 @@ from uqeval.stores.files.label_folder import (
     open_sparse_labels,
     png_files,
 )
-from uqeval.stores.names import match_files
+from uqeval.stores.matching import match_files
 from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import refuse_other_void, void_id_of
 
@@ -144,7 +144,8 @@ def positions_of_frames(
     Raises `StoreError`, which calls a frame `of`.
     """
     if store.names is not None and names is not None and store.names != names:
-        file_names = match_files(store.path, store.names, names, noun)
+        cases = dict(zip(store.names, store.groups, strict=True)) if store.groups else None
+        file_names = match_files(store.path, store.names, names, noun, cases=cases)
         place = {name: i for i, name in enumerate(store.names)}
         return tuple(place[file_names[name]] for name in names)
     if count is not None and items != count:

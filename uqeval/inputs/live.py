@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from uqeval.inputs.video_stores import PREDICTIONS, inside
 from uqeval.stores.array import ItemArray
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.files.png_array import PngArray
-from uqeval.stores.names import file_of
+from uqeval.stores.matching import Files, Folders
 from uqeval.stores.planes import Planes
 from uqeval.stores.store import has_chunks
 from uqeval.stores.video.sequences import Neighbours
@@ -185,10 +185,9 @@ class Predictions:
         self._options = replace(options, limit=None, video=None)
         self._follow = follow
         self.void = ASSUMED_VOID if options.ignore_index is None else options.ignore_index
-        self._files: tuple[str, list[str], dict[str, list[str]]] | None = None
-        self._store: (
-            tuple[Ids, FrameIds, dict[str, int] | None, dict[str, list[str]], int] | None
-        ) = None
+        self._files: tuple[str, Files] | None = None
+        self._store: tuple[Ids, FrameIds, dict[str, int] | None, Files, int] | None = None
+        self._folders_of_frames = Folders()
 
     @property
     def are_computed(self) -> bool:
@@ -215,7 +214,7 @@ class Predictions:
         order: then TC may compare frames with the predictions of others."""
         count, by_order = 0, not last.named
         if self._files is not None:
-            where, count = self._files[0], len(self._files[1])
+            where, count = self._files[0], len(self._files[1].files)
         elif self._store is not None:
             where, count = self._store[1].where, self._store[4]
             by_order = by_order or self._store[2] is None
@@ -241,8 +240,6 @@ class Predictions:
             )
 
     def _look(self) -> None:
-        from uqeval.stores.names import stems
-
         at: Any = self._given
         if at is None:
             at = inside(self._video, PREDICTIONS)
@@ -273,13 +270,15 @@ class Predictions:
         self.void = void_of_ids(ids, self.classes, self._options)
         frames = frame_ids(ids, frame_names, self.classes, self.void, "predictions", None)
         place = None if names is None else {name: i for i, name in enumerate(names)}
-        self._store = ids, frames, place, stems(names or ()), count
+        self._store = ids, frames, place, self._listed(names or ()), count
 
     def _list(self, folder: str) -> None:
-        from uqeval.stores.names import natural, stems
+        from uqeval.stores.names import natural
 
-        files = sorted(png_files(folder), key=natural)
-        self._files = folder, files, stems(files)
+        self._files = folder, self._listed(sorted(png_files(folder), key=natural))
+
+    def _listed(self, names: Sequence[str]) -> Files:
+        return Files(names, folders_of_items=self._folders_of_frames)
 
     def _from_file(self, shot: Shot, size: tuple[int, int]) -> Array:
         from uqeval.maps.frame_ids import StoredIds
@@ -290,11 +289,11 @@ class Predictions:
             self._list(self._files[0])  # files added since the last listing
             found = self._file(shot)
         assert self._files is not None
-        folder, files, _ = self._files
+        folder, files = self._files
         if found is None:
             raise StoreError(
                 f"{cut(folder)}: holds no prediction for the frame {shot.name} "
-                f"({len(files)} PNG files). Add it, or --follow to wait for it."
+                f"({len(files.files)} PNG files). Add it, or --follow to wait for it."
             )
         array = PngArray(Path(folder) / found)
         if array.dtype.itemsize > 1 and self._options.classes is None:
@@ -311,17 +310,17 @@ class Predictions:
 
     def _file(self, shot: Shot) -> str | None:
         assert self._files is not None
-        folder, files, stems = self._files
+        folder, files = self._files
         if shot.named:
-            return file_of(shot.name, stems, folder, "prediction")
-        return files[shot.number] if shot.number < len(files) else None
+            return files.file_of(shot.name, folder, "prediction")
+        return files.files[shot.number] if shot.number < len(files.files) else None
 
     def _from_store(self, shot: Shot, size: tuple[int, int]) -> Array:
         assert self._store is not None
-        frames, ids, place, stems, count = self._store
+        frames, ids, place, stored_names, count = self._store
         number: int | None = shot.number
         if place is not None and shot.named:
-            name = file_of(shot.name, stems, ids.where, "prediction")
+            name = stored_names.file_of(shot.name, ids.where, "prediction")
             number = None if name is None else place[name]
         if number is None or number >= count:
             raise StoreError(

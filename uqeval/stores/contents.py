@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -314,20 +314,29 @@ def assemble(
     if not parts:
         content = f"only {listed(sorted(kinds))}" if kinds else "no arrays"
         raise StoreError(f"{cut(path)}: holds {content}; {predictions_expected(kinds)}")
-    required = KNOWN | READ_BY_NAME | maps
-    count = _count({k: parts[k] for k in parts if k in required - FLOWS} or parts, path)
-    for kind in [kind for kind in parts if kind not in required and len(parts[kind]) != count]:
+    others = other_kinds(parts, maps)
+    count = _count({kind: items for kind, items in parts.items() if kind not in others}, path)
+    for kind in sorted(kind for kind in others if len(parts[kind]) != count):
         warned.append(
-            f"left out: {arrays[kind].where} has {len(parts[kind])} items, and the others have "
+            f"left out: {arrays[kind].where}: has {len(parts.pop(kind))} items, but the store has "
             f"{count}."
         )
-        del parts[kind]
     names = None if stored_names is None else checked_names(stored_names, path, count)
     if given is None:
         return Store(path, parts, names, attributes, tuple(warned), held=kinds)
     given_names = checked_names(list(given), f"{path}: --names", count)
     refuse_reordered(given_names, names, path)
     return Store(path, parts, given_names, attributes, tuple(warned), kinds, replaced=names)
+
+
+def other_kinds(kinds: Collection[str], maps: frozenset[str]) -> frozenset[str]:
+    """Return the arrays that are neither of a name that uqeval reads nor of `maps`; none if all
+    are such.
+
+    They are left out with a warning if they are not of the same items as the others.
+    """
+    others = frozenset(kinds) - KNOWN - READ_BY_NAME - maps
+    return others if set(kinds) - others - FLOWS else frozenset()
 
 
 def _count(parts: Mapping[str, Sequence[ItemArray]], path: str) -> int:

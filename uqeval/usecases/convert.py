@@ -46,7 +46,8 @@ def convert(
     """Write the content of `source` as a Zarr store at `destination`; return warnings.
 
     `source`: an `.npy` or `.npz` file, a folder of such files (one per item, [T, C, H, W] or [C, H,
-    W], named by their stems), a folder of label PNGs, or a Zarr store, which gets new chunks.
+    W], named by their stems), a folder of label PNGs, an HDF5 file, or a Zarr store, which gets
+    new chunks.
     `axes`: order of the axes of an array without names, in letters of NTCHW; `kind`: its content
     (`probs` if it has classes, or if it has two axes and there are labels); `key`: the array to
     take from an `.npz` file or Zarr group. `labels`: a store or folder with labels for the items,

@@ -16,6 +16,7 @@ import uqeval
 from uqeval.disk.outputs import refuse_overlap
 from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.stores.store import open_store
+from uqeval.usecases.convert import convert
 
 h5py = pytest.importorskip("h5py", reason="stores in HDF5 need uqeval[hdf5]")
 
@@ -166,3 +167,22 @@ def test_without_h5py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         open_store(tmp_path / "s.h5", role="predictions")
     with pytest.raises(StoreError, match="nothing here"):
         open_store(tmp_path / "t.h5", role="predictions")
+
+
+def test_convert(tmp_path: Path) -> None:
+    path = tmp_path / "s.h5"
+    with h5py.File(path, "w") as file:
+        file["probs"], file["labels"] = PROBS, LABELS
+        file["probs"].attrs["_FillValue"] = [np.nan]  # as xarray writes it
+    with h5py.File(tmp_path / "bare.h5", "w") as file:
+        file["scores"] = np.moveaxis(np.log(PROBS), 2, -1)
+    convert(path, tmp_path / "s.zarr")
+    for source, key in ((tmp_path / "bare.h5", "scores"), (f"{tmp_path}/bare.h5::/scores", None)):
+        target = tmp_path / f"{key}.zarr"
+        convert(source, target, kind="logits", axes="NTHWC", key=key)
+        stored = open_store(target, role="predictions").arrays["logits"][0]
+        assert np.allclose(stored.array.read((slice(None),) * 5), np.log(PROBS))
+    found = open_store(tmp_path / "s.zarr", role="labels").arrays["labels"][0]
+    assert np.array_equal(found.array.read((slice(None),) * 3), LABELS)
+    with pytest.raises(UsageError, match="give its name with --key"):
+        convert(path, tmp_path / "no.zarr", kind="logits")

@@ -294,6 +294,23 @@ def test_cases_that_are_not_uncropped(tmp_path: Path, crop: Any) -> None:
         uqeval.evaluate(folder, tmp_path / "l", metrics=("segmentation",))
 
 
+def test_labels_of_another_case_are_never_used(tmp_path: Path) -> None:
+    folder, labels = nnunet(tmp_path / "p"), tmp_path / "l"
+    labels.mkdir()
+    for name, truth in TRUTH.items():
+        np.save(labels / f"{name}.npy", truth)
+    np.save(labels / "case_1.npy", TRUTH["case_1"][:2])
+    with pytest.raises(StoreError, match=r"label of the case 'case_1' has 2 slices.* has 3"):
+        uqeval.evaluate(folder, labels, metrics=("segmentation",))
+    (labels / "case_1.npy").unlink()
+    for call in (
+        lambda: uqeval.evaluate(folder, labels, metrics=("segmentation",)),
+        lambda: convert(folder, tmp_path / "s.zarr", labels=labels),
+    ):
+        with pytest.raises(StoreError, match="1 of 3 cases have no label: case_1"):
+            call()
+
+
 def test_samples_in_a_member_of_nnunets_name(tmp_path: Path, expected: dict[str, Any]) -> None:
     labels = label_folder(tmp_path / "labels")
     folder = save(

@@ -247,7 +247,9 @@ def test_labels_of_some_frames(tmp_path: Path) -> None:
     assert found.parts[1] and found.parts[1].array.read(ALL).tolist() == IDS.tolist()
     (warning,) = found.warnings
     assert "1 label file belongs to no item: w_2.png" in warning
-    with pytest.raises(StoreError, match=r"none of the 2 items has a label: .*v_1, v_3.*v_2\.png"):
+    with pytest.raises(
+        StoreError, match=r"none of the 2 items has its label: .*v_1, v_3.*v_2\.png"
+    ):
         open_sparse_labels(tmp_path, ["v_1", "v_3"])
     with pytest.raises(StoreError, match="no names"):
         open_sparse_labels(tmp_path, None)

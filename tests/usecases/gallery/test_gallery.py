@@ -209,17 +209,17 @@ def test_images_belong_to_one_item(tmp_path: Path) -> None:
     for name in ("a/x.png", "b/x.png", "b/y.jpg", "c.1.png", "z.png", "d/z.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         Image.new("RGB", (3, 2)).save(tmp_path / name)
-    names = ["a/x", "b/x", "city/y", "c.1", "z", "y.old"]
+    names = ["a/x", "b/x", "y", "c.1", "z", "y.old", "city/z", "a/y"]
     found = images_of(tmp_path, names)
     files = {name: str(path.relative_to(tmp_path)) for name, path in found.items()}
     assert files == {
-        "a/x": "a/x.png", "b/x": "b/x.png", "city/y": "b/y.jpg", "c.1": "c.1.png", "z": "z.png",
+        "a/x": "a/x.png", "b/x": "b/x.png", "y": "b/y.jpg", "c.1": "c.1.png", "z": "z.png",
     }  # fmt: skip
-    with pytest.raises(uqeval.UqevalError, match=r"a/x.png, b/x.png may each be the image .* 'x'"):
+    with pytest.raises(uqeval.UqevalError, match=r"'x' could have the image a/x.png or b/x.png"):
         images_of(tmp_path, ["x"])
-    with pytest.raises(uqeval.UqevalError, match=r"'b/y.jpg' .* of the items 'm/y' and 'n/y'"):
+    with pytest.raises(uqeval.UqevalError, match="none of the 2 items has its image"):
         images_of(tmp_path, ["m/y", "n/y"])
-    with pytest.raises(uqeval.UqevalError, match="none of its 6 images"):
+    with pytest.raises(uqeval.UqevalError, match="none of the 1 items has its image"):
         images_of(tmp_path, ["../a/q"])
 
 

@@ -17,7 +17,8 @@ from uqeval.stores.contents import Contents, Opening
 from uqeval.stores.files.label_folder import label_files, open_label_folder, open_predicted_ids
 from uqeval.stores.files.png_array import PngArray, label_table
 from uqeval.stores.kinds import KNOWN, Declared
-from uqeval.stores.names import files_below, match_files, required_names, unused
+from uqeval.stores.matching import match_files, warnings_of_match
+from uqeval.stores.names import files_below, required_names
 
 #: Suffixes of files that may be targets.
 _TARGETS = frozenset({".png", ".npy", ".pfm"})
@@ -156,7 +157,7 @@ def open_annotator_folders(
                 f"{error} Each annotator has a label of every item: for an item that one did not "
                 "label, add a PNG of the void id (255)."
             ) from None
-        warnings += unused(where, own, found[folder], "label")
+        warnings += warnings_of_match(where, own, found[folder], "label")
     parts = tuple(
         ItemArray(
             AnnotatedImage(

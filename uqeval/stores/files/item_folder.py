@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
-from uqeval.stores.contents import Opening
+from uqeval.stores.contents import Opening, other_kinds
 from uqeval.stores.files.numpy_files import open_npy, open_npz
 from uqeval.stores.kinds import (
     ALIASES,
@@ -23,7 +23,8 @@ from uqeval.stores.kinds import (
     resolve,
     with_scale,
 )
-from uqeval.stores.names import checked_names, files_below, match_files, unused
+from uqeval.stores.matching import match_files, warnings_of_match
+from uqeval.stores.names import checked_names, files_below
 
 _SUFFIXES = (".npy", ".npz")
 NIFTI = (".nii", ".nii.gz")
@@ -88,23 +89,28 @@ def open_item_folder(path: str, opening: Opening) -> Store:
             raise StoreError(f"{cut(path)}: holds {kinds}, but no {quoted(opening.role)}.")
         parts = {kind: of for kind, of in parts.items() if kind in (opening.role, "valid")}
     names = tuple(dict.fromkeys(name for of in parts.values() for name in of))
-    for kind, of in parts.items():
-        if lost := [name for name in names if name not in of]:
-            raise StoreError(
-                f"{cut(path)}: only {len(of)} of {len(names)} items have {quoted(kind)}; "
+    warnings: list[str] = []
+    for kind in list(parts):
+        if lost := [name for name in names if name not in parts[kind]]:
+            message = (
+                f"{cut(path)}: only {len(parts[kind])} of {len(names)} items have {quoted(kind)}; "
                 f"{listed(lost)} have none. Write it for all of them or for none."
             )
+            if kind not in other_kinds(parts, opening.maps):
+                raise StoreError(message)
+            warnings.append(f"left out: {message}")
+            del parts[kind]
     volumes = any(groups[name] != name for name in names)
-    warnings: list[str] = []
     order, addresses = names, names
     if opening.names is not None:
         order = checked_names(list(opening.names), f"{path}: item names")
         noun = "prediction" if opening.role == "predictions" else opening.role.removesuffix("s")
-        files_of_names = match_files(path, names, order, noun)
+        cases = groups if volumes else None
+        files_of_names = match_files(path, names, order, noun, cases=cases)
         addresses = tuple(files_of_names[name] for name in order)
         if volumes:
             _refuse_cut(path, names, addresses, groups)
-        warnings = unused(path, names, files_of_names, noun)
+        warnings += warnings_of_match(path, names, files_of_names, noun)
     arrays_by_kind = {kind: tuple(of[place] for place in addresses) for kind, of in parts.items()}
     return Store(
         path,

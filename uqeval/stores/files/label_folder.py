@@ -11,14 +11,8 @@ from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.files.png_array import PngArray, label_table
 from uqeval.stores.kinds import Declared
-from uqeval.stores.names import (
-    files_below,
-    match_files,
-    match_some,
-    natural,
-    required_names,
-    unused,
-)
+from uqeval.stores.matching import match_files, match_some, warnings_of_match
+from uqeval.stores.names import files_below, natural, required_names
 
 _IDS, _TRAIN_IDS = "_labelIds", "_labelTrainIds"
 _SIBLINGS = ("_color", "_instanceIds", "_instanceTrainIds")
@@ -54,7 +48,7 @@ def open_label_folder(
     table = label_table(label_map)
     files, warnings = label_files(path, label_map)
     files_of_names = match_files(path, files, names, noun)
-    warnings += unused(path, files, files_of_names, noun)
+    warnings += warnings_of_match(path, files, files_of_names, noun)
     parts = tuple(
         ItemArray(PngArray(Path(path) / files_of_names[name], table), None) for name in names
     )
@@ -91,7 +85,8 @@ def open_sparse_labels(
         else None
         for name in names
     )
-    return SparseLabels(parts, (*warnings, *unused(path, files, files_of_names, "label")))
+    warnings += warnings_of_match(path, files, files_of_names, "label")
+    return SparseLabels(parts, tuple(warnings))
 
 
 def open_ordered_folder(

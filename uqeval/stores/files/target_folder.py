@@ -14,7 +14,8 @@ from uqeval.stores.array import ItemArray, Region, Store, StoredArray
 from uqeval.stores.files.numpy_files import open_npy
 from uqeval.stores.files.pfm_array import PfmArray
 from uqeval.stores.files.png_array import PngArray
-from uqeval.stores.names import files_below, match_files, required_names, unused
+from uqeval.stores.matching import match_files, warnings_of_match
+from uqeval.stores.names import files_below, required_names
 
 SUFFIXES = (".png", ".npy", ".pfm")
 
@@ -60,7 +61,7 @@ def open_target_folder(path: str | Path, names: Sequence[str] | None) -> Store:
         {"target": parts},
         names,
         {},
-        tuple(unused(path, files, files_of_names, "target")),
+        tuple(warnings_of_match(path, files, files_of_names, "target")),
     )
 
 

@@ -17,7 +17,8 @@ from uqeval.stores.files.image_file import image_bytes
 from uqeval.stores.files.numpy_files import open_npy
 from uqeval.stores.files.pfm_array import PfmFlow
 from uqeval.stores.files.png_array import png_header
-from uqeval.stores.names import files_below, match_files, natural
+from uqeval.stores.matching import match_files
+from uqeval.stores.names import files_below, natural
 from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.store import open_store
 from uqeval.stores.video.sequences import Pair

@@ -9,8 +9,9 @@ from typing import Any
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.attribute_arrays import own_names
-from uqeval.stores.contents import Opening, Role, assemble
+from uqeval.stores.contents import Opening, Role, assemble, hdf5_path
 from uqeval.stores.files.foreign import how_to_convert
+from uqeval.stores.files.hdf5 import Hdf5Array
 from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.files.label_folder import open_predicted_ids, png_files
 from uqeval.stores.files.numpy_store import NpyStore, NpzStore
@@ -21,8 +22,8 @@ from uqeval.stores.zarr.store import ZarrStore
 
 #: The sources that can be converted, for messages.
 CONVERTIBLE = (
-    "a .npy or .npz file, a folder of them (one per item), a folder of label PNGs, or a Zarr "
-    "store (folder, .zip or URL)"
+    "a .npy or .npz file, a folder of them (one per item), a folder of label PNGs, a Zarr store "
+    "(folder, .zip or URL), or an HDF5 file (file.h5::/path)"
 )
 
 
@@ -50,13 +51,18 @@ def open_convertible(
             if kind == "predictions":
                 return open_predicted_ids(source, names, Declared(axes=axes))
             return _label_images(source, names)
-    if path.is_file() and path.suffix not in (".npy", ".npz", ".zip"):
+    hdf5 = hdf5_path(source)
+    if path.is_file() and hdf5 is None and path.suffix not in (".npy", ".npz", ".zip"):
         raise StoreError(
             f"{cut(source)}: cannot be converted; expected {CONVERTIBLE}.{how_to_convert(source)}"
         )
+    if hdf5 is not None and key is not None:
+        source = f"{hdf5[0]}::{hdf5[1].rstrip('/')}/{key}"
     contents = contents_of(source)
-    if isinstance(contents, NpyStore | NpzStore | ZarrStore):
+    if hdf5 is not None or isinstance(contents, NpyStore | NpzStore | ZarrStore):
         array, described = contents.unnamed, Store(source, {})
+        if isinstance(array, Hdf5Array):
+            array.fill_missing = fill_missing
         if isinstance(contents, ZarrStore):
             array = contents.array(key, fill_missing=fill_missing)
             described = described if array is None else contents.described(key)

@@ -4,6 +4,7 @@ attributes differ.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -170,7 +171,8 @@ class NewStore:
             self._arrays[folder] = zw.open_array(folder)
         array, first = self._arrays[folder], int(self.dense)
         own, before = dict(attributes or {}), _meaning(array.attrs)
-        if own != before:
+        # NaN equals itself only as text.
+        if own != before and len({json.dumps(x, sort_keys=True) for x in (own, before)}) > 1:
             raise DataError(
                 f"{kind} of item {self.label(index)}: have the attributes {own}; what was written "
                 f"before has {before}. Write all items of a store in one dtype, with equal "

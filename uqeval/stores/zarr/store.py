@@ -18,6 +18,7 @@ from uqeval.stores.contents import (
     Opening,
     assemble,
     check_attributes,
+    other_kinds,
     refuse_nested,
     store_of_one,
 )
@@ -372,14 +373,18 @@ class ZarrStore(Contents):
                             raise
                         left_out.setdefault(kind, f"left out: {error}")
                     parts.setdefault(kind, []).append(ItemArray(single, None))
-        for kind in left_out:
-            del parts[kind]
+        others = other_kinds(parts, opening.maps)
         for kind, members in parts.items():
             if len(members) != len(order):
-                raise StoreError(
+                message = (
                     f"{cut(path)}: only {len(members)} of {len(order)} items have {quoted(kind)}. "
                     "Write it for all of them or for none."
                 )
+                if kind not in others:
+                    raise StoreError(message)
+                left_out.setdefault(kind, f"left out: {message}")
+        for kind in left_out:
+            del parts[kind]
         if not order or not parts:
             raise StoreError(
                 f"{cut(path)}: items/ is empty; expected a group for each item. Write it again."

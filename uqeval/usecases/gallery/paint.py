@@ -6,14 +6,15 @@ import colorsys
 import io
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
-from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.stores.files.image_file import image_bytes
-from uqeval.stores.names import files_below, without_suffix
+from uqeval.stores.matching import match_some
+from uqeval.stores.names import files_below
 from uqeval.stores.video.image_folder import FORMATS, IMAGES
 
 if TYPE_CHECKING:
@@ -145,9 +146,8 @@ def _eight_bits(image: Image) -> Image:
 def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path]:
     """Return the images below a folder by the names of their items.
 
-    The image of `aachen/x` is `aachen/x.png`, else the only file called `x.png`. Raises
-    `UsageError` if the path is not a folder, if no item has an image, if an item has several, or if
-    an image fits several items; `StoreError` if the folder cannot be listed.
+    Raises `UsageError` if the path is not a folder; `StoreError` if no item has an image, if an
+    item has several, if an image fits several items, and if the folder cannot be listed.
     """
     if folder is None:
         return {}
@@ -157,36 +157,8 @@ def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path
             "the items. Correct the path, or leave it out."
         )
     files = files_below(folder, IMAGES)
-    by_path: dict[str, list[str]] = {}
-    by_stem: dict[str, list[str]] = {}
-    for file in files:
-        path = PurePath(file)
-        by_path.setdefault(str(path.with_suffix("")), []).append(file)
-        by_stem.setdefault(path.stem, []).append(file)
-    items_of: dict[str, str] = {}
-    for name in names:
-        last = PurePath(name).name
-        candidates = (
-            by_path.get(name) or by_stem.get(last) or by_stem.get(without_suffix(last)) or []
-        )
-        if len(candidates) > 1:
-            raise UsageError(
-                f"images {cut(folder)}: {listed(candidates)} may each be the image of the item "
-                f"{quoted(name)}. Remove the others."
-            )
-        for file in candidates:
-            if (other_item := items_of.setdefault(file, name)) != name:
-                raise UsageError(
-                    f"images {cut(folder)}: {quoted(file)} may be the image of the items "
-                    f"{quoted(other_item)} and {quoted(name)}. Name the files as the items."
-                )
-    if not items_of:
-        raise UsageError(
-            f"images {cut(folder)}: none of its {len(files)} images is named as an item; the first "
-            f"item is {quoted(names[0] if names else '-')}. Name the files as the items, or leave "
-            "it out."
-        )
-    return {name: Path(folder) / file for file, name in items_of.items()}
+    files_of_names = match_some(folder, files, names, "image")
+    return {name: Path(folder) / file for name, file in files_of_names.items()}
 
 
 def _png(image: Any) -> bytes:
