@@ -243,7 +243,8 @@ def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], b
 def _row(array: NumpyArray) -> NumpyArray:
     """Return a table [N] or [M, N] as an image of one row. Raises `StoreError` for named axes in
     another order."""
-    named = array.dimension_names and canonical_axes(array.dimension_names, array.where)
+    names = array.dimension_names
+    named = canonical_axes(names, array.where) if names else ()
     if named and named not in (("item",), ("sample", "item")):
         raise StoreError(
             f"{array.where}: has the axes [{', '.join(named)}]; expected [item], or [sample, item] "

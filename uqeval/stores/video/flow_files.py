@@ -12,6 +12,7 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import ItemArray, Region, StoredArray
 from uqeval.stores.contents import Contents
+from uqeval.stores.described import DescribedArray
 from uqeval.stores.files.file_array import FileArray, head_of
 from uqeval.stores.files.image_file import image_bytes
 from uqeval.stores.files.numpy_files import open_npy
@@ -70,7 +71,7 @@ class Flows(VideoPlanes):
 
 
 def open_flows(
-    path: str | Path | Contents | Array | Mapping[str, Any],
+    path: str | Path | Contents | Array | DescribedArray | Mapping[str, Any],
     pairs: Sequence[Pair],
     names: Sequence[str] | None,
     frames: int,

@@ -14,6 +14,7 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.contents import Contents
+from uqeval.stores.described import DescribedArray
 from uqeval.stores.planes import VideoPlanes
 from uqeval.stores.store import open_store
 from uqeval.stores.video.image_folder import IMAGES, ImageFolder
@@ -140,7 +141,9 @@ def _check(array: StoredArray) -> None:
 
 
 def open_frames(
-    path: str | Path | Contents | Array | Mapping[str, Any], *, fill_missing: bool = False
+    path: str | Path | Contents | Array | DescribedArray | Mapping[str, Any],
+    *,
+    fill_missing: bool = False,
 ) -> Frames:
     """Return the frames at `path`: images in a folder, an array `frames` in a store or in memory,
     or a video file.

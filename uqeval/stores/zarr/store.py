@@ -242,8 +242,8 @@ class ZarrStore(Contents):
         for kind in sorted(needed & group.unreadable.keys()):
             raise group.unreadable[kind]
         arrays: dict[str, StoredArray] = {}
-        for array in group.arrays.values():
-            array.fill_missing = opening.fill_missing
+        for stored in group.arrays.values():
+            stored.fill_missing = opening.fill_missing
         members, attributes, warnings = without_attributes(group.arrays, group.attributes, path)
         for kind, array in members.items():
             is_text = array.dtype.kind == "U" and kind not in REGRESSION  # `resolve` refuses these
