@@ -62,7 +62,8 @@ def default_setting(family: str, name: str) -> Any:
 
 
 def comparable_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a result's settings with equal values in one spelling."""
+    """Return the record of a result's settings with equal values in one spelling, and
+    options without effect at their default."""
     from uqeval.metrics._family import normal_settings
 
     return normal_settings(key, record)

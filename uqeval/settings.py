@@ -229,7 +229,7 @@ class Settings:
     def unused(self, in_region: bool = True) -> set[str]:
         """Return the options without effect beside the others. `in_region`: whether there is a
         region."""
-        return set()
+        return {"definition"}  # it only sets other options
 
     @classmethod
     def of(cls, **values: Any) -> Self:

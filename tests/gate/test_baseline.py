@@ -90,6 +90,46 @@ def test_a_number_in_another_spelling_is_the_same_setting() -> None:
     assert differs == ("curve_range", None, "0:2")
 
 
+@pytest.mark.parametrize(
+    ("key", "settings", "without_effect"),
+    [
+        ("failure", {"uncertainty": "confidence"}, {"log_base": 2.0}),
+        ("ood", {"aggregation": "max"}, {"patch": 8}),
+        ("image_failure", {"confidence": "mean"}, {"patch": 8, "threshold": "p90"}),
+        ("pavpu", {"window": 1}, {"border": "pad", "region_share": 0.7}),
+        ("pavpu", {"window": 4}, {"threshold_scope": "region"}),
+        ("calibration", {"bins": 20}, {"definition": "values"}),
+    ],
+)
+def test_options_without_effect_are_no_settings(
+    key: str, settings: dict[str, Any], without_effect: dict[str, Any]
+) -> None:
+    """A run records all options with each variant."""
+    plain = report(key, settings)
+    assert other_setting(report(key, settings | without_effect), plain, key) is None
+    assert other_setting(plain, report(key, settings | without_effect), key) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "settings"),
+    [
+        ("failure", {"uncertainty": "entropy", "log_base": 2.0}),
+        ("ood", {"aggregation": "patch-max", "patch": 8}),
+        ("ood", {"uncertainty": "confidence", "definition": "bravo"}),
+        ("image_failure", {"confidence": "share", "threshold": "p90"}),
+        ("pavpu", {"window": 2, "border": "pad"}),
+        ("pavpu@boundary:8", {"region_share": 0.7}),
+        ("pavpu@boundary:8", {"threshold_scope": "region"}),
+        ("pavpu", {"threshold_scope": "class"}),
+    ],
+)
+def test_options_with_an_effect_are_settings(key: str, settings: dict[str, Any]) -> None:
+    (*shared, (name, value)) = settings.items()
+    difference = other_setting(report(key, settings), report(key, dict(shared)), key)
+    assert difference is not None
+    assert difference[:2] == (name, value)
+
+
 def test_tables_of_items_are_no_settings() -> None:
     """They are data of a model, such as its confidences, as predictions are."""
 

@@ -370,7 +370,9 @@ def test_reports_without_the_threshold(scene: Scene, tmp_path: Path) -> None:
     path.write_text(scene.evaluate(threshold_scope="class").to_json())
     with pytest.raises(UsageError, match="no single threshold: fitted for each class"):
         scene.evaluate(threshold_from=str(path))
-    with pytest.raises(UsageError, match=r"no threshold for anything .* thresholds for entropy"):
+    with pytest.raises(
+        UsageError, match=r"no threshold for anything; .* for entropy with log base e"
+    ):
         scene.evaluate(uncertainty="anything", threshold_from=str(path))
     with pytest.raises(UsageError, match="no threshold for entropy with log base 2"):
         scene.evaluate(log_base=2, threshold_from=str(path))

@@ -96,7 +96,17 @@ def test_thresholds_of_other_numbers_of_classes_and_samples(tmp_path: Path) -> N
 def test_what_failure_refuses(fitted: Path) -> None:
     with pytest.raises(UsageError, match="no threshold for mutual_information with log base"):
         evaluated(failure={"threshold_from": fitted, "uncertainty": "mutual_information"})
-    with pytest.raises(UsageError, match="no threshold for entropy with log base 2"):
+    message = "for entropy with log base 2; it has thresholds for entropy with log base e. Give"
+    with pytest.raises(UsageError, match=message):
         evaluated(failure={"threshold_from": fitted, "log_base": 2})
     with pytest.raises(UsageError, match="exclude each other"):
         evaluated(failure={"threshold_from": fitted, "threshold": "mean"})
+
+
+def test_the_base_of_entropies_is_that_of_entropies_only(tmp_path: Path) -> None:
+    uncertainties = {"uncertainty": ["entropy", "confidence"], "log_base": 2}
+    fitted = evaluated(failure=uncertainties)
+    fitted.save(tmp_path / "f.json")
+    options = {"uncertainty": "confidence", "threshold_from": tmp_path / "f.json"}
+    found = evaluated(failure=options).results["failure"]
+    assert found == fitted.results["failure[confidence]"]

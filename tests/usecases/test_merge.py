@@ -310,6 +310,9 @@ def test_states_with_a_number_in_another_spelling_are_joined(stores: Path, tmp_p
     assert difference(first, second) is None
     second["settings"]["pavpu"]["threshold"] = "1.05"
     assert "--threshold of pavpu" in (difference(first, second) or "")
+    # Nor does an option differ that has no effect, such as --region-share without a region.
+    second["settings"]["pavpu"] |= {"threshold": "1", "region_share": 0.7}
+    assert difference(first, second) is None
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from uqeval.metrics._contract import Display, Doubt, Metric
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Part
 from uqeval.metrics._view import InView
-from uqeval.settings import check_value, normal_value
+from uqeval.settings import check_value, default_of, normal_value
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,9 @@ def settings_of(kind: Any, record: Mapping[str, Any]) -> Any:
 
 
 def normal_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a result's settings with values in their one spelling: earlier versions
-    recorded them as the user wrote them."""
+    """Return the record of a result's settings with values in their one spelling, and options
+    without effect at their default: earlier versions recorded values as the user wrote them, and a
+    run gives all variants the options that only some of them use."""
     family = FAMILIES_IN_REPORTS.get(family_of(key))
     normal = dict(record)
     if family is None:
@@ -142,6 +143,10 @@ def normal_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
         # A report may come from anyone, so a value may be of any type.
         with suppress(UsageError, TypeError, ValueError, AttributeError, OverflowError):
             normal[name] = normal_value(family.settings_type, name, record[name])
+    with suppress(UsageError, TypeError, ValueError, AttributeError, OverflowError):
+        own = Key.parse(key)
+        unused = settings_of(family.settings_type, normal).unused(own.region is not None)
+        normal |= {name: default_of(family.settings_type, name) for name in unused & record.keys()}
     return normal
 
 

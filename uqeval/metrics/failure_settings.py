@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uqeval.maps.names import IN_NATS
-from uqeval.metrics.pavpu_settings import PavpuSettings, checked_log_base
+from uqeval.metrics.pavpu_settings import PavpuSettings, checked_log_base, unused_base
 from uqeval.metrics.thresholds import Rule, rule_text
 from uqeval.settings import Settings, definition_of, documented, option, same_option
 
@@ -42,7 +41,7 @@ class FailureSettings(Settings):
         Rule.parse(self.threshold)
 
     def unused(self, in_region: bool = True) -> set[str]:
-        return set() if self.uncertainty in IN_NATS else {"log_base"}
+        return super().unused(in_region) | unused_base(self.uncertainty)
 
     def ranked(self, classes: int) -> Uncertainty:
         """Return the uncertainty that ranks the pixels, for this number of classes."""

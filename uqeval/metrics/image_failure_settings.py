@@ -76,7 +76,7 @@ class ImageFailureSettings(FailureSettings):
         limit_rule(self.risk_limit)
 
     def unused(self, in_region: bool = True) -> set[str]:
-        aggregation, names = self.aggregation, super().unused()
+        aggregation, names = self.aggregation, super().unused(in_region)
         if aggregation is None:
             names |= {"uncertainty", "log_base"}
         if aggregation is None or not aggregation.needs_threshold:

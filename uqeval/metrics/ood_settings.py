@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.maps.names import IN_NATS
 from uqeval.metrics._aggregation import Aggregation, aggregation_text, check_patch
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
@@ -17,6 +16,7 @@ from uqeval.metrics.pavpu_settings import (
     check_uncertainty,
     checked_log_base,
     refuse_unused_base,
+    unused_base,
 )
 from uqeval.settings import Settings, definition_of, documented, option, same_option
 
@@ -58,8 +58,9 @@ class OodSettings(Settings):
             )
 
     def unused(self, in_region: bool = True) -> set[str]:
-        names = set() if self.uncertainty in IN_NATS else {"log_base"}
-        return names | (set() if self.aggregation == "patch-max" else {"patch"})
+        names = super().unused(in_region) | unused_base(self.uncertainty)
+        names |= set() if self.aggregation == "patch-max" else {"patch"}
+        return names - {"definition"} if self.is_bravo else names
 
     @property
     def is_bravo(self) -> bool:

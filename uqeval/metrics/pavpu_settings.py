@@ -136,7 +136,8 @@ class PavpuSettings(Settings):
         return super().of(**choices)
 
     def unused(self, in_region: bool = True) -> set[str]:
-        names = set() if self.uncertainty in IN_NATS else {"log_base"}
+        names = super().unused(in_region) | unused_base(self.uncertainty)
+        names |= {"border"} if self.window == 1 else set()
         if not in_region:
             names |= {"region_share"}
             names |= {"threshold_scope"} if self.threshold_scope == "region" else set()
@@ -168,6 +169,11 @@ def checked_log_base(value: float | str, words: str = "e, 2, classes") -> float:
     if not (base > 1 and math.isfinite(base)):
         raise UsageError(f"--log-base {value}; expected {words}, or a number above 1.")
     return base
+
+
+def unused_base(uncertainty: str) -> set[str]:
+    """Return the name of the option `log_base` if the uncertainty is no entropy; else none."""
+    return set() if uncertainty in IN_NATS else {"log_base"}
 
 
 def refuse_unused_base(options: Mapping[str, Any], uncertainties: Collection[str]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from uqeval.errors import UsageError, cut, quoted
 from uqeval.keys import family_of
-from uqeval.maps.names import OF_SEVERAL_SAMPLES
+from uqeval.maps.names import IN_NATS, OF_SEVERAL_SAMPLES
 from uqeval.settings import number_text
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def _best(
 ) -> str:
     fitting = [
         key for key, own in stored.items()
-        if own["uncertainty"] == settings.uncertainty and own["log_base"] == settings.log_base
+        if own["uncertainty"] == settings.uncertainty
+        and ("log_base" in settings.unused() or own["log_base"] == settings.log_base)
     ]  # fmt: skip
     if not stored:
         raise UsageError(
@@ -103,11 +105,12 @@ def _best(
             f"{' or '.join(_FAMILIES)}."
         )
     if not fitting:
-        uncertainties = sorted({f"{own['uncertainty']}" for own in stored.values()})
+        available = {_in_words(own["uncertainty"], own["log_base"]) for own in stored.values()}
         raise UsageError(
-            f"--threshold-from {path}: it has no threshold for {settings.uncertainty} with log "
-            f"base {settings.log_base}; it has thresholds for "
-            f"{cut(', '.join(uncertainties))}."
+            f"--threshold-from {path}: it has no threshold for "
+            f"{_in_words(settings.uncertainty, settings.log_base)}; it has thresholds for "
+            f"{cut(', '.join(sorted(available)))}. Give one of these with --uncertainty and "
+            "--log-base, or another report."
         )
 
     def differs(key: str) -> tuple[bool, bool]:
@@ -116,3 +119,11 @@ def _best(
         return family_of(key) != family, any(size)
 
     return min(fitting, key=differs)
+
+
+def _in_words(uncertainty: Any, log_base: Any) -> str:
+    """Return an uncertainty as text, an entropy with its base: "entropy with log base 2"."""
+    if uncertainty not in IN_NATS:
+        return str(uncertainty)
+    base = "e" if log_base == math.e else log_base
+    return f"{uncertainty} with log base {base if isinstance(base, str) else number_text(base)}"
