@@ -80,7 +80,7 @@ def test_stores_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "{threshold_from: no.json}}}\n"
     )
     failed = uqeval.run_config("u.yaml").failed
-    assert "Give `ignore_index:`, or `label_map:`" in failed["bad"]
+    assert "Give `ignore_index:`." in failed["bad"]
     assert "Give the store the key `labels:`" in failed["none"]
     assert failed["from"].endswith("expected a report, as Report.save writes it.")
     Path("w.yaml").write_text(
@@ -91,9 +91,7 @@ def test_stores_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "`fit_on: FILE` names other items" in advice.stderr and "--fit-on" not in advice.stderr
     assert "use `threshold_from: REPORT`" in " ".join(advice.stdout.split())
     of_command = run_forked("run", "u.yaml", cwd=tmp_path)
-    refused(
-        of_command, "Give `ignore_index:`, or `label_map:`", "expected a report, as -o writes it."
-    )
+    refused(of_command, "Give `ignore_index:`.", "expected a report, as -o writes it.")
 
 
 def test_names_of_files_that_python_writes(tmp_path: Path) -> None:

@@ -179,14 +179,14 @@ def test_names_that_nobody_knows(
 
 
 def test_what_can_be_converted(tmp_path: Path) -> None:
-    (tmp_path / "scan.h5").write_bytes(b"\x89HDF")
+    (tmp_path / "scan.xyz").write_bytes(b"\x89XYZ")
     np.save(tmp_path / "mean.npy", np.ones((2, 4, 4), np.float32))
     kinds = (
-        "a .npy or .npz file, a folder of them (one per item), a folder of label PNGs, or a Zarr"
+        "a .npy or .npz file, a folder of them (one per item), a folder of label PNGs, a Zarr store"
     )
     refused(
-        run_uqeval("convert", "scan.h5", "s.zarr", cwd=tmp_path),
-        "scan.h5: cannot be converted",
+        run_uqeval("convert", "scan.xyz", "s.zarr", cwd=tmp_path),
+        "scan.xyz: cannot be converted",
         kinds,
     )
     bare = run_uqeval("convert", "mean.npy", "s.zarr", cwd=tmp_path)

@@ -697,4 +697,9 @@ def test_images_of_the_file_are_shown(folder: Path) -> None:
     page = (folder / "out" / "city.html").read_text("utf-8")
     assert page.count("<figcaption>image</figcaption>") == 1
     (folder / "photos" / "aachen.jpg").rename(folder / "photos" / "other.jpg")
-    refused(run_uqeval("run", cwd=folder), "stores.city.images: images ", "named as an item")
+    refused(
+        run_uqeval("run", cwd=folder),
+        "stores.city.images: photos: none of the",
+        "has its image",
+        "other.jpg",
+    )

@@ -100,5 +100,5 @@ def test_maps_of_other_numbers_of_samples_are_not_merged(tmp_path: Any) -> None:
         )
         files.append(tmp_path / f"{samples}.states.zip")
         uqeval.evaluate(tmp_path / f"m{samples}", None, "segmentation", states=files[-1], workers=1)
-    with pytest.raises(uqeval.UsageError, match="differ in samples: 2 and 4"):
+    with pytest.raises(uqeval.UsageError, match="differ in samples of maps: 2 and 4"):
         uqeval.merge(files)

@@ -340,7 +340,9 @@ def test_the_arrays_of_all_items_are_looked_at_once_not_for_each_item(
 
     monkeypatch.setattr("uqeval.stores.stack.tolerance_of", counted)
     uqeval.evaluate(tmp_path / "p", truth, ["segmentation", "failure"], workers=1)
-    assert len(looked_at) == 20
+    # Once for each file, and once for the items that are reduced together.
+    assert len(set(map(id, looked_at))) == 20
+    assert len(looked_at) <= 21
 
 
 @pytest.mark.parametrize(("end", "dump"), [("npy", np.save), ("npz", np.savez)])

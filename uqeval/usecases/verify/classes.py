@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 #: Uncertainties in nats, whose base can be chosen.
 _NATS = ("entropy", "mutual_information", "expected_entropy")
-#: Several samples in float64 are rounded to multiples of its inverse, so that the order of their
-#: sum does not matter.
+#: Several samples in float64 are compared as multiples of its inverse, so that their order does not
+#: matter. The mean has the rests, too.
 _GRID = 2.0**45
 #: An odd number that mixes bits when it multiplies.
 _ODD = np.uint64(0xBF58476D1CE4E5B9)
@@ -71,12 +71,14 @@ def maps_of_samples(stack: Stack, item: int) -> tuple[dict[str, Array], dict[str
     the predicted class's probability.
     """
     empty: Array = np.zeros(0)
-    total = squares = entropies = votes = first = identical_votes = errors = empty
+    total = rests = squares = entropies = votes = first = identical_votes = errors = empty
     count = 0
     for p in probabilities_of(stack, item):
+        exact = p
         if stack.samples > 1 and np.dtype("f8") in stack.dtypes:
             p = np.rint(p * _GRID) / _GRID
         if not count:
+            rests = np.zeros_like(p)
             total, squares, first = np.zeros_like(p), np.zeros_like(p), p
             entropies, votes = np.zeros(p.shape[1:]), np.zeros(p.shape, np.int32)
             identical_votes = np.ones(p.shape[1:], bool)
@@ -84,12 +86,13 @@ def maps_of_samples(stack: Stack, item: int) -> tuple[dict[str, Array], dict[str
         count += 1
         errors += _rounding(p, count)
         total += p
+        rests += exact - p
         squares += (p - first) ** 2
         entropies -= _plogp(p).sum(axis=0)
         best = p.argmax(axis=0)
         np.put_along_axis(votes, best[None], np.take_along_axis(votes, best[None], 0) + 1, 0)
         identical_votes &= (p == first).all(axis=0)
-    mean = total / count
+    mean = (total + rests) / count
     prediction = total.argmax(axis=0)  # the division may make near sums equal
     entropy = np.maximum(-_plogp(mean).sum(axis=0), 0.0)
     maps: dict[str, Array] = {
