@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 import uqeval
 from uqeval.cli.entry import COMMANDS, app
 from uqeval.cli.warmup import _run
+from uqeval.inputs.opening import open_inputs
+from uqeval.inputs.options import InputOptions
 from uqeval.kernels import _jit, _saved
 from uqeval.metrics import FAMILIES
 from uqeval.usecases.warmup import recipes, warming
@@ -42,6 +44,17 @@ def test_a_command_compiles_nothing_after_its_warmup(monkeypatch: pytest.MonkeyP
         stored = {name: rng.random((2, size, size)).astype(dtype) for name in ("mean", "std")}
         uqeval.evaluate(stored | {"target": stored["mean"] + 0.1}, None, ["regression"], ci=0.9)
     assert loops() == before > 0
+
+
+def test_sets_of_a_recipe_have_the_same_number_of_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    warming.write_inputs(tmp_path)
+    lines = [line.split() for line in recipes.command_lines("ood")]
+    for name in ("probs-f4.npz", "single-f4.npz", "logits-f4.npz", "large-f4.npz"):
+        line = next(own for own in lines if own[1] == name and own[2].startswith("outside"))
+        open_inputs(name, None, InputOptions(out=line[2:]))
 
 
 def test_all_recipes_have_options_and_inputs_that_exist(tmp_path: Path) -> None:

@@ -93,7 +93,8 @@ def _of_family(name: str) -> Iterator[str]:
             yield from (f"tc {store} {options}" for options in _OPTIONS["tc"])
         return
     if name == "ood":
-        yield from (f"ood {store} outside.npz" for store in _FIVE_CLASSES)
+        for store in _FIVE_CLASSES:  # both sets have as many samples
+            yield f"ood {store} {'outside-single' if store in _SINGLE else 'outside'}.npz"
         yield from (f"ood probs-f4.npz outside.npz {options}" for options in _OPTIONS["ood"])
         yield "ood rows-f2.npz rows-f4.npz"
         yield from (f"ood {store} --ood-mask 4" for store in _WITH_OPTIONS)

@@ -126,7 +126,8 @@ def write_inputs(folder: Path) -> None:
     _save_other_kinds(folder, common, probs)
     _save_numbers(folder)
     outside = np.array([f"outside_{i}" for i in range(len(probs))])
-    np.savez(folder / "outside.npz", names=outside, probs=probs.astype(np.float32))
+    for name, values in (("outside", probs), ("outside-single", probs[:, 0])):
+        np.savez(folder / f"{name}.npz", names=outside, probs=values.astype(np.float32))
     masks = (classes["labels"] == 4).astype(np.uint8)
     np.savez(folder / "masks.npz", names=classes["names"], labels=masks)
     raters = np.stack([classes["labels"], classes["labels"][..., ::-1]], axis=1)
