@@ -134,6 +134,35 @@ entry.main()
     assert (done.status, done.stderr) == (143, ""), done.stderr
 
 
+def test_a_signal_that_is_sent_again_too_early(tmp_path: Path) -> None:
+    """On a busy machine, it comes before the destructor has ended."""
+    script = """
+import os, signal, threading, time
+from uqeval.cli import entry
+
+start = threading.Timer.start
+def slow(self):
+    threading.Timer.start = start
+    start(self)
+    self.join()
+threading.Timer.start = slow
+
+class Held:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0)
+
+def app(**_):
+    Held()
+    time.sleep(20)
+
+entry.app = app
+entry.main()
+"""
+    done = run_script(script, tmp_path)
+    assert (done.status, done.stderr) == (143, ""), done.stderr
+
+
 @pytest.mark.parametrize(
     ("number", "status", "says"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "stopped")]
 )

@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType
@@ -321,11 +321,25 @@ def _resend(ignored: Any) -> None:
     if not is_ours or not isinstance(code, int) or code <= 128:
         sys.__unraisablehook__(ignored)
         return
-    timer = threading.Timer(0.01, os.kill, (os.getpid(), code - 128))
-    timer.daemon = True
-    # Another signal meanwhile has the same effect as the one that is sent again.
-    with suppress(KeyboardInterrupt, SystemExit), uninterrupted():
-        timer.start()
+    sent = threading.Event()
+
+    def send() -> None:
+        sent.set()
+        os.kill(os.getpid(), code - 128)
+
+    is_early = True
+    while is_early:
+        timer = threading.Timer(0.01, send)
+        timer.daemon = True
+        sent.clear()
+        try:
+            with uninterrupted():
+                timer.start()
+            is_early = False
+        except (KeyboardInterrupt, SystemExit):
+            # On a busy machine, it comes before the thread is known to run, so the destructor still
+            # runs, too. Another signal has the same effect as the one that is sent.
+            is_early = sent.is_set()
 
 
 #: The signals whose exception was raised.
