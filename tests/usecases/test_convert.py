@@ -229,5 +229,5 @@ def test_items_of_float16_and_float32_are_stored_as_float32(tmp_path: Path) -> N
     (tmp_path / "off").mkdir()
     for name, own in zip(NAMES, off, strict=True):
         np.save(tmp_path / "off" / f"{name}.npy", own.astype("f4"))
-    with pytest.raises(UqevalError, match="tolerance 0.0001 for float32"):
+    with pytest.raises(UqevalError, match=r"tolerance 0\.0001 for float32"):
         convert(tmp_path / "off", tmp_path / "refused")

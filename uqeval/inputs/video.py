@@ -98,7 +98,10 @@ def _all_pairs(
 
 
 def _info(
-    video_inputs: VideoInputs, pairs: Sequence[Pair], source: VideoSource, is_named: bool,
+    video_inputs: VideoInputs,
+    pairs: Sequence[Pair],
+    source: VideoSource,
+    is_named: bool,
     voids: Sequence[int],
 ) -> VideoInfo:
     """Return the facts about the video that are known before reading it."""
