@@ -371,7 +371,12 @@ def test_each_model_has_its_own_void_id(tmp_path: Path) -> None:
         refuse_other_void(both, void, TemporalSettings(), **called)
         with pytest.raises(UsageError, match=f"void id of the report is {void}, and this command"):
             refuse_other_void(both, 255, TemporalSettings(), **called)
-    first, second = (run(frames, path) for path in paths)
+    files = [tmp_path / f"{k}.states.zip" for k in range(2)]
+    first, second = (
+        run(frames, path, states=file) for path, file in zip(paths, files, strict=True)
+    )
+    with pytest.raises(UsageError, match="the void id .* of predictions.*: 1 and 2"):
+        merge(files)
     assert other_setting(first, second, "temporal") == ("ignore_index of predictions", 1, 2)
 
 

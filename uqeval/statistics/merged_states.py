@@ -215,10 +215,10 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
         if None not in values:
             yield name, *values
     video, other_video = (index["facts"]["video"] or {} for index in (a, b))
-    models = [own.get("models") or () for own in (video, other_video)]
+    models, other_models = (own.get("models") or () for own in (video, other_video))
     # The name of a single model is that of its file, which each run has its own of.
-    if has_several := max(map(len, models)) > 1:
-        yield "models", *models
+    if has_several := max(len(models), len(other_models)) > 1:
+        yield "models", models, other_models
     for name in ("against", "named"):
         yield name, video.get(name), other_video.get(name)
     first_options, second_options = (
@@ -236,8 +236,8 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     not_compared = {*_PATHS, IGNORE_INDEX, *(() if has_several else ("model",))}
     for key, settings in first_settings.items():
         ids = void_ids(a["inputs"], settings), void_ids(b["inputs"], second_settings[key])
-        for name, *values in other_void_ids(*ids):
-            yield f"the void id ({option_name(name)})", *values
+        for name, void, other_void in other_void_ids(*ids):
+            yield f"the void id ({option_name(name)})", void, other_void
         for name in dict.fromkeys((*settings, *second_settings[key])):
             if name not in not_compared:
                 values = [own.get(name) for own in (settings, second_settings[key])]
