@@ -375,7 +375,7 @@ def test_each_model_has_its_own_void_id(tmp_path: Path) -> None:
     first, second = (
         run(frames, path, states=file) for path, file in zip(paths, files, strict=True)
     )
-    with pytest.raises(UsageError, match="the void id .* of predictions.*: 1 and 2"):
+    with pytest.raises(UsageError, match=r"the void id .* of predictions.*: 1 and 2"):
         merge(files)
     assert other_setting(first, second, "temporal") == ("ignore_index of predictions", 1, 2)
 
