@@ -4,26 +4,30 @@
 
 "accuracy": the pixel accuracy of images of 4000 pixels, of which a share is bad (accuracy
 Beta(2, 2)) and the others have 0.99 or 1. "interval score": of level 95 % where σ = 1 is right,
-from one value an image, or 64 pixels with an error in common (64 % of the variance). Cells: % of
-the 95 % intervals that contain the truth; of those that lie wholly on its good side, which is how
-many rules with the truth as limit pass falsely.
+from one value an image, or 64 pixels with an error in common (64 % of the variance). "mean ECE":
+the mean of the ECE of such images whose pixels have the confidence 0.95; the accuracy of a bad one
+is Beta(2, 2), of the others 0.95. "draws": without the jackknife of the logarithm. Cells: % of the
+95 % intervals that contain the truth; of those that lie wholly on its good side, which is how many
+rules with the truth as limit pass falsely.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 from scipy.special import ndtri
 
 from benchmarks.estimates import LEVEL, left_out
+from benchmarks.populations import Array
 from uqeval.metrics.regression_scores import BY_FIELD
 from uqeval.statistics import jackknife, methods
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.methods import Bounds, NoBounds
 
-PIXELS, TAIL = 4000, 0.05
+PIXELS, TAIL, CONFIDENCE = 4000, 0.05, 0.95
 #: Images with a value outside its interval that an interval of the score needs.
 OUTSIDE = BY_FIELD["interval_score"].events.least  # type: ignore[union-attr]
 Z = float(ndtri(1 - TAIL / 2))
@@ -49,14 +53,27 @@ def interval_score(
     error = alike * rng.normal(size=(items, 1))
     error = np.abs(error + np.sqrt(1 - alike**2) * rng.normal(size=(items, pixels)))
     each = (2 * Z + 2 / TAIL * np.maximum(error - Z, 0)).mean(axis=1)
-    without = (each.sum() - each) / (items - 1)
+    if (error > Z).any(axis=1).sum() < OUTSIDE:
+        return NoBounds("too few images with values outside the intervals")
+    return mean_of_errors(each, seed)
+
+
+def mean_of_errors(each: Array, seed: int, kind: str = "positive") -> Bounds:
+    """The interval of the mean of the errors of images, as of a metric of this kind."""
+    items = len(each)
     names = tuple(f"{i:04d}" for i in range(items))
     weights = np.concatenate([own.weights for own in Resampling(names, 1000, seed).drawn()])
     found = methods.expanded(weights @ each / items, items, LEVEL)
-    if (error > Z).any(axis=1).sum() < OUTSIDE:
-        return NoBounds("too few images with values outside the intervals")
-    scores = left_out(float(each.mean()), without, items)
+    if kind == "draws":
+        return found
+    scores = left_out(float(each.mean()), (each.sum() - each) / (items - 1), items)
     return methods.up_to(found, jackknife.jackknife_log(scores, LEVEL))
+
+
+def image_ece(rng: np.random.Generator, items: int, bad: float) -> Array:
+    """The ECE of each image."""
+    accuracy = np.where(rng.random(items) < bad, rng.beta(2, 2, items), CONFIDENCE)
+    return np.abs(rng.binomial(PIXELS, accuracy) / PIXELS - CONFIDENCE)
 
 
 def cell(find: Callable[[int], Bounds | NoBounds], truth: float, higher: bool, sets: int) -> str:
@@ -101,6 +118,17 @@ def main() -> None:
 
             cells.append(cell(of_score, float(TRUTH), False, sets))
         print(f"| interval score, pixels per image: {pixels} | {' | '.join(cells)} |", flush=True)
+    for bad, kind in itertools.product((0.05, 0.1, 0.3), ("draws", "positive")):
+        cells, truth = [], float(image_ece(np.random.default_rng(0), 10_000_000, bad).mean())
+        for items in given.items:
+            rng = np.random.default_rng(items)
+
+            def of_ece(seed: int) -> Bounds:
+                return mean_of_errors(image_ece(rng, items, bad), seed, kind)  # noqa: B023
+
+            cells.append(cell(of_ece, truth, False, sets))
+        label = f"mean ECE, {bad:.0%} bad" + (", draws" if kind == "draws" else "")
+        print(f"| {label} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

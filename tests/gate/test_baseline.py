@@ -249,3 +249,12 @@ def test_the_void_id_is_a_setting_where_no_pixels_are_counted() -> None:
         return own
 
     assert other_setting(of(7), of(255), "temporal") == ("ignore_index", 7, 255)
+
+
+def test_the_void_id_is_no_setting_of_probabilities_without_labels() -> None:
+    def of(void: int) -> Report:
+        own = report("divergence", {})
+        own.inputs |= {"ignore_index": void, "labels": None}
+        return own
+
+    assert other_setting(of(7), of(255), "divergence") is None

@@ -12,6 +12,7 @@ from scenes import zarr_group
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
+from uqeval.records.input_options import value_options
 from uqeval.usecases.convert import convert
 
 
@@ -51,8 +52,9 @@ def test_zeros_are_left_out_where_the_user_says_so(tmp_path: Path) -> None:
     for given in (0, np.float32(0), [0.0], ["0", "nan"], [-7, 0, float("nan"), float("inf")]):
         report = evaluated(path, invalid=given)
         assert report.results == expected.results and not zeros_of(report)
-        said = [v if np.isfinite(v) else str(v) for v in map(float, np.atleast_1d(given))]
-        assert report.inputs["options"]["invalid"] == said
+        values = sorted(map(float, np.atleast_1d(given)))  # NaN stays last
+        said = [v if np.isfinite(v) else str(v) for v in values]
+        assert report.inputs["options"]["invalid"] == sorted(said, key=lambda v: v == "nan")
         report.to_json()
     assert not zeros_of(evaluated(path, invalid="nan"))
     assert evaluated(path, invalid="nan").results == evaluated(path).results
@@ -135,3 +137,14 @@ def test_what_cannot_be(tmp_path: Path) -> None:
     other = save(tmp_path / "n.npz", {k: v for k, v in numbers(2).items() if k in ("mean", "std")})
     with pytest.raises(UsageError, match="invalid is for a target"):
         uqeval.evaluate(other, None, "divergence", reference=path, invalid=0)
+
+
+def test_values_are_a_set(tmp_path: Path) -> None:
+    """Their order and repeats are no other setting, also in reports of earlier versions."""
+    path = save(tmp_path / "r.npz", sparse())
+    reports = [evaluated(path, invalid=given) for given in ([0, -1], ["-1", -0.0, 0, -1])]
+    assert {str(own.inputs["options"]["invalid"]) for own in reports} == {"[-1.0, 0.0]"}
+    earlier = {"options": reports[0].inputs["options"] | {"invalid": ["nan", 0, -1, 0.0]}}
+    assert value_options(earlier)["invalid"] == [-1.0, 0.0, "nan"]
+    assert value_options({"options": {"invalid": None}})["invalid"] is None
+    assert value_options({"options": {"invalid": {"a": 1}}})["invalid"] == {"a": 1}

@@ -10,10 +10,16 @@ import cv2
 import naive_video
 import numpy as np
 import pytest
+from small_stores import save
 from small_videos import Video, numbered, save_flows, save_folder, save_images, save_store, video
 
 import uqeval
+from uqeval import UsageError
+from uqeval.gate.baseline import other_setting
 from uqeval.inputs.options import InputOptions
+from uqeval.metrics.temporal_settings import TemporalSettings
+from uqeval.usecases.merge import merge
+from uqeval.usecases.observe import refuse_other_void
 
 GAPPED = ["a_001", "a_003", "a_005", "a_011", "a_013", "b_7", "b_8", "b_9", "b_10", "c_1"]
 SCORES = (
@@ -345,3 +351,44 @@ def test_float64_flow_is_not_rounded_before_its_pixel_is_found(tmp_path: Path) -
     store = save_store(tmp_path / "v.zarr", frames=frames, predictions=ids, flow=flow)
     report = uqeval.evaluate(video=store, metrics={"tc": {"flow": "file"}}, workers=1)
     assert report.results["temporal"]["mtc"] == 1.0
+
+
+def test_each_model_has_its_own_void_id(tmp_path: Path) -> None:
+    own = video(seed=8)
+    frames = save_images(tmp_path / "frames", own.frames)
+    paths = []
+    for name, void in (("a", 1), ("b", 2)):
+        arrays = {"predictions": own.stack("predictions") % 4}
+        attributes = {"names": own.names, "ignore_index": void}
+        paths.append(str(save(tmp_path / f"{name}.zarr", arrays, attributes)))
+    both = run(frames, paths, states=tmp_path / "both.states.zip")
+    assert [own["ignore_index"] for own in both.settings.values()] == [1, 2]
+    for key, path in zip(both.settings, paths, strict=True):
+        alone = run(frames, path)
+        assert alone.settings["temporal"] == both.settings[key]
+    for void in (1, 2):
+        called = {"model": "a"} if void == 1 else {"model": "b"}
+        refuse_other_void(both, void, TemporalSettings(), **called)
+        with pytest.raises(UsageError, match=f"void id of the report is {void}, and this command"):
+            refuse_other_void(both, 255, TemporalSettings(), **called)
+    files = [tmp_path / f"{k}.states.zip" for k in range(2)]
+    first, second = (
+        run(frames, path, states=file) for path, file in zip(paths, files, strict=True)
+    )
+    with pytest.raises(UsageError, match=r"the void id .* of predictions.*: 1 and 2"):
+        merge(files)
+    assert other_setting(first, second, "temporal") == ("ignore_index of predictions", 1, 2)
+
+
+def test_runs_of_one_model_under_other_names_are_joined(tmp_path: Path) -> None:
+    files = []
+    for name in ("one", "two"):
+        own = video(numbered(3, name), seed=8)
+        save_images(tmp_path / name / "frames", own.frames)
+        models = [save_images(tmp_path / name / f"{m}_{name}", own.predictions) for m in "ab"]
+        for count in (1, 2):
+            files.append(tmp_path / f"{name}{count}.states.zip")
+            run(tmp_path / name, [str(m) for m in models[:count]], states=files[-1])
+    assert len(merge(files[::2]).items) == 4
+    with pytest.raises(UsageError, match="differ in models"):
+        merge(files[1::2])

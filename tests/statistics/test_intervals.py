@@ -246,6 +246,12 @@ def test_every_metric_names_its_kind() -> None:
             assert low == 0 and high is not None and high <= 1, metric.id
         may_be_negative = metric.unit == "risk"  # a field that is negated
         assert metric.interval != "positive" or metric.range[0] == 0 or may_be_negative, metric.id
+    # A mean of errors from 0 on is positive; these are fitted, or cut at a rank.
+    drawn = (m for m in METRICS if m.interval == "draws" and m.quantile is None)
+    assert {m.id for m in drawn if m.range[0] == 0} == {
+        "calibration.temperature.value", "failure.coverage_at_risk", "failure.risk_at_coverage",
+        "nmerci.mae_trimmed", "sparsification.ause",
+    }  # fmt: skip
     of_units = {m.id for m in METRICS if m.interval == "share" and not m.counted}
     assert of_units == {"conformal.items_above"}
 

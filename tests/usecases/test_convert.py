@@ -207,3 +207,27 @@ def test_maps_of_the_labels_that_are_replaced_are_left_out(tmp_path: Path) -> No
         for given in ((tmp_path / "out",), (source, other))
     ]
     assert results[0]["brier"] == pytest.approx(results[1]["brier"], rel=1e-6)
+
+
+def test_items_of_float16_and_float32_are_stored_as_float32(tmp_path: Path) -> None:
+    folder, values = tmp_path / "p", probs()
+    folder.mkdir()
+    for name, dtype, own in zip(NAMES, ("f2", "f4", "f2", "f4"), values, strict=False):
+        np.save(folder / f"{name}.npy", own.astype(dtype))
+    truth = save(tmp_path / "t", {"labels": LABELS}, CALLED)
+    (said,) = convert(folder, tmp_path / "out", labels=truth)
+    assert said == "the items have 'probs' of float16, float32; all are stored as float32."
+    array = zarr.open_group(str(tmp_path / "out"))["probs"]
+    assert array.dtype == np.float32
+    np.testing.assert_array_equal(array[0], values[0].astype("f2"))
+    # The sums of float16 are coarser, also when they are read and copied again.
+    found = scores(tmp_path / "out")
+    assert found["miou"] == pytest.approx(scores(folder, truth)["miou"], rel=1e-6)
+    convert(tmp_path / "out", tmp_path / "again")
+    assert scores(tmp_path / "again") == found
+    off = np.stack([values[0] * 1.001, *values[1:]])
+    (tmp_path / "off").mkdir()
+    for name, own in zip(NAMES, off, strict=True):
+        np.save(tmp_path / "off" / f"{name}.npy", own.astype("f4"))
+    with pytest.raises(UqevalError, match=r"tolerance 0\.0001 for float32"):
+        convert(tmp_path / "off", tmp_path / "refused")

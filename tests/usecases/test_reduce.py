@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import zarr
 from scenes import labels, softmax, zarr_group
+from small_videos import save_images
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
@@ -243,3 +244,22 @@ def test_small_items_of_a_maps_store_are_read_together(
     monkeypatch.setattr(Source, "read", counted)
     uqeval.evaluate(maps, None, {"segmentation": {}}, workers=1)
     assert batches == [range(130)]
+
+
+def test_a_store_without_names_stays_one(tmp_path: Path) -> None:
+    """Names that are numbers would match no file of labels."""
+    ids = labels(0, N, H, W, classes=C)
+    path = zarr_group(tmp_path / "p", {"probs": softmax(0, N, T, C, H, W, dtype="f4")})
+    names = list("abcde")
+    truth = zarr_group(tmp_path / "truth", {"labels": ids}, names=names)
+    folder = save_images(tmp_path / "labels", dict(zip(names, ids, strict=True)))
+    maps = reduced(path, tmp_path / "maps")
+    assert "names" not in zarr.open_group(str(maps)).attrs
+    for given, options in ((truth, {}), (folder, {"names": names})):
+        expected = uqeval.evaluate(path, given, "segmentation", **options)
+        found = uqeval.evaluate(maps, given, "segmentation", **options)
+        assert conclusions(found) == conclusions(expected)
+    with pytest.raises(StoreError, match="gives its 5 items no names"):
+        uqeval.evaluate(maps, folder, "segmentation")
+    shard = reduced(path, tmp_path / "shard", part="2/2")
+    assert zarr.open_group(str(shard)).attrs["names"] == ["2", "3", "4"]

@@ -148,7 +148,7 @@ def observe(
 
     live = Live(predictions, options, patience, warn=tell_warning)
     summary = _Summary(below)
-    lines = _observed(live, settings.temporal(), below, settings.limit, report, tell_warning)
+    lines = _observed(live, settings, below, report, tell_warning)
     first = list(islice(lines, 1))  # before the output is opened, which empties a file of that name
     with _lines(output) as streams, summary.printed(quiet):
         for line in chain(first, lines):
@@ -158,9 +158,8 @@ def observe(
 
 def _observed(
     live: Live,
-    settings: TemporalSettings,
+    options: ObserveOptions,
     alarm: float | None,
-    limit: int | None,
     report: Report | None,
     tell_warning: Callable[[str], None],
 ) -> Iterator[dict[str, Any]]:
@@ -169,10 +168,11 @@ def _observed(
 
     observer: TemporalObserver | None = None
     is_first_pair = True
-    for frame in islice(live, limit):
+    settings = options.temporal()
+    for frame in islice(live, options.limit):
         if observer is None:  # classes and the void id are known after the first frame
             if report is not None:
-                refuse_other_void(report, live.void)
+                refuse_other_void(report, live.void, settings, options.alarm_model)
             observer = TemporalObserver(
                 settings.flow, flow_scale=settings.flow_scale, occlusion=settings.occlusion,
                 alarm=alarm, classes=live.classes, ignore_index=void_of(live.classes),

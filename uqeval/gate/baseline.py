@@ -23,6 +23,7 @@ from uqeval.records.class_names import class_names, report_called
 from uqeval.records.folder import Named
 from uqeval.records.input_options import value_options
 from uqeval.records.report import Report
+from uqeval.records.void_ids import IGNORE_INDEX, LABELS, other_void_ids, void_ids
 
 #: The setting that names the report of a fitted threshold.
 _SOURCE = "threshold_from"
@@ -31,8 +32,9 @@ _FIT_ON, _DIGEST = "fit_on", "fitted_on_digest"
 #: The unit that stores of predicted numbers declare.
 _UNITS = "units"
 #: The name of a model does not change its scores. The columns of a table of items are data, as
-#: predictions are: a model may have its own table, and a table may be copied.
-_NO_SETTINGS = ("model", "item_table")
+#: predictions are: a model may have its own table, and a table may be copied. `void_ids` compares
+#: void ids.
+_NO_SETTINGS = ("model", "item_table", IGNORE_INDEX)
 
 
 @dataclass(frozen=True)
@@ -173,10 +175,13 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
     of pixels tell which are void (`is_void_in_pixels`): `uqeval reduce` writes another id. Stores
     need not declare their units.
     """
-    settings, baseline_settings = _settings(report, key), _settings(baseline, key)
+    voids = [void_ids(own.inputs, _recorded(own, key)) for own in (report, baseline)]
     if is_void_in_pixels(report, baseline, key):
-        for own in (settings, baseline_settings):
-            own.pop("ignore_index", None)
+        for ids in voids:
+            ids.pop(LABELS, None)
+    for difference in other_void_ids(*voids):
+        return difference
+    settings, baseline_settings = _settings(report, key), _settings(baseline, key)
     if not (settings.get(_UNITS) and baseline_settings.get(_UNITS)):
         for own in (settings, baseline_settings):
             own.pop(_UNITS, None)
@@ -252,14 +257,18 @@ def other_input_option(report: Report, baseline: Report) -> tuple[str, Any, Any]
     return None
 
 
+def _recorded(report: Report, key: str) -> dict[str, Any]:
+    """Return the recorded settings of a result; empty without any."""
+    settings = report.settings.get(key)
+    return settings if isinstance(settings, dict) else {}
+
+
 def _settings(report: Report, key: str) -> dict[str, Any]:
-    inputs, settings = report.inputs, report.settings.get(key)
-    shared: dict[str, Any] = {
-        name: inputs[name] for name in ("ignore_index", "classes", _UNITS) if name in inputs
-    }
+    inputs = report.inputs
+    shared: dict[str, Any] = {name: inputs[name] for name in ("classes", _UNITS) if name in inputs}
     if "sets" in inputs or "ood_mask" in inputs:
         # Earlier versions recorded the number of sets as that of classes.
         shared.pop("classes", None)
         shared["sets"] = len(inputs.get("sets") or ("in", "out"))
-    settings = comparable_settings(key, settings) if isinstance(settings, dict) else {}
+    settings = comparable_settings(key, _recorded(report, key))
     return shared | {name: value for name, value in settings.items() if name not in _NO_SETTINGS}

@@ -122,7 +122,7 @@ def open_classes(
     return Inputs(
         source, class_names, ignore, record, warnings,
         partial=len(item_range) < count, watch=watch, groups=joined.groups,
-        annotators=annotators,
+        annotators=annotators, are_numbered=opened.names is None,
         **of_all_shards(evaluated, names, lambda: sizes_of_items(stores[0], kind)),
     )  # fmt: skip
 

@@ -141,6 +141,8 @@ class Inputs:
     watch: Watch = field(default_factory=lambda: Watch((), ()))
     #: Whether the user, or the target's array, declares invalid targets.
     invalid: bool = False
+    #: Whether the names of items are numbers, because the stores have no names.
+    are_numbered: bool = False
     #: Names and sizes of the items of all shards; None if these are all items.
     all_names: tuple[str, ...] | None = None
     all_sizes: tuple[tuple[int, int], ...] | None = None

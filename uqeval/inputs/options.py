@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from uqeval.argument_types import fits
 from uqeval.disk.objects import is_object_url, refuse_overlap_of_urls
 from uqeval.errors import UsageError, check_numbers, cut, option_name, quoted
 from uqeval.maps.names import map_and_id
+from uqeval.records.input_options import numbers_in_json, set_of_numbers
 from uqeval.settings import Settings, documented, normal_value, options_of, shared_option
 from uqeval.stores.map_names import STORED_DEPTH
 
@@ -82,6 +82,23 @@ def _mask_or_id(mask: Any) -> Any:
     return int(mask) if is_number and not Path(mask).exists() else mask
 
 
+def _invalid_set(entries: Any) -> tuple[float, ...]:
+    """Return values of `invalid` as a set: ascending, each once. Raises `UsageError`."""
+    listed = isinstance(entries, Iterable) and not isinstance(entries, str)
+    numbers = []
+    for value in entries if listed else [entries]:
+        try:
+            if isinstance(value, bool) or value is None:
+                raise ValueError
+            numbers.append(float(value))
+        except (TypeError, ValueError, OverflowError):
+            raise UsageError(
+                f"--invalid {quoted(value)}; expected a number, such as 0, -1 or "
+                "nan: the value of targets without a measurement."
+            ) from None
+    return set_of_numbers(numbers)
+
+
 @documented
 @dataclass(frozen=True)
 class InputOptions(Settings):
@@ -123,7 +140,8 @@ class InputOptions(Settings):
         choices=("error", "skip"), data="regression")
     invalid: float | str | Sequence[float | str] | None = shared_option(
         None, "Target value that means \"not measured\", such as 0 in sparse depth. Repeat for "
-        "more.", metavar="VALUE", panel=_IN, list_by="repeat", data="regression")
+        "more.", metavar="VALUE", panel=_IN, list_by="repeat", data="regression",
+        normal=_invalid_set)
     baseline_focal: float | None = shared_option(
         None, "Predictions are disparities: depth = BF / disparity, with BF the baseline times the "
         "focal length in pixels; σ by the first-order rule.", metavar="BF", panel=_IN, above=0,
@@ -196,7 +214,8 @@ class InputOptions(Settings):
     def __post_init__(self) -> None:
         if isinstance(self.out, str | Path | Mapping) or _is_array(self.out):
             object.__setattr__(self, "out", (self.out,))  # one store
-        self.invalid_targets()
+        if self.invalid is not None:
+            _invalid_set(self.invalid)  # a message with its rule, not its type
         check_numbers({name: getattr(self, name) for name in self.__dataclass_fields__})
         if not fits(str | Sequence[str], self.region):
             raise UsageError(
@@ -243,22 +262,8 @@ class InputOptions(Settings):
         return self.ood_mask if type(self.ood_mask) is int else None
 
     def invalid_targets(self) -> tuple[float, ...]:
-        """Return the target values that mean "not measured". Raises `UsageError`."""
-        entries = self.invalid
-        listed = isinstance(entries, Iterable) and not isinstance(entries, str)
-        values: list[Any] = list(entries) if listed else [entries]  # type: ignore[arg-type]
-        numbers = []
-        for value in values if entries is not None else ():
-            try:
-                if isinstance(value, bool) or value is None:
-                    raise ValueError
-                numbers.append(float(value))
-            except (TypeError, ValueError, OverflowError):
-                raise UsageError(
-                    f"--invalid {quoted(value)}; expected a number, such as 0, -1 or "
-                    "nan: the value of targets without a measurement."
-                ) from None
-        return tuple(numbers)
+        """Return the target values that mean "not measured"."""
+        return () if self.invalid is None else _invalid_set(self.invalid)
 
     def refuse_invalid(self, where: str) -> None:
         """Raise `UsageError` for `invalid` with data that have no target."""
@@ -343,7 +348,7 @@ class InputOptions(Settings):
             is_file = isinstance(self.names, str | Path)
             record["names"] = str(self.names) if is_file else "names in memory"
         if self.invalid is not None:  # as JSON can hold it
-            record["invalid"] = [v if math.isfinite(v) else str(v) for v in self.invalid_targets()]
+            record["invalid"] = numbers_in_json(self.invalid_targets())
         return record
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.disk.files import place_of
 from uqeval.errors import UsageError, listed
 from uqeval.inputs.common import refuse_missing, warn_of_masks, watch_of
-from uqeval.inputs.ids import Ids, classes_of, frame_ids, like_ids, void_of_ids
+from uqeval.inputs.ids import Ids, classes_of, frame_ids, is_computed, like_ids, void_of_ids
 from uqeval.inputs.opened import Given, Inputs, of_all_shards
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.inputs.video_stores import VideoInputs, open_video_inputs
@@ -68,7 +68,7 @@ def open_video(
         parts = [[*watched_parts, WatchedText(others)] for watched_parts in parts]
     watch = watch_of(source.names, parts, options)
     _refuse_missing(video_inputs, options)
-    info = _info(video_inputs, pairs, source, is_named)
+    info = _info(video_inputs, pairs, source, is_named, voids)
     record = video_inputs.record() | {
         **evaluated,
         "classes": classes if is_named or options.classes else None,
@@ -98,7 +98,11 @@ def _all_pairs(
 
 
 def _info(
-    video_inputs: VideoInputs, pairs: Sequence[Pair], source: VideoSource, is_named: bool
+    video_inputs: VideoInputs,
+    pairs: Sequence[Pair],
+    source: VideoSource,
+    is_named: bool,
+    voids: Sequence[int],
 ) -> VideoInfo:
     """Return the facts about the video that are known before reading it."""
     return VideoInfo(
@@ -112,6 +116,10 @@ def _info(
         against=video_inputs.against,
         unlabelled=source.labelled.count(False),
         named=is_named,
+        voids=tuple(
+            None if is_computed(model) else int(void)
+            for model, void in zip(video_inputs.models, voids, strict=True)
+        ),
     )
 
 

@@ -22,7 +22,8 @@ class VideoInfo:
     sequence in `sequences`, and whether it is the `first` of a run. `rows`: one record per
     sequence. `flow_record` returns the record of a method of flow. `against`: "labels",
     "pseudo-labels" or None; `unlabelled` of the `frames` have none. `named`: whether the classes
-    have names, not only ids.
+    have names, not only ids. `voids`: the void id of the predictions of each model, None of
+    computed ones, of which no pixel is void; empty in states of earlier versions.
     """
 
     models: tuple[str, ...]
@@ -35,6 +36,7 @@ class VideoInfo:
     against: str | None = None
     unlabelled: int = 0
     named: bool = True
+    voids: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)

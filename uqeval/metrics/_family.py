@@ -32,7 +32,7 @@ class OnSubsets:
     `default`: the kinds of data for which it is evaluated if no family is named, given ground
     truth. `fixed`: options that have these values in a sweep. `of_one_sample`: the fields that are
     defined for one sample, which has no σ; empty: none. `own_points`: curves whose points are those
-    of each subset, so that they have no mean.
+    of each subset, so that they have no mean; a part with such a table is off in `fixed`.
     """
 
     default: tuple[str, ...] = ()

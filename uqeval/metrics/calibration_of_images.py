@@ -52,7 +52,7 @@ METRICS = tuple(
         "calibration", f"per_image.{name}", "fraction", "lower", (0.0, 1.0),
         "Kahl et al. 2024 (ValUES), §4" if name == "ace" else _REFERENCE, _NONE,
         _value(_SCORES[name][1]), label=label, meaning=meaning, advice=TEMPERATURE,
-        interval="draws", quantile=_QUANTILES.get(name),
+        interval="draws" if name in _QUANTILES else "positive", quantile=_QUANTILES.get(name),
     )
     for name, (label, meaning) in _MEANINGS.items()
 )  # fmt: skip

@@ -247,7 +247,7 @@ Example: uqeval pavpu preds.zarr labels/ -o report.json
 FAMILY = Family(
     "pavpu", (*METRICS, *patch_scores.OF_CURVES, *patch_scores.PER_CLASS),
     settings_of, Pavpu, PavpuSettings, parts=(AccuracyTable,), about=_ABOUT,
-    display=DISPLAY, on_subsets=OnSubsets(default=("classes",)),
+    display=DISPLAY, on_subsets=OnSubsets(default=("classes",), fixed={"deciles": False}),
     label="Patch accuracy vs patch uncertainty",
     one_pass="--threshold NUMBER --curve-range LOW:HIGH --no-deciles",
     words={

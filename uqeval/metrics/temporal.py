@@ -266,7 +266,9 @@ class Temporal(Evaluation[TemporalSettings]):
         return Run(counted_results, exact, results, items)
 
     def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
-        return _settings_record(self.settings, results["flow"])
+        voids = self._video.voids  # empty in states of earlier versions
+        void = {"ignore_index": voids[self._model]} if voids else {}
+        return _settings_record(self.settings, results["flow"]) | void
 
     def numerics(self, run: Run) -> dict[str, int]:
         pixels = [self._pairs.unpack(data)["pixels"] for data in run.counted[self._pairs].items]

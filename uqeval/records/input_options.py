@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 #: Input options on which numbers depend, with their defaults. Scores of other values of these are
@@ -26,4 +28,18 @@ def value_options(inputs: Mapping[str, Any]) -> dict[str, Any]:
     that is not recorded has its default."""
     recorded = inputs.get("options")
     recorded = recorded if isinstance(recorded, Mapping) else {}
-    return {name: recorded.get(name, default) for name, default in VALUE_OPTIONS.items()}
+    values = {name: recorded.get(name, default) for name, default in VALUE_OPTIONS.items()}
+    with suppress(TypeError, ValueError):  # earlier versions recorded a set as the user wrote it
+        values["invalid"] = numbers_in_json(set_of_numbers(map(float, values["invalid"])))
+    return values
+
+
+def set_of_numbers(numbers: Iterable[float]) -> tuple[float, ...]:
+    """Return numbers as a set: ascending, each once, NaN last."""
+    distinct = {str(number + 0.0): number + 0.0 for number in numbers}  # -0.0 is 0.0
+    return tuple(sorted(distinct.values(), key=lambda number: (math.isnan(number), number)))
+
+
+def numbers_in_json(numbers: Iterable[float]) -> list[float | str]:
+    """Return numbers as JSON can hold them: those that are not finite as text."""
+    return [number if math.isfinite(number) else str(number) for number in numbers]

@@ -11,6 +11,7 @@ from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.metrics._family import normal_settings
 from uqeval.records.input_options import value_options
+from uqeval.records.void_ids import IGNORE_INDEX, other_void_ids, void_ids
 from uqeval.statistics.merged_records import (
     EQUAL_FACTS,
     EQUAL_INPUTS,
@@ -214,10 +215,12 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
         if None not in values:
             yield name, *values
     video, other_video = (index["facts"]["video"] or {} for index in (a, b))
-    for name in ("models", "against", "named"):
+    models, other_models = (own.get("models") or () for own in (video, other_video))
+    # The name of a single model is that of its file, which each run has its own of.
+    if has_several := max(len(models), len(other_models)) > 1:
+        yield "models", models, other_models
+    for name in ("against", "named"):
         yield name, video.get(name), other_video.get(name)
-    void, other_void = (index["inputs"].get("ignore_index") for index in (a, b))
-    yield "the void id (--ignore-index)", void, other_void
     first_options, second_options = (
         value_options(index["inputs"])
         | {"sum_tolerance": index["inputs"]["options"].get("sum_tolerance")}
@@ -230,9 +233,13 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
         for index in (a, b)
     )
     yield "metrics", sorted(first_settings), sorted(second_settings)
+    not_compared = {*_PATHS, IGNORE_INDEX, *(() if has_several else ("model",))}
     for key, settings in first_settings.items():
+        ids = void_ids(a["inputs"], settings), void_ids(b["inputs"], second_settings[key])
+        for name, void, other_void in other_void_ids(*ids):
+            yield f"the void id ({option_name(name)})", void, other_void
         for name in dict.fromkeys((*settings, *second_settings[key])):
-            if name not in _PATHS:
+            if name not in not_compared:
                 values = [own.get(name) for own in (settings, second_settings[key])]
                 if name == _FIT_ON:
                     values = [_named(*own) for own in zip((a, b), values, strict=True)]

@@ -19,9 +19,10 @@ from uqeval.errors import DataError
 #: The allowed |Σ_c p - 1| of probabilities that were bfloat16.
 TOLERANCE = 2.0**-7
 #: The allowed |Σ_c p - 1| by the dtype in which probabilities are stored.
-TOLERANCES = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
-#: The attribute of arrays whose numbers were bfloat16.
+TOLERANCES = {"bfloat16": TOLERANCE, "float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
+#: The attribute of arrays whose numbers were bfloat16, and of those of which some were float16.
 SOURCE: Mapping[str, str] = {"source_dtype": "bfloat16"}
+FROM_HALF: Mapping[str, str] = {"source_dtype": "float16"}
 
 WAY_OUT = (
     "Take the softmax in float32, `logits.float().softmax(dim)` in PyTorch, or store the logits "
@@ -41,12 +42,19 @@ def is_coarse(array: Any) -> bool:
     return SOURCE.items() <= getattr(array, "attributes", {}).items()
 
 
-def tolerance_of(values: Any, dtype: str) -> float:
-    """Return the |Σ_c p - 1| that probabilities stored as `dtype` may have.
+def source_of(values: Any, dtype: str) -> str:
+    """Return the dtype in which probabilities stored as `dtype` were computed, if it was a coarser
+    one, else `dtype`. `values`: the array, in memory or stored."""
+    if is_coarse(values):
+        return SOURCE["source_dtype"]
+    is_from_half = FROM_HALF.items() <= getattr(values, "attributes", {}).items()
+    return FROM_HALF["source_dtype"] if is_from_half else dtype
 
-    `values`: the array, in memory or stored, which may have been bfloat16.
-    """
-    return TOLERANCE if is_coarse(values) else TOLERANCES[dtype]
+
+def tolerance_of(values: Any, dtype: str) -> float:
+    """Return the |Σ_c p - 1| that probabilities stored as `dtype` may have; `source_of` describes
+    the arguments."""
+    return TOLERANCES[source_of(values, dtype)]
 
 
 def is_bfloat16(values: Any) -> bool:

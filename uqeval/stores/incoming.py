@@ -103,28 +103,31 @@ def as_stack(
     return stack
 
 
-def checked_floats(values: Array, dtype: str, kind: str, where: str, row: int = 0) -> Array:
+def checked_floats(
+    values: Array, dtype: str, kind: str, where: str, row: int = 0, source: str = ""
+) -> Array:
     """Return probabilities or logits of one sample [class, y, x] as they will be stored.
 
     `kind` is `probs` or `logits`, `dtype` float16, float32 or float64; `where` names item and
     sample, and the first row is the item's row `row`. Raises `DataError` for values that are not
     floating point, not finite or negative, or do not sum to one over the classes (within the
     tolerance of `dtype`), and for logits that do. Values of a single class must be in [0, 1].
+    `source`: the dtype in which they were computed, for the tolerance.
     """
     if values.dtype.kind != "f":
         raise DataError(f"{where}: holds {values.dtype}, expected floating point {kind}.")
+    of = source or bfloat16.source_of(values, dtype)
+    allowed = bfloat16.TOLERANCES[of]
     if kind == "logits":
         with np.errstate(over="ignore"):  # finds values that become infinite
             stored = values.astype(dtype, copy=False)
         if not np.isfinite(stored).all():
             _refuse_infinite(values, stored, where, row)
-        if (total := total_of(values, bfloat16.tolerance_of(values, dtype))) is not None:
+        if (total := total_of(values, allowed)) is not None:
             raise DataError(f"{where}: {not_logits(total)}")
         return stored
     if values.size == 0:
         return values.astype(dtype)
-    allowed = bfloat16.tolerance_of(values, dtype)
-    of = "bfloat16" if bfloat16.is_coarse(values) else dtype
     values = np.asarray(values)
     off = _off(values)
     if off <= 0.5:  # then all values are in [0, 2); other values and NaN are refused

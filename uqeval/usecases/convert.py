@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from uqeval.errors import UsageError, cut, listed
+from uqeval.errors import UsageError, cut, listed, quoted
 from uqeval.inputs import InputOptions
 from uqeval.inputs.class_names import check_number, names_of_classes
 from uqeval.inputs.classes import annotators_of, check_label_sizes, labels_of
@@ -85,7 +85,21 @@ def convert(
         attributes["ignore_index"] = void
     joined = replace(predictions, arrays=arrays, attributes=attributes)
     write_converted(joined, target, void, compression, recoding, progress)
-    return (*warnings, *of_names)
+    widened = [] if recoding is not None else _of_mixed_dtypes(arrays)
+    return (*warnings, *of_names, *widened)
+
+
+def _of_mixed_dtypes(arrays: Mapping[str, Sequence[ItemArray]]) -> list[str]:
+    """Return a warning for each kind of numbers that the items have in several dtypes."""
+    warnings = []
+    for kind, parts in arrays.items():
+        dtypes = sorted({part.array.dtype for part in parts}, key=lambda dtype: dtype.itemsize)
+        if len(dtypes) > 1 and all(dtype.kind == "f" for dtype in dtypes):
+            warnings.append(
+                f"the items have {quoted(kind)} of {listed([dtype.name for dtype in dtypes])}; all "
+                f"are stored as {dtypes[-1].name}."
+            )
+    return warnings
 
 
 def _class_names(

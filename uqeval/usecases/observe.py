@@ -26,6 +26,7 @@ from uqeval.metrics.temporal_means import pair_record
 from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
+from uqeval.records.void_ids import PREDICTIONS, void_ids
 from uqeval.stores.incoming import refuse_masked
 from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.threads import Threads
@@ -248,6 +249,22 @@ def alarm_from(
     """
     if not 0 <= quantile <= 1:
         raise UsageError(f"--alarm-quantile {quantile}; expected 0 to 1.")
+    variant = _variant_of(report, settings, model)
+    pairs = [_in_form(_Pair, item.get(variant) or {}) for item in report.items]
+    values = [pair.tc for pair in pairs if pair.tc is not None and not pair.cut]
+    if not values:
+        raise UsageError(
+            "--alarm-from: each pair of the report lacks TC_t or is a scene cut, so "
+            "it gives no limit. Give --alarm LIMIT."
+        )
+    return float(np.quantile(values, quantile))
+
+
+def _variant_of(report: Report, settings: TemporalSettings, model: str | None) -> str:
+    """Return the key of the TC_t of these settings, and of this model if there are several.
+
+    Raises `UsageError` without one.
+    """
     variants = {
         name: settings_of_variant for name, settings_of_variant in report.settings.items()
         if family_of(name) == "temporal"
@@ -283,31 +300,19 @@ def alarm_from(
             f"--alarm-model {model}: the report has no such model with this flow; expected one of "
             f"{models}."
         )
-    variant = fits[0] if model is None else of[model]
-    pairs = [_in_form(_Pair, item.get(variant) or {}) for item in report.items]
-    values = [pair.tc for pair in pairs if pair.tc is not None and not pair.cut]
-    if not values:
-        raise UsageError(
-            "--alarm-from: each pair of the report lacks TC_t or is a scene cut, so "
-            "it gives no limit. Give --alarm LIMIT."
-        )
-    return float(np.quantile(values, quantile))
+    return fits[0] if model is None else of[model]
 
 
-def refuse_other_void(report: Report, void: int | None) -> None:
-    """Raise `UsageError` for a report that excludes pixels of another void id than `void`.
+def refuse_other_void(
+    report: Report, void: int | None, settings: TemporalSettings, model: str | None = None
+) -> None:
+    """Raise `UsageError` if the model that `alarm_from` reads has another void id than `void`.
 
-    `void`: None if the predictions have no void pixels. A report of computed predictions has none,
-    and the void id of one with labels is that of the labels, unless it was given for both.
+    `void`: None if the predictions have no void pixels.
     """
-    options, predictions = report.inputs.get("options"), report.inputs.get("predictions")
-    used = options.get("ignore_index") if isinstance(options, dict) else None
-    if used is None and report.inputs.get("labels") is None:
-        used = report.inputs.get("ignore_index")
-    stores = predictions if isinstance(predictions, list) else []
-    arrays = [own.get("arrays") for own in stores if isinstance(own, dict)]
-    have_ids = all(isinstance(own, dict) and "predictions" in own for own in arrays)
-    if void is None or not is_number(used) or used == void or not have_ids:
+    variant = _variant_of(report, settings, model)
+    used = void_ids(report.inputs, report.settings[variant]).get(PREDICTIONS)
+    if void is None or not is_number(used) or used == void:
         return
     raise UsageError(
         f"--alarm-from: the void id of the report is {used}, and this command uses {void}, so TC_t "

@@ -97,7 +97,8 @@ def reduce(
         )  # fmt: skip
         options.progress.begin("reduce", source.items)
         stack.callback(options.progress.end)
-        NewStore(new, source.items, source.names, dense).create(_attributes(inputs, source))
+        names = source.names if _has_names(inputs, dense) else None
+        NewStore(new, source.items, names, dense).create(_attributes(inputs, source))
         if options.cluster is None:
             resources = Resources(options.threads(), options.memory)
             writing.write(inputs, source.batches(), resources, options.progress.advance)
@@ -167,6 +168,14 @@ class _Writing:
                     array = source.planes[name].parts[item].array
                     store.put(item, name, values[name], _attributes_of_copy(array, void))
         store.flush()
+
+
+def _has_names(inputs: Inputs, dense: bool) -> bool:
+    """Return whether the new store has names of items. Without names in the old store it has none,
+    so that it also matches labels by position; but shards keep the numbers of their items, and
+    folders of items need names.
+    """
+    return not inputs.are_numbered or inputs.all_names is not None or not dense
 
 
 def _items_in_chunk(source: Source, maps: Sequence[str], copied: Sequence[str]) -> int:

@@ -360,3 +360,43 @@ def test_a_dot_in_a_name_is_part_of_it(tmp_path: Path, end: str, dump: Any) -> N
     (tmp_path / f"labels/frame.{end}").rename(tmp_path / f"labels/frame.old.{end}")
     with pytest.raises(StoreError, match=r"1 of 3 items have no label: frame \("):
         uqeval.evaluate(tmp_path / "preds", tmp_path / "labels", metrics=["segmentation"])
+
+
+def test_attributes_of_each_file(tmp_path: Path) -> None:
+    """All files have one void id: it is that of the folder. If not, it is an error."""
+    options = {"class_names": np.array(list("abcd")), "ignore_index": 3}
+
+    def dumped(folder: str, attributes: Callable[[str], dict[str, Any]]) -> Path:
+        return save(
+            tmp_path / folder,
+            lambda name: (
+                {"probs": STACKS[name].astype("f4"), "labels": LABELS[name]} | attributes(name)
+            ),
+            lambda path, arrays: np.savez(path, **arrays),
+        )
+
+    everywhere = dumped("all", lambda name: options)
+    found = uqeval.evaluate(everywhere, None, "segmentation").results["segmentation"]
+    assert found["pixels"] == sum(np.count_nonzero(plane != 3) for plane in LABELS.values())
+    assert [row["name"] for row in found["per_class"]] == list("abcd")
+    first = next(iter(SIZES))
+    once = dumped("one", lambda name: options if name == first else {})
+    (said,) = open_store(str(once), role="predictions").warnings
+    assert "left out class_names, which is not the same in all files" in said
+    with pytest.raises(StoreError, match=r"ignore_index is 3, but the void id is 255"):
+        uqeval.evaluate(once, None, "segmentation")
+    given = uqeval.evaluate(once, None, "segmentation", ignore_index=3)
+    assert given.results["segmentation"]["miou"] == found["miou"]
+
+
+def test_invalid_counts_for_the_target_of_its_file(tmp_path: Path) -> None:
+    for name, invalid in (("a", -1.0), ("b", 0.0)):
+        target = np.full((4, 5), 10.0)
+        target[0], target[1] = -1, 0
+        arrays = {"mean": np.full((4, 5), 9.0), "std": np.ones((4, 5)), "target": target}
+        np.savez(tmp_path / f"{name}.npz", invalid=invalid, **arrays)
+    report = uqeval.evaluate(tmp_path, None, "regression")
+    assert report.results["regression"]["pixels"] == 30
+    assert [item["regression"]["rmse"] for item in report.items] == pytest.approx(
+        [np.sqrt((81 * 5 + 10) / 15), np.sqrt((100 * 5 + 10) / 15)]
+    )

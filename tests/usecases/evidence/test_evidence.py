@@ -15,7 +15,9 @@ import uqeval
 from uqeval.errors import OutputError, StoreError, UsageError
 from uqeval.gate.saved_verdicts import checksum_of
 from uqeval.records.folder import digests_of, load_reports
+from uqeval.records.report import Report
 from uqeval.usecases.evidence.collecting import collect
+from uqeval.usecases.evidence.readme import _data
 from uqeval.usecases.evidence.results import add_selftest, add_verifications
 from uqeval.usecases.evidence.statement import sorted_tests
 from uqeval.usecases.evidence.writing import check_library, environment, packages, write_evidence
@@ -142,6 +144,19 @@ def test_the_readme_has_the_interval_of_a_region_with_dots(folder: Path) -> None
     text = Path("out/README.md").read_text()
     row = next(line for line in text.splitlines() if line.startswith(f"| {score} ("))
     assert "| 0.9999997 | target | lower | 0.250000 to 2.000000 at level 0.9, expanded |" in row
+
+
+def test_the_readme_has_the_void_ids_of_labels_and_of_each_model(folder: Path) -> None:
+    def change(record: Any) -> None:
+        record["inputs"] |= {"labels": {"path": "l", "fingerprint": "f"}, "ignore_index": 7}
+        of_models = {f"temporal[{i}]": {"model": str(i), "ignore_index": i} for i in (3, 4)}
+        record["settings"] |= of_models
+
+    changed("report.json", change)
+    text = "\n".join(_data("report", Report.load("report.json")))
+    assert [line.split(" is void")[0] for line in text.splitlines() if "is void" in line] == [
+        "Label 7", "Predicted id 3", "Predicted id 4",
+    ]  # fmt: skip
 
 
 def test_the_readme_names_the_version_that_made_it(folder: Path) -> None:

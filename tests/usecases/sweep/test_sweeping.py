@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import statistics
+from collections.abc import Iterator
 from functools import partialmethod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,8 @@ import pytest
 import uqeval
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import DataError, UsageError
-from uqeval.metrics import FAMILIES
+from uqeval.metrics import FAMILIES, Family
+from uqeval.settings import default_of, options_of
 from uqeval.usecases.sweep.plan import default_samples, draw
 from uqeval.usecases.sweep.sweeping import sweep
 
@@ -109,6 +113,70 @@ def test_every_family_can_be_swept(data: dict[str, Any]) -> None:
     assert {name.partition(".")[0] for name in found} >= {*families, "failure"}
     assert not [name for name in found if name.startswith("failure.curve")]
     assert len(found["failure.auroc"]["values"][1]) == 2
+
+
+@functools.cache
+def of_unlike_samples(kind: str) -> tuple[Any, Any]:
+    """Predictions whose last two samples have few different values, and labels."""
+    rng, shape = np.random.default_rng(0), (12, 3, 10, 10)
+    values = rng.uniform(1, 9, shape)
+    values[:, 1:] = 1 + (np.arange(10) > 4)
+    if kind == "regression":
+        target = values.mean(axis=1) + rng.normal(size=(12, 10, 10))
+        return {"mean": values, "std": np.ones(shape), "target": target}, None
+    probs = np.stack([values, 10 - values, np.full(shape, 2.0)], axis=2)
+    labels = rng.integers(0, 3, (12, 10, 10)).astype(np.uint8)
+    return probs / probs.sum(axis=2, keepdims=True), labels
+
+
+def each_choice(family: Family) -> Iterator[dict[str, Any]]:
+    """Yield no options, and each other value of an option with few values."""
+    yield {}
+    for name, option in options_of(family.settings_type).items():
+        default = default_of(family.settings_type, name)
+        values = option.choices or ((True, False) if isinstance(default, bool) else ())
+        yield from ({name: value} for value in values if value != default)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (family.name, kind) for family in FAMILIES.values() for kind in ("classes", "regression")
+        if kind in family.kinds and not family.needs_reference and not family.needs_annotators
+    ],
+)  # fmt: skip
+def test_curves_of_all_draws_have_as_many_points(name: str, kind: str, tmp_path: Path) -> None:
+    """Else a mean over the draws ends in a traceback: such curves are `own_points`."""
+    fit_on = {"fit_on": str(tmp_path / "fit.txt")} if name == "conformal" else {}
+    (tmp_path / "fit.txt").write_text("\n".join(map(str, range(10))), "utf-8")
+    swept = 0
+    for options in each_choice(FAMILIES[name]):
+        metrics = {name: fit_on | options}
+        try:
+            found = sweep(*of_unlike_samples(kind), metrics, samples=[2], repeats=3)
+        except UsageError:  # of other data, or with another option
+            continue
+        swept += 1
+        for text, record in found.results["sweep"].items():
+            lengths = {len(v) for v in record["values"][0] if isinstance(v, list)}
+            assert len(lengths) < 2, (text, options)
+    assert swept
+
+
+def test_a_requested_part_is_evaluated_or_refused(data: dict[str, Any]) -> None:
+    """A part with a record of its own is left out, so no option may request it."""
+    left_out = {
+        (family.name, part.requested_by)
+        for family in FAMILIES.values() for part in family.parts
+        if {"classes", "regression"} & {*family.kinds} and part.requested_by and not part.flat
+    }  # fmt: skip
+    assert ("pavpu", "deciles") in left_out and ("regression", "ence") in left_out
+    for name, option in left_out:
+        assert FAMILIES[name].on_subsets.fixed.get(option) is False, (name, option)
+    given = data["probs"], data["labels"]
+    assert sweep(*given, "pavpu", samples=[T]).settings["pavpu"]["deciles"] is False
+    with pytest.raises(UsageError, match="cannot evaluate deciles of pavpu; leave it out"):
+        sweep(*given, {"pavpu": {"deciles": True}}, samples=[T])
 
 
 def test_images_of_equal_confidence_in_some_draws() -> None:

@@ -5,16 +5,19 @@ slices.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
+from uqeval.stores.attribute_arrays import without_attributes
 from uqeval.stores.contents import Opening, other_kinds
 from uqeval.stores.files.numpy_files import open_npy, open_npz
 from uqeval.stores.kinds import (
     ALIASES,
+    IDS,
     KNOWN,
     REGRESSION,
     Declared,
@@ -32,6 +35,16 @@ NIFTI = (".nii", ".nii.gz")
 _KINDS = {name: ALIASES.get(name, name) for name in (*KNOWN, *ALIASES) if name != "pred"}
 #: The name that nnU-Net gives to the probabilities [class, z, y, x] of one case.
 _VOLUMES = frozenset({"probabilities", "softmax"})
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The arrays of a file by kind, "" for one without a name; attributes of a store that the file
+    declares, and warnings."""
+
+    arrays: dict[str, StoredArray]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ def kinds_in_folder(folder: str | Path) -> frozenset[str]:
         return frozenset()
     if files[0].kind is not None:
         return frozenset(file.kind for file in files if file.kind is not None)
-    arrays = _arrays_of(folder, files[0], Declared())
+    arrays = _content_of(folder, files[0], Declared()).arrays
     if set(arrays) != {""}:
         return frozenset(arrays)
     array = arrays[""]
@@ -82,14 +95,17 @@ def open_item_folder(path: str, opening: Opening) -> Store:
     images, items have the names of their files. `opening.names` selects items and their order.
     Raises `StoreError`, `UsageError`.
     """
-    parts, groups = _items_of(path, opening)
+    files = [
+        (file, _read_headers(path, file, opening)) for file in _files_of(path, array_files(path))
+    ]
+    parts, groups = _items_of(path, files)
     if opening.role in ("labels", "target"):
         if opening.role not in parts:
             kinds = ", ".join(sorted(parts)) or "nothing"
             raise StoreError(f"{cut(path)}: holds {kinds}, but no {quoted(opening.role)}.")
         parts = {kind: of for kind, of in parts.items() if kind in (opening.role, "valid")}
     names = tuple(dict.fromkeys(name for of in parts.values() for name in of))
-    warnings: list[str] = []
+    attributes, warnings = _attributes_of([content for _, content in files], path)
     for kind in list(parts):
         if lost := [name for name in names if name not in parts[kind]]:
             message = (
@@ -116,14 +132,31 @@ def open_item_folder(path: str, opening: Opening) -> Store:
         path,
         arrays_by_kind,
         order,
-        {},
+        attributes,
         tuple(warnings),
         groups=tuple(groups[place] for place in addresses) if volumes else None,
     )
 
 
+def _attributes_of(contents: Sequence[_Content], path: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the attributes that all files declare, and warnings. A void id also counts for the
+    arrays of its file, so another one in some file is an error when they are read."""
+    warnings = [text for content in contents for text in content.warnings]
+    attributes: dict[str, Any] = {}
+    for name in dict.fromkeys(name for content in contents for name in content.attributes):
+        values = [content.attributes.get(name) for content in contents]
+        if all(value == values[0] for value in values):
+            attributes[name] = values[0]
+        elif name != "ignore_index":
+            warnings.append(
+                f"{cut(path)}: left out {name}, which is not the same in all files. Store it in "
+                "all of them with one value."
+            )
+    return attributes, warnings
+
+
 def _items_of(
-    path: str, opening: Opening
+    path: str, files: Sequence[tuple[_File, _Content]]
 ) -> tuple[dict[str, dict[str, ItemArray]], dict[str, str]]:
     """Return the array of each item by kind and name, and the file of each name.
 
@@ -132,9 +165,7 @@ def _items_of(
     parts: dict[str, dict[str, ItemArray]] = defaultdict(dict)
     groups: dict[str, str] = {}
     arrays = [
-        (file, kind, array)
-        for file in _files_of(path, array_files(path))
-        for kind, array in _read_headers(path, file, opening)
+        (file, kind, array) for file, content in files for kind, array in content.arrays.items()
     ]
     images = all(_slices(array) == 1 for _, _, array in arrays)
     for file, kind, array in arrays:
@@ -209,18 +240,24 @@ def _stem(file: str) -> str:
     return file[: -len(end)]
 
 
-def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str, StoredArray]:
+def _content_of(folder: str | Path, file: _File, declared: Declared) -> _Content:
     """Return the arrays of numbers in a file, by kind; "" for one without a name."""
     path = str(Path(folder) / file.path)
     if file.path.lower().endswith(".npy"):
-        return {"": open_npy(path)}
+        return _Content({"": open_npy(path)})
     if file.path.lower().endswith(NIFTI):
         from uqeval.stores.files.nifti import open_nifti
 
-        return {"": open_nifti(path)}
-    members = {
-        name: a for name, a in open_npz(path).items() if a.dtype.kind != "U" or name in REGRESSION
-    }
+        return _Content({"": open_nifti(path)})
+    members, attributes, warnings = without_attributes(open_npz(path), {}, path)
+    return _Content(_arrays_of(members, path, declared), attributes, warnings)
+
+
+def _arrays_of(
+    members: Mapping[str, StoredArray], path: str, declared: Declared
+) -> dict[str, StoredArray]:
+    """Return the arrays of numbers of an .npz file, by kind; "" for one without a name."""
+    members = {name: a for name, a in members.items() if a.dtype.kind != "U" or name in REGRESSION}
     if not members:
         raise StoreError(f"{cut(path)}: holds no arrays of numbers. Save it with numpy.savez.")
     if declared.key is not None:
@@ -245,9 +282,10 @@ def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str,
     return scaled
 
 
-def _read_headers(folder: str, file: _File, opening: Opening) -> Iterator[tuple[str, StoredArray]]:
-    """Yield the arrays of a file with their kinds and axes, including maps with other names."""
-    arrays = _arrays_of(folder, file, opening.declared)
+def _read_headers(folder: str, file: _File, opening: Opening) -> _Content:
+    """Return the arrays of a file with their kinds and axes, including maps with other names."""
+    content = _content_of(folder, file, opening.declared)
+    arrays = content.arrays
     where = cut(f"{folder}/{file.path}")
     if file.kind is not None:
         if len(arrays) != 1:
@@ -263,15 +301,20 @@ def _read_headers(folder: str, file: _File, opening: Opening) -> Iterator[tuple[
         arrays = {kind_of_file(array, opening.role, opening.declared): array}
     elif opening.role == "predictions":
         arrays = opening.declared.of_named(arrays, where)
+    resolved: dict[str, StoredArray] = {}
     for kind, array in arrays.items():
         if kind not in KNOWN and len(array.shape) != 2:
             continue
+        if kind in IDS and "ignore_index" in content.attributes:
+            void = {"ignore_index": content.attributes["ignore_index"]}
+            array.attributes = {**array.attributes, **void}
         if kind in ("labels", "predictions") and len(array.shape) == 3:
             array.dimension_names = array.dimension_names or ("item", "y", "x")
         is_single = "item" not in (array.dimension_names or ())
         array = with_pixel(array, kind, is_single=is_single)
         resolve(array, kind, is_single=is_single)
-        yield kind, array
+        resolved[kind] = array
+    return replace(content, arrays=resolved)
 
 
 def _slices(array: StoredArray) -> int:

@@ -28,6 +28,7 @@ class Video:
     against: str | None = None
     unlabelled: Count = 0
     named: Flag = True
+    voids: list[Whole | None] = field(default_factory=list)
 
 
 @dataclass

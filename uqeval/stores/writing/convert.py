@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
-from uqeval.stores.bfloat16 import SOURCE, FromBfloat16, is_coarse
+from uqeval.stores.bfloat16 import FROM_HALF, SOURCE, is_coarse, source_of
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.kinds import FLOWS, scale_of
 from uqeval.stores.stack import batch_ends
@@ -240,7 +240,8 @@ class _Numbers:
             return self.recoding.recode(values, where)
         stored = values.astype(self.dtype, copy=False)
         if self.kind in _KINDS and self.dtype.kind == "f" and values.dtype != self.dtype:
-            _check_floats(self.kind, stored, self.marks, where, row)
+            source = self.marks.get("source_dtype", self.dtype.name)
+            _check_floats(self.kind, stored, source, where, row)
         return stored
 
 
@@ -269,7 +270,7 @@ class _Checks:
         dtype = np.result_type(*dtypes)
         if self.recoding is not None and dtype.kind == "f":
             return _Numbers(kind, DTYPE, unscales, {}, self.recoding)
-        return _Numbers(kind, dtype, unscales, SOURCE if any(map(is_coarse, arrays)) else {}, None)
+        return _Numbers(kind, dtype, unscales, _marks(arrays, dtype), None)
 
     def check(self, kind: str, values: Array, array: StoredArray, where: str, row: int) -> Array:
         """Return `values` of an item from `row` on, as they will be stored. Raises `DataError`."""
@@ -282,7 +283,8 @@ class _Checks:
         if kind not in ("probs", "logits", "mean_probs"):
             return values
         if values.dtype.kind == "f":
-            _check_floats(kind, values, array.attributes, where, row)
+            source = source_of(array, values.dtype.name)
+            _check_floats(kind, values, source, where, row)
         else:
             for at, probs in _samples(values, where):
                 _check_scaled(kind, probs, scale_of(array), at, row)
@@ -298,15 +300,22 @@ def _samples(values: Array, where: str) -> Iterator[tuple[str, Array]]:
         yield f"{where}, sample {sample}", probs
 
 
-def _check_floats(
-    kind: str, values: Array, attributes: Mapping[str, Any], where: str, row: int
-) -> None:
-    """Check floating-point probabilities or logits. Raises as `_Checks.check` does."""
+def _marks(arrays: Sequence[StoredArray], dtype: np.dtype[Any]) -> Mapping[str, str]:
+    """Return the attribute of an array of `dtype` for the sums of probabilities that are coarser in
+    some of the `arrays`."""
+    if any(map(is_coarse, arrays)):
+        return SOURCE
+    are_widened = dtype.kind == "f" and dtype.itemsize > 2
+    halves = (source_of(array, array.dtype.name) == "float16" for array in arrays)
+    return FROM_HALF if are_widened and any(halves) else {}
+
+
+def _check_floats(kind: str, values: Array, source: str, where: str, row: int) -> None:
+    """Check floating-point probabilities or logits, which were computed as `source`. Raises as
+    `_Checks.check` does."""
     form = "logits" if kind == "logits" else "probs"
-    is_marked = SOURCE.items() <= attributes.items()
     for at, probs in _samples(values, where):
-        marked = probs.view(FromBfloat16) if is_marked else probs
-        checked_floats(marked, values.dtype.name, form, at, row)
+        checked_floats(probs, values.dtype.name, form, at, row, source)
 
 
 def _check_scaled(kind: str, values: Array, scale: object, where: str, row: int) -> None:

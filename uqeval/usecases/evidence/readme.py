@@ -11,6 +11,7 @@ from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.intervals import interval_record, units_of
 from uqeval.records.report import Report
+from uqeval.records.void_ids import LABELS, void_ids
 from uqeval.report.markdown import cell
 from uqeval.report.tables.settings import samples
 from uqeval.report.tables.table import format_number
@@ -73,7 +74,10 @@ def _data(name: str, report: Report) -> Iterator[str]:
     classes = inputs.get("classes")
     if classes:
         yield f"{', '.join(filter(None, (f'{classes} classes', samples(report))))}."
-        yield f"Label {inputs.get('ignore_index')} is void: its pixels are not counted."
+    voids = [void_ids(inputs, settings) for settings in ({}, *report.settings.values())]
+    for name, void in dict.fromkeys(pair for ids in voids for pair in ids.items()):
+        noun = "Label" if name == LABELS else "Predicted id"
+        yield f"{noun} {void} is void: its pixels are not counted."
     yield ""
     yield "| data | path | fingerprint |"
     yield "|---|---|---|"
