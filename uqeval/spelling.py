@@ -26,7 +26,7 @@ _is_command = False
 #: Options that the caller sets in a file, by their keys.
 _keys: ContextVar[Collection[str]] = ContextVar("_keys", default=())
 #: Options that the running command lacks, with a command that has them.
-_owners: ContextVar[Mapping[str, str]] = ContextVar("_owners", default={})
+_owners: ContextVar[Mapping[str, str] | None] = ContextVar("_owners", default=None)
 
 
 @contextmanager
