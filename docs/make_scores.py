@@ -23,7 +23,8 @@ def page() -> str:
                  "|---|---|---|---|---|---|---|"]  # fmt: skip
         by_class = [m for m in family.metrics if m.field.startswith("per_class.")]
         table += [_row(metric) for metric in family.metrics if metric not in by_class]
-        note = f"\nAlso by class: `{by_class[0].id}` and so on.\n" if by_class else ""
+        example = by_class[0].id.replace("per_class.", "per_class.NAME.") if by_class else ""
+        note = f"\nAlso by class: `{example}` and so on.\n" if by_class else ""
         parts.append(f"## {name}\n\n" + "\n".join(table) + "\n" + note)
     return "\n".join(parts)
 

@@ -12,7 +12,7 @@ import uqeval
 from uqeval.argument_types import checks_types
 from uqeval.errors import UsageError
 from uqeval.records.folder import load_reports
-from uqeval.spelling import as_flags, as_keys, as_keywords, spelled
+from uqeval.spelling import as_commands, as_flags, as_keys, as_keywords, spelled
 from uqeval.usecases.run.outcome import keys_of_file
 
 
@@ -60,6 +60,19 @@ def test_options_of_a_file_become_keys(text: str, of_file: str) -> None:
         with as_flags():
             assert spelled(text) == of_file
         assert spelled(text, "output") == as_keywords(of_file, "output")
+
+
+@pytest.mark.parametrize(
+    ("text", "with_command"),
+    [
+        ("--fit-on FILE names others", "uqeval calibration --fit-on FILE names others"),
+        ("use --resize nearest (--ci 0.9)", "use uqeval tc --resize nearest (--ci 0.9)"),
+        ("`uqeval tc --resize nearest` does", "`uqeval tc --resize nearest` does"),
+    ],
+)  # fmt: skip
+def test_options_that_a_command_lacks_have_their_command(text: str, with_command: str) -> None:
+    with as_commands({"fit_on": "calibration", "resize": "tc"}), as_flags():
+        assert spelled(text) == with_command
 
 
 def test_errors_that_leave_a_run_with_a_file_name_its_keys() -> None:

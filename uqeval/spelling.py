@@ -6,7 +6,7 @@ The library writes flags in messages. They are spelled for the caller where a me
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -25,6 +25,8 @@ _OPTION = re.compile(
 _is_command = False
 #: Options that the caller sets in a file, by their keys.
 _keys: ContextVar[Collection[str]] = ContextVar("_keys", default=())
+#: Options that the running command lacks, with a command that has them.
+_owners: ContextVar[Mapping[str, str] | None] = ContextVar("_owners", default=None)
 
 
 @contextmanager
@@ -51,6 +53,20 @@ def as_keys(keys: Collection[str]) -> Iterator[None]:
         _keys.reset(token)
 
 
+@contextmanager
+def as_commands(owners: Mapping[str, str]) -> Iterator[None]:
+    """Spell the options `owners` with their commands, also in errors that leave this context:
+    `--fit-on FILE` becomes `uqeval calibration --fit-on FILE`."""
+    token = _owners.set(owners)
+    try:
+        yield
+    except UqevalError as error:
+        spell(error, "output")
+        raise
+    finally:
+        _owners.reset(token)
+
+
 def for_caller(command: str, python: str, file: str | None = None) -> str:
     """Return the part of a message that differs between commands, Python and `uqeval.yaml`."""
     if file is not None and _keys.get():
@@ -59,12 +75,14 @@ def for_caller(command: str, python: str, file: str | None = None) -> str:
 
 
 def spelled(text: str, output: str = "states") -> str:
-    """Return a message for the caller: with keys or keywords in place of flags.
+    """Return a message for the caller: with keys, keywords or commands in place of flags.
 
     `output`: the keyword for `-o`.
     """
     if keys := _keys.get():
         text = _OPTION.sub(lambda match: _key(match, keys), text)
+    if owners := _owners.get():
+        text = _OPTION.sub(lambda match: _with_command(match, owners), text)
     return text if _is_command else as_keywords(text, output)
 
 
@@ -104,3 +122,9 @@ def _key(match: re.Match[str], keys: Collection[str]) -> str:
         return f"`{key}: false`" + match[0].removeprefix(f"--no-{name}")
     given = word or value
     return f"`{key}:`" if given is None else f"`{key}: {given}`"
+
+
+def _with_command(match: re.Match[str], owners: Mapping[str, str]) -> str:
+    """Return an option with the command that has it."""
+    name = (match[4] or "").replace("-", "_")
+    return f"uqeval {owners[name]} {match[0]}" if name in owners else match[0]

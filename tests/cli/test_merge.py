@@ -73,11 +73,11 @@ def test_a_part_says_what_it_is(parts: Path, tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("pavpu.pavpu: {min: 0.1}\n")
     outcome = run_uqeval("gate", "2.json", rules, cwd=parts)
-    refused(outcome, "part 2 of 3", "uqeval merge")
+    refused(outcome, "shard 2 of 3", "uqeval merge")
 
 
 def test_missing_parts(parts: Path, tmp_path: Path) -> None:
-    refused(run_uqeval("merge", "1.json", "3.json", cwd=parts), "of 3 parts, 2 is missing")
+    refused(run_uqeval("merge", "1.json", "3.json", cwd=parts), "of 3 shards, 2 is missing")
     out = tmp_path / "some.json"
     run_well("merge", "1.json", "3.json", "--allow-missing", "-o", out, "-q", cwd=parts)
     assert report(out)["partial"]
@@ -118,7 +118,7 @@ def test_rounds_of_processes_are_the_whole(parts: Path, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (("merge", "--fit", "1.json", "2.json", "3.json"), "-o FITTED.json"),
-        (("merge", "--fit", "1.json", "2.json", "-o", "f.json"), "of 3 parts, 3 is missing"),
+        (("merge", "--fit", "1.json", "2.json", "-o", "f.json"), "of 3 shards, 3 is missing"),
         (("merge", "--fit", "whole.json", "-o", "f.json"), "is for the shards of a run"),
         (("merge", "--fit", "1.json", "-o", "f.json", "--ci", "0.9"), "--ci has no effect"),
         (("merge", "--fit", "1.json", "2.json", "3.json", "-o", "2.json"), "is an input"),
@@ -140,7 +140,7 @@ def test_what_is_no_round(arguments: tuple[str, ...], says: str, parts: Path) ->
     ("arguments", "says"),
     [
         (("1.json", "1.json"), "is given twice"),
-        (("whole.json", "1.json"), "join the parts first"),
+        (("whole.json", "1.json"), "join the shards first"),
         (("none.json",), "No such file"),
         (("none.states.zip",), "none.states.zip: No such file or directory; expected the states"),
         (("s.zarr",), "holds no states files"),

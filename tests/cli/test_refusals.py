@@ -25,7 +25,7 @@ CASES = {
     "pavpu p.npy l.npy --threshold-scope item --threshold-scope set --curve-range set": (
         "--curve-range"
     ),
-    "pavpu p.npy l.npy --part 3/2": "--part 3/2; expected K/N, the K-th of N parts, such as 2/3.",
+    "pavpu p.npy l.npy --part 3/2": "--part 3/2; expected K/N, the K-th of N shards, such as 2/3.",
     "ood p.npy": "no OUT given with p.npy; give IN OUT, or --ood-mask for pixels inside IN.",
     "ood p.npy p.npy": "p.npy is in two sets; give each store once.",
     "ood p.npy q.npy --ood-mask 2": (

@@ -129,6 +129,7 @@ def test_without_a_file(folder: Path) -> None:
     families = {"segmentation", "pavpu", "calibration", "failure", "sparsification"}
     assert families <= set(loaded(folder / "uqeval-report", "preds")["results"])
     assert done.stdout.splitlines()[-1].startswith("wrote uqeval-report/index.html")
+    assert "uqeval calibration --fit-on FILE names other items" in done.stderr
     assert run_well("run", "depth.zarr", "-o", "a/b", "-q", cwd=folder).stdout == ""
     assert set(loaded(folder / "a/b", "depth")["results"]) >= {"regression", "nmerci"}
     run_well("run", "--video", "video", "-o", "c", "--limit", "2", cwd=folder)

@@ -33,9 +33,9 @@ def test_the_options_of_one_pass_need_one_pass(
         return [CliRunner().invoke(app, line.split()).output for line in parts]
 
     assert all(f"{options} ({family}) need one pass" in said for said in count(""))
-    assert "uqeval merge --fit PARTS -o fitted.json" in count("")[0].replace("\n", " ")
+    assert "uqeval merge --fit SHARDS -o fitted.json" in count("")[0].replace("\n", " ")
     for name, value in values.items():
         options = options.replace(name, value)
-    assert "uqeval merge PARTS -o report.json also" in count(options)[0]
+    assert "uqeval merge SHARDS -o report.json also" in count(options)[0]
     merged = uqeval.merge(["1.json", "2.json"])
     assert family in merged.results

@@ -227,6 +227,15 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ),
         ("calibration: {}", "another place: `evaluate: {STORE: {calibration: {}}}`."),
         (
+            "stores: {a: {predictions: x}}\nevaluate: {a: {failure: {images: true}}}",
+            "images: unknown key; ranking of whole images has a key of its own: "
+            "`image_failure: {}`.",
+        ),
+        (
+            "stores: {a: {predictions: x}}\nevaluate: {a: {failure: {risk: miou}}}",
+            "has a key of its own: `image_failure: {risk: …}`.",
+        ),
+        (
             "stores: {a: {predictions: x}}\nevaluate: {pavpu: {}}",
             ":2: evaluate.pavpu: is a command, and no store of this file; indent it below",
         ),

@@ -240,9 +240,9 @@ def test_thresholds_that_cannot_be_pooled(
 
 def test_missing_parts_are_named(stores: Path, tmp_path: Path) -> None:
     files = parts(stores / "classes", tmp_path, "segmentation", 4)
-    with pytest.raises(UsageError, match="of 4 parts, 2, 4 are missing"):
+    with pytest.raises(UsageError, match="of 4 shards, 2, 4 are missing"):
         merge([files[2], files[0]])
-    with pytest.raises(UsageError, match="of 4 parts, 3 is missing"):
+    with pytest.raises(UsageError, match="of 4 shards, 3 is missing"):
         merge([*files[:2], files[3]])
     report = merge([files[2], files[0]], allow_missing=True)
     assert report.partial
@@ -252,7 +252,7 @@ def test_missing_parts_are_named(stores: Path, tmp_path: Path) -> None:
 
 def test_one_part_alone_is_not_the_whole(stores: Path, tmp_path: Path) -> None:
     files = parts(stores / "classes", tmp_path, "segmentation", 3)
-    with pytest.raises(UsageError, match="of 3 parts, 1, 3 are missing"):
+    with pytest.raises(UsageError, match="of 3 shards, 1, 3 are missing"):
         merge(files[1])
     assert merge(files[1], allow_missing=True).partial
     union = tmp_path / "union.states.zip"
@@ -274,7 +274,7 @@ def test_what_cannot_be_joined(stores: Path, tmp_path: Path) -> None:
         merge([tmp_path / "w.states.zip", copy])
     other = tmp_path / "other.states.zip"
     evaluated(stores / "classes", other, "segmentation", part="2/4")
-    with pytest.raises(UsageError, match=r"one of 3 parts.*one of 4"):
+    with pytest.raises(UsageError, match=r"one of 3 shards.*one of 4"):
         merge([one, other])
     evaluated(stores / "together", other, "segmentation", part="2/3")
     with pytest.raises(UsageError, match="their stores differ"):
@@ -296,7 +296,7 @@ def test_what_cannot_be_joined(stores: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="differ in kind"):
         merge([one, other, three])
     evaluated(stores / "classes", other, "segmentation")
-    with pytest.raises(UsageError, match="is not; join the parts first"):
+    with pytest.raises(UsageError, match="is not; join the shards first"):
         merge([one, other])
 
 

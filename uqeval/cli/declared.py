@@ -43,8 +43,8 @@ class OutputOptions(Settings):
         None, "Write one row per item as CSV.", metavar="FILE", panel=_OUT, common=True)
     format: str = shared_option("table", "Format of stdout.", panel=_OUT, choices=FORMATS)
     states: bool | None = shared_option(
-        None, "Save the per-item tallies next to the report, as FILE.states.zip.", panel=_OUT,
-        flags=("--states/--no-states",), shown="with -o FILE")
+        None, "Save the states (counts of each item) next to the report, as FILE.states.zip.",
+        panel=_OUT, flags=("--states/--no-states",), shown="with -o FILE")
     quiet: bool = shared_option(
         False, "Print no progress, no warnings and no table.", panel=_OUT, flags=("-q", "--quiet"))
     store: str | None = shared_option(

@@ -28,6 +28,7 @@ def divergence(
     """KL(PREDS ‖ REFERENCE): how far are the predictions from a reference distribution?
 
     For class probabilities (mean over samples) or Gaussians. Gives the mean over pixels in nats.
+    Pixels with a void label count too.
 
     Example: uqeval divergence mc.zarr ensemble.zarr
     """

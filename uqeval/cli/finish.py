@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def states_path(shared: Shared) -> str | None:
-    """Return the path of the per-item tallies; warn about lost tallies of an interrupted run.
+    """Return the path of the states; warn about lost states of an interrupted run.
 
     Raises `UsageError` without a report file to put them next to.
     """
@@ -43,7 +43,7 @@ def states_path(shared: Shared) -> str | None:
 def _path_of_states(output: str | None, states: bool | None) -> str | None:
     has_neighbour = output not in (None, "", "-")
     if states and not has_neighbour:
-        raise UsageError("--states saves the tallies next to a report; give -o FILE.")
+        raise UsageError("--states saves the states next to a report; give -o FILE.")
     path = Path(output or "")
     if not has_neighbour or states is False or (states is None and not _lies_beside(path)):
         return None

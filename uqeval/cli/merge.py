@@ -39,7 +39,7 @@ def merge(
     Opens no store. Some metrics need several passes over all shards (--part): after each pass,
     --fit writes the file for the next one. Repeat until it prints `done`.
 
-    Example: uqeval merge part1.json part2.json part3.json -o report.json
+    Example: uqeval merge shard1.json shard2.json shard3.json -o report.json
     """
     if fit:
         _fit(shared, parts)

@@ -123,8 +123,8 @@ def observe(
 ) -> None:  # fmt: skip
     """Measure TC online: print one JSON line per new frame, and raise alarms.
 
-    Uses only past frames and constant memory. The TC of a frame equals that of `uqeval tc`. If TC
-    is null, the line gives the reason: the first frame, a gap, another sequence.
+    Uses only past frames and constant memory. With the same --flow, TC equals that of `uqeval tc`,
+    whose default flow differs. If TC is null, the line says why: first frame, gap, new sequence.
 
     Example: uqeval observe video/ --follow --alarm 0.6 | jq 'select(.alarm)'
     """

@@ -1,4 +1,4 @@
-"""`uqeval run`: evaluate all that a file requests, or all metrics that fit a store; one verdict.
+"""`uqeval run`: evaluate all that a file requests, or the metrics that fit a store; one verdict.
 
 Shows each store's headline scores, the verdict, and the files.
 """
@@ -18,10 +18,12 @@ from uqeval.cli.declared import Shared, with_options, without_absent
 from uqeval.cli.finish import tell_reused
 from uqeval.cli.streams import console, error_console, printing, progress_for, tell, warn
 from uqeval.config import FILE, Config, load_config, no_file
+from uqeval.config.options import commands
 from uqeval.errors import UsageError, cut, listed, option_name
 from uqeval.inputs.options import InputOptions
 from uqeval.records.report import Report
-from uqeval.spelling import as_keys, spelled
+from uqeval.settings import options_of
+from uqeval.spelling import as_commands, as_keys, spelled
 from uqeval.stores.contents import Contents
 from uqeval.usecases.run.outcome import OF_ITEMS, Listener, Outcome, RunSettings, keys_of_file
 
@@ -35,7 +37,7 @@ def run(
     paths: Annotated[list[str] | None, typer.Argument(
         metavar="[FILE.yaml | PREDS... [LABELS]]", show_default=False,
         help="A settings file (default: uqeval.yaml). Or predictions with their labels or "
-        "target: evaluates all metrics that fit them.")] = None,
+        "target: evaluates the metrics that fit them.")] = None,
     reference: Annotated[str | None, typer.Option(
         metavar="STORE", show_default=False, rich_help_panel="Input",
         help="Without a file: also compute the divergence from these predictions.")] = None,
@@ -43,8 +45,8 @@ def run(
     """Evaluate everything, with one read per store: reports, one page, and the gate's verdict.
 
     With a file: evaluates its stores with the metrics under evaluate:, and judges the rules under
-    gate:. Without a file: evaluates all metrics that fit the predictions. Status 0: done; 1: a rule
-    fails; 2: a part could not be evaluated.
+    gate:. Without a file: evaluates the metrics that fit the predictions, except sweep, conformal,
+    ood and failure --images. Status 0: done; 1: a rule fails; 2: something could not be evaluated.
 
     Example: uqeval run preds.zarr labels/ -o report/
     """
@@ -72,11 +74,28 @@ def run(
     run_settings = replace(
         settings, shared=over_file, progress=progress_for(quiet), listener=OutcomePrinter(quiet)
     )
-    outcome = run_stores(config, run_settings, file, opened)
-    with as_keys(keys_of_file() if file is not None else ()):
-        finish(outcome, quiet)
+    with as_commands({} if file is not None else _commands_with_options(shared)):
+        outcome = run_stores(config, run_settings, file, opened)
+        with as_keys(keys_of_file() if file is not None else ()):
+            finish(outcome, quiet)
     if outcome.status:
         raise typer.Exit(outcome.status)
+
+
+def _commands_with_options(shared: Shared) -> dict[str, str]:
+    """Return the options that `uqeval run` lacks, each with a command that has it."""
+    of_input = {
+        name: "tc" if option.data == "video" else "ood"
+        for name, option in options_of(InputOptions).items()
+        if option.data in ("video", "ood")
+    }
+    of_metrics = {
+        name: {"image_failure": "failure --images"}.get(command, command)
+        for command, options in reversed(commands().items())
+        for name in options
+    }
+    own = shared.option_names | options_of(RunSettings).keys() | {"reference"}
+    return {name: c for name, c in (of_input | of_metrics).items() if name not in own}
 
 
 def _config(

@@ -34,7 +34,11 @@ def usage_error(document: Document, error: ValidationError, above: Location = ()
     place: Location = first["loc"]
     inner_place = _in_document(document.data, place)
     if first["type"] == "extra_forbidden":
-        meant = _decimal_comma(document.data, place) or hint(str(place[-1]), _known_keys(place))
+        meant = (
+            _decimal_comma(document.data, place)
+            or _of_images(place)
+            or hint(str(place[-1]), _known_keys(place))
+        )
         return UsageError(f"{document.locate(inner_place)}: unknown key{meant}")
     if first["type"] == "missing":
         return UsageError(
@@ -126,6 +130,20 @@ def _in_document(data: Any, place: Location) -> Location:
             continue
         path_in_document.append(step)
     return tuple(path_in_document)
+
+
+def _of_images(place: Location) -> str:
+    """Return the hint about an option of whole images below `failure`; empty for another key.
+
+    The command is `uqeval failure --images`, and the key of the file `image_failure`.
+    """
+    match place:
+        case ("evaluate", _, "failure", key) if (
+            key == "images" or key in commands()["image_failure"]
+        ):
+            option = "" if key == "images" else f"{key}: …"
+            return f"; ranking of whole images has a key of its own: `image_failure: {{{option}}}`."
+    return ""
 
 
 def _known_keys(place: Location) -> list[str]:

@@ -54,12 +54,12 @@ def _why_partial(report: Report) -> str:
     """Return why a report is partial, and what to do."""
     if part := report.inputs.get("part"):
         return (
-            f"is part {part['number']} of {part['of']}: not all items were evaluated. The gate "
-            "needs all parts: join them with `uqeval merge`."
+            f"is shard {part['number']} of {part['of']}: not all items were evaluated. The gate "
+            "needs all shards: join them with `uqeval merge`."
         )
     if report.inputs.get("missing_parts"):
         return (
-            "was merged from parts, and some parts are missing. The gate needs all parts: merge "
+            "was merged from shards, and some are missing. The gate needs all shards: merge "
             "them with `uqeval merge`."
         )
     return (

@@ -31,7 +31,9 @@ class Part:
         match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", str(text).strip())
         number, of = (int(match[1]), int(match[2])) if match else (0, 0)
         if not 1 <= number <= of:
-            raise UsageError(f"--part {cut(text)}; expected K/N, the K-th of N parts, such as 2/3.")
+            raise UsageError(
+                f"--part {cut(text)}; expected K/N, the K-th of N shards, such as 2/3."
+            )
         return cls(number, of)
 
     def of_items(self, count: int, ends: Sequence[int] | None = None) -> range:
@@ -47,7 +49,7 @@ class Part:
             unit = "items" if ends is None else "sequences, which --tracks keeps whole,"
             raise UsageError(
                 f"--part {self.number}/{self.of}: there are not enough {unit} for {self.of} "
-                "parts; some would be empty. Give fewer parts."
+                "shards; some would be empty. Give fewer shards."
             )
         return range(borders[self.number - 1], borders[self.number])
 

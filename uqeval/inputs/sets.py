@@ -84,7 +84,7 @@ def _open_several(
     if not parts:
         raise DataError(
             f"{opened[0].where}: --part or --limit selects no items. Give fewer "
-            "parts, or a larger limit."
+            "shards, or a larger limit."
         )
     # Shards record the same, also those without an item of IN.
     set_of_first, of_in = parts[0]

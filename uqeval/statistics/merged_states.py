@@ -152,13 +152,13 @@ def _in_order(files: Sequence[SavedStates]) -> list[SavedStates]:
     for shard, file in parts[1:]:
         if shard["of"] != of:
             raise UsageError(
-                f"{first.path} is one of {of} parts, {file.path} one of {shard['of']}; join parts "
-                "of one run."
+                f"{first.path} is one of {of} shards, {file.path} one of {shard['of']}; join "
+                "shards of one run."
             )
     if len(parts) < len(files):
         unsharded = next(file for file in files if part_of(file) is None)
         raise UsageError(
-            f"{first.path} is a part of a run, {unsharded.path} is not; join the parts first."
+            f"{first.path} is a shard of a run, {unsharded.path} is not; join the shards first."
         )
     return [file for _, file in sorted(parts, key=lambda pair: int(pair[0]["number"]))]
 
@@ -195,11 +195,11 @@ def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
 
 
 def _check_stores(first: SavedStates, second: SavedStates) -> None:
-    """Raise `UsageError` if two parts are of different stores."""
+    """Raise `UsageError` if two shards are of different stores."""
     if part_of(first) and first.index["fingerprint"] != second.index["fingerprint"]:
         raise UsageError(
-            f"{first.path} and {second.path} are parts of different data: their stores differ. "
-            "Evaluate all parts on the same stores (a copy keeps its times with `cp -p`)."
+            f"{first.path} and {second.path} are shards of different data: their stores differ. "
+            "Evaluate all shards on the same stores (a copy keeps its times with `cp -p`)."
         )
 
 

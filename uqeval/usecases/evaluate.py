@@ -70,7 +70,7 @@ def evaluate(
     `metrics`: families ("segmentation", "pavpu"), or families with their options, each one value or
     a list (variants): `{"pavpu": {"window": [4, 8]}}`; or "all" that apply to the data.
 
-    `states`: file for the tallies of each item; `progress`: listener to the progress of the run;
+    `states`: file for the states of each item; `progress`: listener to the progress of the run;
     `reference`: a store to compare with, for "divergence". `executor`: a `distributed.Client` whose
     workers read and count the items; by default threads of this process (or `dask`).
 

@@ -117,7 +117,7 @@ def refuse_missing(states: MergedStates, remedy: str = "") -> None:
     if states.missing:
         numbers = ", ".join(map(str, states.missing))
         raise UsageError(
-            f"of {len(states.files) + len(states.missing)} parts, {numbers} "
+            f"of {len(states.files) + len(states.missing)} shards, {numbers} "
             f"{'is' if len(states.missing) == 1 else 'are'} missing; give all{remedy}."
         )
 

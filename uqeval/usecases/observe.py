@@ -64,7 +64,7 @@ class Observation:
 
 
 class TemporalObserver:
-    """TC_t of Varghese et al. 2020 frame by frame, with the same bits as `uqeval tc`::
+    """TC_t of Varghese et al. 2020 frame by frame, as `uqeval tc` with the same flow::
 
         observer = TemporalObserver(classes=19, alarm=0.6)
         for frame, prediction in camera:

@@ -84,7 +84,7 @@ def report_of(
     if inputs.partial:
         shard = inputs.record.get("part")
         remedy = (
-            f"part {shard['number']} of {shard['of']}; `uqeval merge` joins the parts"
+            f"shard {shard['number']} of {shard['of']}; `uqeval merge` joins the shards"
             if shard else "--limit"
         )  # fmt: skip
         warnings.append(

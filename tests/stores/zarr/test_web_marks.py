@@ -77,7 +77,7 @@ def test_parts_of_other_data_are_not_merged(server: ObjectServer, tmp_path: Path
         run_well("calibration", url(server, name), "--part", part, "-o", f"{name}.json",
                  "--quiet", cwd=tmp_path)  # fmt: skip
     merged = run_forked("merge", "a.states.zip", "b.states.zip", "-o", "m.json", cwd=tmp_path)
-    refused(merged, "are parts of different data")
+    refused(merged, "are shards of different data")
 
 
 @pytest.mark.parametrize("without", [(), ("HEAD",), ("HEAD", "Range"), ("Range",)])

@@ -615,7 +615,7 @@ def test_shards_of_another_mask_or_reference_are_refused(tmp_path: Path) -> None
         else:
             np.savez(reference, probs=np.load(reference)["probs"][:, ::-1])
         shard(folder, 2, 2, [metric], data | options)
-        with pytest.raises(UsageError, match="parts of different data"):
+        with pytest.raises(UsageError, match="shards of different data"):
             if metric == "divergence":  # it needs one pass
                 uqeval.merge(folder)
             else:

@@ -135,12 +135,12 @@ def _advice_on_parts(report: Report) -> str:
     """Return the next step after one part of the items: another pass, or the merge."""
     if report.settings.keys() <= report.results.keys() | OF_CUT:
         return (
-            "Merge all parts: uqeval merge PARTS -o report.json also computes intervals "
+            "Merge all shards: uqeval merge SHARDS -o report.json also computes intervals "
             "(--ci 0.95)."
         )
     return (
-        "Count all parts, then run: uqeval merge --fit PARTS -o fitted.json. Repeat the command of "
-        "each part with --fitted fitted.json. When --fit prints done: uqeval merge PARTS "
+        "Count all shards, then run: uqeval merge --fit SHARDS -o fitted.json. Repeat the command "
+        "of each shard with --fitted fitted.json. When --fit prints done: uqeval merge SHARDS "
         "-o report.json"
     )
 

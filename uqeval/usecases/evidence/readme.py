@@ -236,8 +236,9 @@ def _limits(evidence: Evidence) -> Iterator[str]:
     yield "- The numbers hold for these items, not for data of another kind."
     yield "- Intervals cover the choice of items, not the variance of training the model again."
     yield (
-        "- A fingerprint is a hash of metadata and of every chunk's key, size and stored checksum "
-        "(of plain files: name, size and time of change); it is not a hash of all bytes."
+        "- A fingerprint is not a hash of all bytes. Of Zarr it is a hash of metadata and of each "
+        "chunk's key, size and checksum; of HDF5, videos, frames and flow of name, size and time "
+        "of change; of other files of their content (large .npy: of 64 blocks)."
     )
     for statement in evidence.statements:
         yield f"- {cell(statement)}"

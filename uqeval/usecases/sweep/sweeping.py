@@ -66,7 +66,7 @@ def sweep(
     and nmerci. `error`: of sparsification; `clip`: of divergence; `settings`: options of these
     families, by family. `reference`: a store for the divergence, which is the only family without
     labels and `metrics`. `samples`: the Ms (default 1, 2, 4, … T); `repeats`: subsets for each M,
-    one number, or one per M. `states`: file for the tallies of a shard (`part`), which `merge`
+    one number, or one per M. `states`: file for the states of a shard (`part`), which `merge`
     joins.
 
     Raises `UqevalError`: for more samples than stored, for a maps store, and as `evaluate` does.
