@@ -16,12 +16,13 @@ from uqeval.statistics.options import CutOptions
 PAGE = Path(__file__).with_name("options.md")
 HEAD = """# Options
 
-The first tables list the options that several commands share, the others those of each metric.
+The first tables list the options that several commands share, then each metric has a table.
 `uqeval COMMAND --help-all` shows which command has which. You can set an option in three places:
 
 - on the command line, as below
 - in `uqeval.yaml`, with underscores for hyphens: options of a metric under `evaluate: STORE:
-  COMMAND:`, options of inputs under `stores: STORE:`, the others at the top
+  COMMAND:`, options of inputs under `stores: STORE:`, all else at the top
+  ([table](run.md#with-a-file))
 - in Python, as a keyword of `uqeval.evaluate`; options of a metric in `metrics={"COMMAND": {…}}`
 
 For metrics, a list of values makes variants, except where the table says `one`.

@@ -153,7 +153,7 @@ def _metrics(part: str, noun: str, reference: str) -> tuple[Metric, ...]:
         Metric(
             "calibration", f"{part}.{field}", unit, "lower", limits, reference,
             f"there is no fitted {noun}", formula, label=f"{label} after {noun}",
-            meaning=f"{label} after {noun} that is fitted on the items of --fit-on.",
+            meaning=f"{label} after {noun}, fitted on the items of --fit-on, or else on all.",
             advice="If it is no better than before, fit it on more images (--fit-on).",
             interval=interval, fitted_apart=on_fit_items(noun),
         )

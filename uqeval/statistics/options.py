@@ -41,8 +41,8 @@ class CutOptions(Settings):
         None, "Resample groups of related items (drive, city, patient) instead of items.",
         metavar="COLUMN", panel=_CUT)
     interval_method: Method = shared_option(
-        "auto", "Method for intervals; auto: chosen by the kind of score. korn-graubard is for "
-        "shares only; other scores stay at auto.",
+        "auto", "Method for intervals; auto chooses by the kind of score. korn-graubard applies to "
+        "shares only.",
         panel=_CUT, choices=METHODS)
     draws: int = shared_option(
         2000, "Number of bootstrap draws.", metavar="N", panel=_CUT, least=100, most=100_000)
