@@ -182,7 +182,7 @@ def test_a_report_that_lacks_the_uncertainty(
         ("-o folder", ["folder: is a folder; give the name of a file"]),
         ("-o r.json --csv r.json", ["two outputs go to r.json"]),
         ("-o - --csv -", ["two outputs go to stdout"]),
-        ("-o - --states", ["--states saves the tallies next to a report; give -o FILE"]),
+        ("-o - --states", ["--states saves the states next to a report; give -o FILE"]),
         ("-o ..json", ["..json: its name has only dots before the ending", "report.json"]),
         ("-o ...json", ["...json: its name has only dots before the ending"]),
         ("-o=", ["is given as ''; give the name of a file"]),

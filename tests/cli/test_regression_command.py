@@ -149,7 +149,7 @@ def test_invalid_targets_on_the_command_line_and_in_the_file(folder: Path, tmp_p
     given = (folder / "preds.zarr", tmp_path / "target.npy")
     found = report(*given, "--invalid", "0", "--invalid=-1", "--invalid", "nan")
     assert found["results"]["regression"]["pixels"] == known
-    assert found["inputs"]["options"]["invalid"] == [0.0, -1.0, "nan"]
+    assert found["inputs"]["options"]["invalid"] == [-1.0, 0.0, "nan"]
     refused(run_uqeval("regression", *given, "--invalid", "x"), "--invalid 'x'; expected a number")
     stores = {"d": dict(zip(("predictions", "target"), map(str, given), strict=True))}
     stores["d"] |= {"invalid": [0, -1.0, ".nan"]}  # type: ignore[dict-item]

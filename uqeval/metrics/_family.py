@@ -137,7 +137,7 @@ def normal_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
     run gives all variants the options that only some of them use."""
     family = FAMILIES_IN_REPORTS.get(family_of(key))
     normal = dict(record)
-    if family is None:
+    if family is None or not record:
         return normal
     for name in family.settings_type.__dataclass_fields__.keys() & record.keys():
         # A report may come from anyone, so a value may be of any type.
