@@ -16,6 +16,7 @@ from uqeval.gate.same_data import (
     other_fingerprints,
     other_maps,
     other_pixels,
+    with_results_read,
 )
 from uqeval.glossary import comparable_settings, default_setting
 from uqeval.keys import family_of
@@ -169,12 +170,23 @@ def refuse_other_settings(rule_place: str, now: Named, baseline: Named, key: str
 def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any, Any] | None:
     """Return the first setting of a metric that differs: its name and both values.
 
+    A metric that is computed from the items of other results has the settings of these too.
+
     A threshold of another report (`threshold_from`) is the same setting as a rule or a number that
     gave the same threshold, and as a threshold of a third report (`other_threshold` tells). Files
     of `fit_on` are the same if they name the same items. The void id is no setting if the numbers
     of pixels tell which are void (`is_void_in_pixels`): `uqeval reduce` writes another id. Stores
     need not declare their units.
     """
+    for own_key in with_results_read(report, key):
+        if (difference := _other_setting(report, baseline, own_key)) is not None:
+            name, *values = difference
+            return name if own_key == key else f"{name} of {own_key}", values[0], values[1]
+    return None
+
+
+def _other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any, Any] | None:
+    """Return the first difference in the settings of one result, as `other_setting` does."""
     voids = [void_ids(own.inputs, _recorded(own, key)) for own in (report, baseline)]
     if is_void_in_pixels(report, baseline, key):
         for ids in voids:
@@ -215,6 +227,13 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
 def other_threshold(report: Report, baseline: Report, key: str) -> tuple[str, str] | None:
     """Return the thresholds of a metric in both reports as text, if they differ and are both of
     other reports, or if one is of another report and the other is not recorded; else None."""
+    for own_key in with_results_read(report, key):
+        if (difference := _other_threshold(report, baseline, own_key)) is not None:
+            return difference
+    return None
+
+
+def _other_threshold(report: Report, baseline: Report, key: str) -> tuple[str, str] | None:
     sources = [_settings(own, key).get(_SOURCE) for own in (report, baseline)]
     values = _threshold(report, key), _threshold(baseline, key)
     if not any(sources) or values[0] == values[1] or not (all(sources) or None in values):
