@@ -31,6 +31,8 @@ FACTS_OF_FIRST = (
 #: number of sets for that of classes, and those of maps no number of samples.
 EQUAL_INPUTS = ("classes", "samples")
 _NAMES_DIGEST = "names_digest"
+#: In the record of stores that were joined, the list of them; what it has of each.
+_PARTS, _OF_PART = "stores", ("path", "fingerprint", "frames")
 _OTHER_STEPS = "differs between the runs"
 
 
@@ -152,21 +154,27 @@ def _predictions(values: Sequence[Records]) -> list[dict[str, Any]]:
 
 
 def _as_one(stores: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one record for stores of several runs: their paths, and a digest of all
-    fingerprints; the record itself if all runs have the same store."""
-    distinct = _distinct(stores)
+    """Return one record for stores of several runs: their paths, a digest of all fingerprints, and
+    the list of them; the record itself if all runs have the same store.
+
+    A run that was merged before has such a list, so the digest does not depend on the order in
+    which runs were merged. Earlier versions recorded no list.
+    """
+    distinct = _distinct(part for store in stores for part in store.get(_PARTS) or [store])
     if len(distinct) == 1:
         return distinct[0]
     return {
         "path": _joined_texts(store["path"] for store in distinct),
         "fingerprint": digest_of([store["fingerprint"] for store in distinct]),
+        _PARTS: [{name: s[name] for name in _OF_PART if name in s} for s in distinct],
     }
 
 
 def _frames(values: Records) -> dict[str, Any]:
     """Return the record of the frames of several runs; it counts them."""
-    counts = [store["frames"] for store in _distinct(values) if "frames" in store]
-    return _as_one(values) | ({"frames": sum(counts)} if counts else {})
+    joined = _as_one(values)
+    counts = [store["frames"] for store in joined.get(_PARTS, [joined]) if "frames" in store]
+    return joined | ({"frames": sum(counts)} if counts else {})
 
 
 def _mask(values: Sequence[Any]) -> Any:
