@@ -116,6 +116,18 @@ def test_runs_with_the_same_sequence_add_up_its_frames() -> None:
     assert (shards["rows"][0]["frames"], shards["rows"][0]["gaps"]) == (5, 1)
 
 
+def test_saved_flow_of_several_runs() -> None:
+    def facts(path: str) -> dict[str, Any]:
+        flows = {"file": {"id": "file", "flow": path}, "dis": {"id": "dis", "scale": 0.5}}
+        video = {"before": [], "sequences": [], "first": [], "rows": [], "flow_record": flows}
+        return {"where": "v", "names": [], "sizes": [], "video": video}
+
+    merged = merged_facts([facts("a.npy"), facts("b.npy")], of_shards=False)["video"]
+    assert merged["flow_record"] == {
+        "file": {"id": "file", "flow": "a.npy + b.npy"}, "dis": {"id": "dis", "scale": 0.5},
+    }  # fmt: skip
+
+
 def test_maps_of_other_numbers_of_samples_are_not_merged(tmp_path: Any) -> None:
     files = []
     for samples in (2, 4):

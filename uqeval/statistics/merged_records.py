@@ -80,10 +80,24 @@ def _video(records: Records, of_shards: bool) -> dict[str, Any]:
         name: [v for record in records for v in record[name]] for name in lists
     }
     merged["rows"] = _rows(records, of_shards)
+    merged["flow_record"] = _flows([record.get("flow_record", {}) for record in records])
     if not of_shards:
         for name in ("frames", "unlabelled"):
             merged[name] = sum(record.get(name, 0) for record in records)
     return dict(records[0]) | merged
+
+
+def _flows(records: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """Return the record of each method of flow, with the paths of all runs."""
+    merged = {}
+    for method, first in records[0].items():
+        flows = [record[method] for record in records if method in record]
+        merged[method] = {
+            name: _joined_texts(flow[name] for flow in flows if name in flow)
+            if isinstance(value, str) else value
+            for name, value in first.items()
+        }  # fmt: skip
+    return merged
 
 
 def _rows(records: Records, of_shards: bool) -> list[dict[str, Any]]:
@@ -205,11 +219,25 @@ def _stores_by(key: str) -> Callable[[Sequence[Records]], list[dict[str, Any]]]:
 
 
 def _sets(values: Sequence[Records]) -> list[dict[str, Any]]:
-    """Return name and number of items of each set."""
+    """Return name and number of items of each set. A single OUT set has the name of its file, which
+    each run has its own of; the merged one has the first."""
+    if all(is_single_out(sets) for sets in values):
+        first, *others = values
+        values = [first, *(_called(sets, first) for sets in others)]
     items: dict[str, int] = {}
     for own in chain.from_iterable(values):
         items[own["name"]] = items.get(own["name"], 0) + own["items"]
     return [{"name": name, "items": count} for name, count in items.items()]
+
+
+def is_single_out(sets: Any) -> bool:
+    """Return whether the record of sets has one OUT set."""
+    return isinstance(sets, Sequence) and len(sets) == 2
+
+
+def _called(sets: Records, first: Records) -> list[dict[str, Any]]:
+    """Return the records of sets with the names of others."""
+    return [{**own, "name": other["name"]} for own, other in zip(sets, first, strict=True)]
 
 
 def _options(values: Records) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from uqeval.statistics.merged_records import (
     digest_of,
     inputs_of_runs,
     inputs_of_shards,
+    is_single_out,
     merged_facts,
 )
 from uqeval.stores.states.blocks import PackedItems
@@ -26,6 +27,10 @@ from uqeval.stores.states.entries import DAMAGED, tally_key
 from uqeval.stores.states.saved import SavedStates
 
 _NAMES_DIGEST = "names_digest"
+_CLASS_NAMES = "class_names"
+_OF_SETS = (
+    "the names of the OUT sets, which are those of their files (give the files of a set one name)"
+)
 _OF_NAMES = "the names of the items (--names)"
 #: Settings that are paths, which other machines may spell otherwise. Each run has the cells of its
 #: own items of a table, and the threshold of another report is a setting of its own.
@@ -206,6 +211,11 @@ def _check_stores(first: SavedStates, second: SavedStates) -> None:
 def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     yield "the version of uqeval", a["uqeval_version"], b["uqeval_version"]
     first_facts, second_facts = equal_facts(a), equal_facts(b)
+    sets = [index["inputs"].get("sets") for index in (a, b)]
+    if all(sets):  # their names are those of the classes
+        first_facts.pop(_CLASS_NAMES, None)
+        if not all(map(is_single_out, sets)):
+            yield _OF_SETS, *([own["name"] for own in of_run] for of_run in sets)
     for name in EQUAL_FACTS:
         if name in first_facts and name in second_facts:
             description = _OF_NAMES if name == _NAMES_DIGEST else name.replace("_", " ")
@@ -319,11 +329,16 @@ def _common(fitted: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _sum_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        key: {name: sum(record[key][name] for record in records) for name in counts}
+    """Return the sums of the counts that all runs have."""
+    sums = {
+        key: {
+            name: sum(record[key][name] for record in records)
+            for name in counts
+            if all(name in record.get(key, {}) for record in records)
+        }
         for key, counts in records[0].items()
-        if all(key in record and counts.keys() == record[key].keys() for record in records)
     }
+    return {key: counts for key, counts in sums.items() if counts}
 
 
 def _short(value: Any) -> str:
