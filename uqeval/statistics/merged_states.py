@@ -31,6 +31,7 @@ _CLASS_NAMES = "class_names"
 _OF_SETS = (
     "the names of the OUT sets, which are those of their files (give the files of a set one name)"
 )
+_MAPS_VERSION = "maps_version"
 _OF_NAMES = "the names of the items (--names)"
 #: Settings that are paths, which other machines may spell otherwise. Each run has the cells of its
 #: own items of a table, and the threshold of another report is a setting of its own.
@@ -53,8 +54,11 @@ class MergedStates:
         for file in self.files[1:]:
             _check_same(self.files[0], file)
             _check_stores(self.files[0], file)
-        for name in IF_KNOWN:  # the first file may not know it
-            known = [file for file in self.files if file.index["facts"].get(name)]
+        for name in (*IF_KNOWN, _MAPS_VERSION):  # the first file may not know it
+            known = [
+                file for file in self.files
+                if file.index["facts"].get(name) or file.index.get(name)
+            ]  # fmt: skip
             for file in known[1:] if known[:1] != self.files[:1] else ():
                 _check_same(known[0], file)
         _refuse_other_round(self.files)
@@ -75,6 +79,9 @@ class MergedStates:
             "records": [record for index in indices for record in index["records"]],
             "stamps": [stamp for index in indices for stamp in _stamps(index)],
             "fingerprint": digest_of([index["fingerprint"] for index in indices]) or "",
+            _MAPS_VERSION: next(
+                filter(None, (index.get(_MAPS_VERSION) for index in indices)), None
+            ),
             "facts": merged_facts([index["facts"] for index in indices], self._are_shards),
             "inputs": self._inputs(),
             "settings": {k: v for k, v in indices[0]["settings"].items() if k != "intervals"},
@@ -210,6 +217,10 @@ def _check_stores(first: SavedStates, second: SavedStates) -> None:
 
 def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     yield "the version of uqeval", a["uqeval_version"], b["uqeval_version"]
+    # Earlier builds of a version recorded none: only versions that are known can differ.
+    versions = [index.get(_MAPS_VERSION) for index in (a, b)]
+    if None not in versions:
+        yield "the version of the maps (evaluate all again with one uqeval)", *versions
     first_facts, second_facts = equal_facts(a), equal_facts(b)
     sets = [index["inputs"].get("sets") for index in (a, b)]
     if all(sets):  # their names are those of the classes
