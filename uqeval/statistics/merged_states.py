@@ -79,9 +79,7 @@ class MergedStates:
             "records": [record for index in indices for record in index["records"]],
             "stamps": [stamp for index in indices for stamp in _stamps(index)],
             "fingerprint": digest_of([index["fingerprint"] for index in indices]) or "",
-            _MAPS_VERSION: next(
-                filter(None, (index.get(_MAPS_VERSION) for index in indices)), None
-            ),
+            _MAPS_VERSION: max(index.get(_MAPS_VERSION) or 0 for index in indices) or None,
             "facts": merged_facts([index["facts"] for index in indices], self._are_shards),
             "inputs": self._inputs(),
             "settings": {k: v for k, v in indices[0]["settings"].items() if k != "intervals"},
