@@ -76,6 +76,10 @@ def test_units_that_stores_declare() -> None:
     metres, centimetres, unknown = (report("regression", {}) for _ in range(3))
     metres.inputs["units"], centimetres.inputs["units"] = "m", "cm"
     assert other_setting(metres, centimetres, "regression") == ("units", "m", "cm")
+    spelled = report("regression", {})
+    spelled.inputs["units"] = "meters"
+    assert other_setting(metres, spelled, "regression") is None
+    assert other_setting(spelled, centimetres, "regression") == ("units", "meters", "cm")
     for own in (metres, unknown):
         assert other_setting(own, unknown, "regression") is None
         assert other_setting(unknown, own, "regression") is None

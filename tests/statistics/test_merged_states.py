@@ -37,6 +37,8 @@ def test_runs_differ_in_each_fact_that_counts_depend_on(tmp_path: Path) -> None:
         # Files of earlier versions do not have all facts.
         known = {key: fact for key, fact in index["facts"].items() if key != name}
         assert difference(index | {"facts": known}, index) is None, name
+    spelled = index | {"facts": index["facts"] | {"units": "metres"}}
+    assert difference(index, spelled) is None
     no_facts = {"names_digest": "", "units": "", "samples_of_maps": 0}
     unknown = index | {"facts": index["facts"] | no_facts}
     assert difference(index, unknown) is None

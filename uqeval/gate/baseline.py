@@ -24,6 +24,7 @@ from uqeval.records.class_names import class_names, report_called
 from uqeval.records.folder import Named
 from uqeval.records.input_options import value_options
 from uqeval.records.report import Report
+from uqeval.records.units import is_same_unit
 from uqeval.records.void_ids import IGNORE_INDEX, LABELS, other_void_ids, void_ids
 
 #: The setting that names the report of a fitted threshold.
@@ -194,7 +195,8 @@ def _other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any
     for difference in other_void_ids(*voids):
         return difference
     settings, baseline_settings = _settings(report, key), _settings(baseline, key)
-    if not (settings.get(_UNITS) and baseline_settings.get(_UNITS)):
+    units = settings.get(_UNITS), baseline_settings.get(_UNITS)
+    if not all(units) or is_same_unit(*units):
         for own in (settings, baseline_settings):
             own.pop(_UNITS, None)
     digests = _fitted_on(report, key), _fitted_on(baseline, key)

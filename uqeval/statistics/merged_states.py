@@ -11,6 +11,7 @@ from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.metrics._family import normal_settings
 from uqeval.records.input_options import value_options
+from uqeval.records.units import is_same_unit
 from uqeval.records.void_ids import IGNORE_INDEX, other_void_ids, void_ids
 from uqeval.statistics.merged_records import (
     EQUAL_FACTS,
@@ -227,6 +228,8 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
             yield _OF_SETS, *([own["name"] for own in of_run] for of_run in sets)
     for name in EQUAL_FACTS:
         if name in first_facts and name in second_facts:
+            if name == "units" and is_same_unit(first_facts[name], second_facts[name]):
+                continue
             description = _OF_NAMES if name == _NAMES_DIGEST else name.replace("_", " ")
             yield description, first_facts[name], second_facts[name]
     for name in EQUAL_INPUTS:
