@@ -217,7 +217,7 @@ def _check_stores(first: SavedStates, second: SavedStates) -> None:
 def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     yield "the version of uqeval", a["uqeval_version"], b["uqeval_version"]
     # Earlier builds of a version recorded none: only versions that are known can differ.
-    versions = [index.get(_MAPS_VERSION) for index in (a, b)]
+    versions: list[Any] = [index.get(_MAPS_VERSION) for index in (a, b)]
     if None not in versions:
         yield "the version of the maps (evaluate all again with one uqeval)", *versions
     first_facts, second_facts = equal_facts(a), equal_facts(b)
@@ -225,7 +225,8 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     if all(sets):  # their names are those of the classes
         first_facts.pop(_CLASS_NAMES, None)
         if not all(map(is_single_out, sets)):
-            yield _OF_SETS, *([own["name"] for own in of_run] for of_run in sets)
+            first, second = ([own["name"] for own in of_run] for of_run in sets)
+            yield _OF_SETS, first, second
     for name in EQUAL_FACTS:
         if name in first_facts and name in second_facts:
             if name == "units" and is_same_unit(first_facts[name], second_facts[name]):
@@ -237,7 +238,7 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
         if None not in values:
             yield name, *values
     video, other_video = (index["facts"]["video"] or {} for index in (a, b))
-    models = [own.get("models") or () for own in (video, other_video)]
+    models: list[Any] = [own.get("models") or () for own in (video, other_video)]
     # The name of a single model is that of its file, which each run has its own of.
     if has_several := max(map(len, models)) > 1:
         yield "models", *models

@@ -96,4 +96,4 @@ def _fingerprints(index: Mapping[str, Any]) -> list[str | None]:
     run. [None] if one is unknown."""
     given: Sequence[Mapping[str, Any]] = index["inputs"].get("predictions") or [{}]
     fingerprints = [record.get("fingerprint") for record in given]
-    return sorted(map(str, fingerprints)) if all(fingerprints) else [None]
+    return [*sorted(map(str, fingerprints))] if all(fingerprints) else [None]
