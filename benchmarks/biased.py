@@ -124,6 +124,9 @@ class Some:
         return {**index, "items": names, "records": records,
                 "facts": index["facts"] | {"sizes": sizes}}  # fmt: skip
 
+    def parameters(self) -> list[dict[str, Any]]:
+        return self.population.scoring.parameters()
+
     def states(self, parameters: Mapping[str, Any], most: int) -> Iterator[bytes]:
         packed = self.population.packed(parameters, most)
         return (packed[i] for i in self.places)

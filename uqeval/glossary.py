@@ -69,6 +69,13 @@ def comparable_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
     return normal_settings(key, record)
 
 
+def results_read(key: str, record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the keys of other results from whose items a result is computed."""
+    from uqeval.metrics._family import results_read as read_by
+
+    return read_by(key, record)
+
+
 def headlines(key: str) -> tuple[str, ...]:
     """Return the scores of a family, or of one of its results, that a reader sees first; the first
     of them ranks the items. Those of a region leave out scores without meaning there."""

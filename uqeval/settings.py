@@ -231,6 +231,10 @@ class Settings:
         region."""
         return {"definition"}  # it only sets other options
 
+    def reads(self) -> tuple[str, ...]:
+        """Return the keys of other results from whose items the scores are computed."""
+        return ()
+
     @classmethod
     def of(cls, **values: Any) -> Self:
         """Return settings of a definition, with `values` in place of its values."""

@@ -12,7 +12,7 @@ from small_stores import NAMES, labels, probs, save
 import uqeval
 from uqeval import Report
 from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
-from uqeval.gate.same_data import other_data, other_fingerprints, other_pixels
+from uqeval.gate.same_data import other_data, other_fingerprints, other_maps, other_pixels
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.records.input_options import VALUE_OPTIONS
 from uqeval.usecases.reduce import reduce
@@ -76,6 +76,10 @@ def test_units_that_stores_declare() -> None:
     metres, centimetres, unknown = (report("regression", {}) for _ in range(3))
     metres.inputs["units"], centimetres.inputs["units"] = "m", "cm"
     assert other_setting(metres, centimetres, "regression") == ("units", "m", "cm")
+    spelled = report("regression", {})
+    spelled.inputs["units"] = "meters"
+    assert other_setting(metres, spelled, "regression") is None
+    assert other_setting(spelled, centimetres, "regression") == ("units", "meters", "cm")
     for own in (metres, unknown):
         assert other_setting(own, unknown, "regression") is None
         assert other_setting(unknown, own, "regression") is None
@@ -128,6 +132,34 @@ def test_options_with_an_effect_are_settings(key: str, settings: dict[str, Any])
     difference = other_setting(report(key, settings), report(key, dict(shared)), key)
     assert difference is not None
     assert difference[:2] == (name, value)
+
+
+@pytest.mark.parametrize("name", ["pavpu.pavpu", "-pavpu.pavpu"])
+@pytest.mark.parametrize("option", ["risk", "confidence"])
+def test_settings_of_results_whose_items_are_read_are_settings(option: str, name: str) -> None:
+    """The risks and confidences of items are fields of other results."""
+
+    def of(**settings: object) -> Report:
+        own = report("image_failure", {option: name})
+        own.settings |= {"pavpu": settings} if settings else {}
+        return own
+
+    four, eight = of(window=4), of(window=8)
+    assert other_setting(four, eight, "image_failure") == ("window of pavpu", 4, 8)
+    assert other_setting(four, of(window=4), "image_failure") is None
+    # A report that has no such result has read it at the defaults.
+    assert other_setting(four, of(), "image_failure") is None
+    assert other_setting(eight, of(), "image_failure") == ("window of pavpu", 8, None)
+
+
+def test_maps_of_regions_of_results_whose_items_are_read() -> None:
+    def of(fingerprint: str) -> Report:
+        own = report("image_failure", {"risk": "segmentation@map:wet.miou"})
+        own.inputs["regions"] = [{"region": "map:wet", "fingerprint": fingerprint}]
+        return own
+
+    assert other_maps(of("a"), of("b"), "image_failure") == "map:wet"
+    assert other_maps(of("a"), of("a"), "image_failure") == ""
 
 
 def test_tables_of_items_are_no_settings() -> None:

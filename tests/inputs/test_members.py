@@ -206,6 +206,8 @@ def test_targets_of_all_members_have_one_unit(tmp_path: Path) -> None:
     paths = members(tmp_path, of_member(0) | arrays, of_member(1) | arrays)
     set_attributes(paths[0], "target", units="m")
     results(paths, options)
+    set_attributes(paths[1], "target", units="metres")
+    results(paths, options)
     set_attributes(paths[1], "target", units="cm")
     for order in (1, -1):
         refused(lambda: results(paths[::order], options), "mixed units", str(paths[0]),  # noqa: B023

@@ -153,7 +153,7 @@ def test_a_reference_in_another_unit(tmp_path: Path) -> None:
         return zarr_group(tmp_path / attributes.get("units", "unknown"), of_unit)
 
     metres, centimetres, unknown = in_unit(units="m"), in_unit(units="cm"), in_unit()
-    for reference in (metres, unknown):
+    for reference in (metres, unknown, in_unit(units="meters")):
         same = uqeval.evaluate(metres, None, "divergence", reference=reference)
         assert same.results["divergence"]["kl"] == 0
     with pytest.raises(StoreError, match=r"mixed units: .*m is in m, the reference .* in cm"):

@@ -68,6 +68,33 @@ def test_stores_are_joined_by_what_they_are_for() -> None:
         inputs_of_runs([{"new": 1}, {}], "files")
 
 
+def test_merges_of_merges_have_the_record_of_one_merge() -> None:
+    """The fingerprints of labels are compared with those of reports that were merged at once."""
+    runs = [
+        {
+            "labels": store(f"{run}/l", arrays={}), "frames": store(f"{run}/v", frames=count),
+            "regions": [store(f"{run}/m", region="map:m")], "ood_mask": store(f"{run}/o"),
+        }
+        for run, count in (("a", 5), ("b", 7), ("c", 9), ("a", 5))
+    ]  # fmt: skip
+
+    def merged(*records: Any) -> Any:
+        return inputs_of_runs(records, "files")
+
+    at_once = merged(*runs)
+    assert merged(merged(*runs[:2]), *runs[2:]) == at_once
+    assert merged(runs[0], merged(runs[1], merged(*runs[2:]))) == at_once
+    assert [own["path"] for own in at_once["labels"]["stores"]] == ["a/l", "b/l", "c/l"]
+    assert at_once["frames"]["frames"] == 21
+    # Earlier versions recorded no list of the stores.
+    earlier = merged(*runs[:2])
+    digest = earlier["labels"]["fingerprint"]
+    del earlier["labels"]["stores"]
+    assert [own["fingerprint"] for own in merged(earlier, runs[2])["labels"]["stores"]] == [
+        digest, "of c/l",
+    ]  # fmt: skip
+
+
 def test_runs_with_the_same_sequence_add_up_its_frames() -> None:
     def facts(frames: int, step: int) -> dict[str, Any]:
         row = {
@@ -87,6 +114,18 @@ def test_runs_with_the_same_sequence_add_up_its_frames() -> None:
     shards = merged_facts([facts(5, 1), facts(5, 1)], of_shards=True)["video"]
     assert (shards["frames"], shards["unlabelled"]) == (5, 2)
     assert (shards["rows"][0]["frames"], shards["rows"][0]["gaps"]) == (5, 1)
+
+
+def test_saved_flow_of_several_runs() -> None:
+    def facts(path: str) -> dict[str, Any]:
+        flows = {"file": {"id": "file", "flow": path}, "dis": {"id": "dis", "scale": 0.5}}
+        video = {"before": [], "sequences": [], "first": [], "rows": [], "flow_record": flows}
+        return {"where": "v", "names": [], "sizes": [], "video": video}
+
+    merged = merged_facts([facts("a.npy"), facts("b.npy")], of_shards=False)["video"]
+    assert merged["flow_record"] == {
+        "file": {"id": "file", "flow": "a.npy + b.npy"}, "dis": {"id": "dis", "scale": 0.5},
+    }  # fmt: skip
 
 
 def test_maps_of_other_numbers_of_samples_are_not_merged(tmp_path: Any) -> None:

@@ -37,6 +37,8 @@ def test_runs_differ_in_each_fact_that_counts_depend_on(tmp_path: Path) -> None:
         # Files of earlier versions do not have all facts.
         known = {key: fact for key, fact in index["facts"].items() if key != name}
         assert difference(index | {"facts": known}, index) is None, name
+    spelled = index | {"facts": index["facts"] | {"units": "metres"}}
+    assert difference(index, spelled) is None
     no_facts = {"names_digest": "", "units": "", "samples_of_maps": 0}
     unknown = index | {"facts": index["facts"] | no_facts}
     assert difference(index, unknown) is None
@@ -67,3 +69,40 @@ def test_maps_of_other_numbers_of_samples_are_not_joined(tmp_path: Path) -> None
         uqeval.evaluate(tmp_path / f"maps{samples}", None, "pavpu", states=files[-1], workers=1)
     with pytest.raises(uqeval.UsageError, match="differ in samples of maps: 2 and 5"):
         uqeval.merge(files)
+
+
+def out_of_distribution(path: Path, *out: str) -> Path:
+    """The states of two images in distribution, and of one in each OUT set."""
+    for name, count in (("in", 2), *((own, 1) for own in out)):
+        names = {"names": [f"{path.name}/{name}/{i}" for i in range(count)]}
+        save(path / name, {"probs": probs(count)}, names)
+    states = path / "s.states.zip"
+    uqeval.evaluate(
+        path / "in", None, "ood", out=[path / own for own in out], states=states, workers=1
+    )
+    return states
+
+
+def test_the_name_of_a_single_out_set_is_that_of_a_file(tmp_path: Path) -> None:
+    files = [out_of_distribution(tmp_path / own, own) for own in ("fog", "snow")]
+    report = uqeval.merge(files)
+    assert report.inputs["sets"] == [{"name": "in", "items": 4}, {"name": "fog", "items": 2}]
+    assert report.results["ood"]["auroc"] is not None
+    named = out_of_distribution(tmp_path / "c", "fog", "snow")
+    other = out_of_distribution(tmp_path / "d", "fog", "hail")
+    with pytest.raises(uqeval.UsageError, match=r"names of the OUT sets.*give the files of a set"):
+        uqeval.merge([named, other])
+    uqeval.merge([named, out_of_distribution(tmp_path / "e", "fog", "snow")])
+
+
+def test_merges_of_merges_keep_counts(tmp_path: Path) -> None:
+    """A merge leaves out the ties at cuts, which do not add up; the other counts do."""
+    files = []
+    for run in "abc":
+        names = {"names": [f"{run}{i}" for i in range(N)]}
+        save(tmp_path / run, {"probs": probs(), "labels": labels()}, names)
+        files.append(tmp_path / f"{run}.states.zip")
+        uqeval.evaluate(tmp_path / run, None, "sparsification", states=files[-1], workers=1)
+    both = tmp_path / "both.states.zip"
+    uqeval.merge(files[:2], states=both)
+    assert uqeval.merge([both, files[2]]).numerics == uqeval.merge(files).numerics != {}

@@ -19,6 +19,7 @@ from small_stores import labels, probs, save
 import uqeval
 from uqeval import StoreError, UsageError
 from uqeval.inputs.options import Part
+from uqeval.maps import VERSION
 from uqeval.metrics._evaluation import Section
 from uqeval.report.markdown import to_markdown
 from uqeval.statistics.checked_states import checked_states
@@ -478,6 +479,24 @@ def test_another_version(pair: tuple[Path, Path], tmp_path: Path) -> None:
     bad = rewritten(two, tmp_path / "bad.states.zip", lambda index: index.update(change))
     with pytest.raises(UsageError, match="the version of uqeval"):
         merge([one, bad])
+
+
+def test_another_version_of_the_maps(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """Two builds of one version may give other maps; states of earlier ones do not tell."""
+    one, two = pair
+
+    def of_version(path: Path, maps_version: int | None) -> Path:
+        change = {"maps_version": maps_version}
+        return rewritten(path, tmp_path / f"{maps_version}.zip", lambda i: i.update(change))
+
+    assert SavedStates(one).index["maps_version"] == VERSION
+    with pytest.raises(UsageError, match=f"the version of the maps.*: {VERSION} and 3"):
+        merge([one, of_version(two, 3)])
+    unknown = of_version(two, None)
+    assert merge([one, unknown]).results == merge([one, two]).results
+    three = of_version(two, 3)
+    with pytest.raises(UsageError, match="the version of the maps"):
+        MergedStates([SavedStates(unknown), SavedStates(three), SavedStates(one)])
 
 
 def test_states_of_another_tally(pair: tuple[Path, Path], tmp_path: Path) -> None:

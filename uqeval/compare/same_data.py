@@ -164,8 +164,11 @@ def refuse_other_sets(reports: Sequence[Named], shared: Collection[str], place: 
     """
     lost: dict[str, None] = {}
     for named in reports:
-        sets = [str(own.get("name")) for own in named.report.inputs.get("sets") or ()][1:]
-        out = {str(item["name"]) for item in named.report.items if _set_of(item) in sets}
+        inside, *sets = [str(own.get("name")) for own in named.report.inputs.get("sets") or [{}]]
+        # Items of a merged report have the name of the set in their own run.
+        out = {
+            str(item["name"]) for item in named.report.items if _set_of(item) not in (None, inside)
+        }
         if not out or not out.isdisjoint(shared):
             return
         lost |= dict.fromkeys(sets)

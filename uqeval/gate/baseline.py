@@ -16,6 +16,7 @@ from uqeval.gate.same_data import (
     other_fingerprints,
     other_maps,
     other_pixels,
+    with_results_read,
 )
 from uqeval.glossary import comparable_settings, default_setting
 from uqeval.keys import family_of
@@ -23,6 +24,7 @@ from uqeval.records.class_names import class_names, report_called
 from uqeval.records.folder import Named
 from uqeval.records.input_options import value_options
 from uqeval.records.report import Report
+from uqeval.records.units import is_same_unit
 from uqeval.records.void_ids import IGNORE_INDEX, LABELS, other_void_ids, void_ids
 
 #: The setting that names the report of a fitted threshold.
@@ -169,12 +171,23 @@ def refuse_other_settings(rule_place: str, now: Named, baseline: Named, key: str
 def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any, Any] | None:
     """Return the first setting of a metric that differs: its name and both values.
 
+    A metric that is computed from the items of other results has the settings of these too.
+
     A threshold of another report (`threshold_from`) is the same setting as a rule or a number that
     gave the same threshold, and as a threshold of a third report (`other_threshold` tells). Files
     of `fit_on` are the same if they name the same items. The void id is no setting if the numbers
     of pixels tell which are void (`is_void_in_pixels`): `uqeval reduce` writes another id. Stores
     need not declare their units.
     """
+    for own_key in with_results_read(report, key):
+        if (difference := _other_setting(report, baseline, own_key)) is not None:
+            name, *values = difference
+            return name if own_key == key else f"{name} of {own_key}", values[0], values[1]
+    return None
+
+
+def _other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any, Any] | None:
+    """Return the first difference in the settings of one result, as `other_setting` does."""
     voids = [void_ids(own.inputs, _recorded(own, key)) for own in (report, baseline)]
     if is_void_in_pixels(report, baseline, key):
         for ids in voids:
@@ -182,7 +195,8 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
     for difference in other_void_ids(*voids):
         return difference
     settings, baseline_settings = _settings(report, key), _settings(baseline, key)
-    if not (settings.get(_UNITS) and baseline_settings.get(_UNITS)):
+    units = settings.get(_UNITS), baseline_settings.get(_UNITS)
+    if not all(units) or is_same_unit(*units):
         for own in (settings, baseline_settings):
             own.pop(_UNITS, None)
     digests = _fitted_on(report, key), _fitted_on(baseline, key)
@@ -215,6 +229,13 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
 def other_threshold(report: Report, baseline: Report, key: str) -> tuple[str, str] | None:
     """Return the thresholds of a metric in both reports as text, if they differ and are both of
     other reports, or if one is of another report and the other is not recorded; else None."""
+    for own_key in with_results_read(report, key):
+        if (difference := _other_threshold(report, baseline, own_key)) is not None:
+            return difference
+    return None
+
+
+def _other_threshold(report: Report, baseline: Report, key: str) -> tuple[str, str] | None:
     sources = [_settings(own, key).get(_SOURCE) for own in (report, baseline)]
     values = _threshold(report, key), _threshold(baseline, key)
     if not any(sources) or values[0] == values[1] or not (all(sources) or None in values):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from uqeval.errors import cut, listed, number_of
+from uqeval.glossary import results_read
 from uqeval.keys import Key, family_of
 from uqeval.records.fingerprints import WHY_NONE, has_no_fingerprint
 from uqeval.records.report import Report
@@ -96,6 +97,7 @@ def _stores(report: Report) -> dict[str, Any]:
 def _maps(report: Report, keys: Collection[str]) -> dict[str, Any]:
     """Return the records of the maps of regions and of the OOD mask on which results depend, by
     name. A mask that is an id of the labels is the id."""
+    keys = [own for key in keys for own in with_results_read(report, key)]
     maps = {}
     for store in report.inputs.get("regions") or ():
         region = store.get("region")  # "depth" or "map:NAME"; earlier versions have none
@@ -104,6 +106,12 @@ def _maps(report: Report, keys: Collection[str]) -> dict[str, Any]:
     if "ood_mask" in report.inputs and "ood" in map(family_of, keys):
         maps["OOD mask"] = report.inputs["ood_mask"]
     return maps
+
+
+def with_results_read(report: Report, key: str) -> tuple[str, ...]:
+    """Return the key of a result, and those of the results from whose items it is computed."""
+    settings = report.settings.get(key)
+    return (key, *results_read(key, settings if isinstance(settings, Mapping) else {}))
 
 
 def is_void_in_pixels(report: Report, baseline: Report, key: str) -> bool:

@@ -11,6 +11,7 @@ from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.inputs.class_names import refuse_other_numbers
 from uqeval.inputs.opened import Given, Inputs, Recipe
 from uqeval.inputs.options import InputOptions
+from uqeval.records.units import is_same_unit
 
 
 def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) -> Inputs:
@@ -52,7 +53,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
 def _refuse_other_units(inputs: Inputs, reference: Inputs) -> None:
     """Raise `StoreError` if predictions and reference declare different units."""
     units, other_units = (own.record.get("units") for own in (inputs, reference))
-    if units and other_units and units != other_units:
+    if units and other_units and not is_same_unit(units, other_units):
         raise StoreError(
             f"mixed units: {inputs.source.where} is in {cut(units)}, the reference "
             f"{reference.source.where} in {cut(other_units)} (attribute units). Expected one unit: "

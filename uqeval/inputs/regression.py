@@ -23,6 +23,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, of_all_shards, sizes_of, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
+from uqeval.records.units import normal_unit
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.fill_values import ignored, invalid_of
 from uqeval.stores.kinds import SPREADS
@@ -127,17 +128,17 @@ def _declared(stores: Sequence[Store], names: Sequence[str]) -> list[tuple[str, 
 
 def _common_unit(declared: Sequence[tuple[str, str]]) -> str | None:
     """Return the unit; None if no array declares one. Raises `StoreError` for several."""
-    places = dict(reversed(declared))
-    if len(places) > 1:
-        of_arrays = ", ".join(
-            f"{name} is in {cut(text)}" for text, name in reversed(places.items())
-        )
+    first_places: dict[str, tuple[str, str]] = {}
+    for text, name in declared:
+        first_places.setdefault(normal_unit(text), (text, name))
+    if len(first_places) > 1:
+        of_arrays = ", ".join(f"{name} is in {cut(text)}" for text, name in first_places.values())
         raise StoreError(
             f"mixed units: {of_arrays} (attribute units). Expected one unit. For disparities give "
             "--baseline-focal BF, for depths up to a factor --median-scaling; else store one unit, "
             "or correct the attribute."
         )
-    return next(iter(places), None)
+    return next((text for text, _ in first_places.values()), None)
 
 
 def _converted(source: RegressionSource, options: InputOptions, truth: _Truth, where: str) -> Any:

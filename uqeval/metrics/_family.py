@@ -150,6 +150,17 @@ def normal_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
     return normal
 
 
+def results_read(key: str, record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the keys of other results from whose items a result is computed, from the record of
+    its settings."""
+    family = FAMILIES_IN_REPORTS.get(family_of(key))
+    if family is not None:
+        with suppress(UsageError, TypeError, ValueError, AttributeError, OverflowError):
+            keys: tuple[str, ...] = settings_of(family.settings_type, record).reads()
+            return keys
+    return ()
+
+
 def variants(
     family: str, settings: Any, options: Mapping[str, Any], bare: Sequence[str] = ()
 ) -> dict[str, Any]:

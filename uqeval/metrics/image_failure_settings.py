@@ -86,6 +86,16 @@ class ImageFailureSettings(FailureSettings):
         has_column = COLUMN in self.risk or COLUMN in self.confidence
         return names if has_column else names | {"item_table"}
 
+    def reads(self) -> tuple[str, ...]:
+        from uqeval.metrics._item_numbers import OF_COUNTS, Wanted
+
+        numbers = [Wanted(self.risk, True)]
+        if self.aggregation is None:
+            numbers.append(Wanted(self.confidence, False))
+        # Scores of the confusion matrix have no settings.
+        addresses = [number.address for number in numbers if number.name not in OF_COUNTS]
+        return tuple(dict.fromkeys(address[0] for address in addresses if address))
+
     @property
     def aggregation(self) -> Aggregation | None:
         """Return how the uncertainty is aggregated; None if the confidence is something else."""

@@ -44,6 +44,9 @@ class StatesSource(Protocol):
         read.
         """
 
+    def parameters(self) -> list[dict[str, Any]]:
+        """Return id and parameters of each tally with states."""
+
     def states(self, parameters: Mapping[str, Any], most: int) -> Iterator[bytes]:
         """Return the state of each item of a tally, of `most` bytes at most, in the order of items.
 

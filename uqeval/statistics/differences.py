@@ -7,10 +7,8 @@ because noise shifts the errors of two models by different amounts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +32,8 @@ from uqeval.statistics.no_interval import (
     too_few_in_a_set,
     unless_coarse,
 )
+from uqeval.statistics.same_model import is_same_model
 from uqeval.statistics.samples import Samples, Sets
-from uqeval.statistics.scoring import Scoring
 
 #: Scores that differ by less, or whose correlation does from 1, count as the same.
 _ROUNDING = 1e-12
@@ -107,7 +105,7 @@ def _bounds(
     if reason := too_few_events(samples, text, metric, least, both):
         return NoBounds(reason)
     is_undefined = relative and b == 0
-    if a == b and not is_undefined and _is_same_model(tuple(samples.runs[run] for run in both)):
+    if a == b and not is_undefined and is_same_model([samples.runs[i] for i in both], text):
         return Bounds(0.0, 0.0, "identical")
     if apart:
         return NoBounds(apart)
@@ -304,47 +302,6 @@ def _unless_infinite(bounds: Bounds) -> Bounds | NoBounds:
     if np.isfinite(bounds.high):
         return bounds
     return NoBounds("it is a fraction of the baseline's value, whose interval begins at 0")
-
-
-@lru_cache(maxsize=4)
-def _is_same_model(runs: tuple[Scoring, ...]) -> bool:
-    """Return whether all runs evaluated the same predictions: their fingerprints are equal, and all
-    scores that they have in common, those of all items too.
-
-    Fingerprints alone do not show it, since an uncompressed store may have no checksums; nor do
-    equal classes of items of one pixel, which different models may predict.
-    """
-    first, *others = (run.index for run in runs)
-    given = first["inputs"].get("predictions") or ()
-    fingerprints = _fingerprints(first)
-    has_values = any(record.get("arrays", {}).keys() - {"predictions"} for record in given)
-    if not all(fingerprints) or not (has_values or _has_neighbours(first)):
-        return False
-    common = set.intersection(*(set(run.index["results"]) for run in runs))
-    scores = _results_at(first, common)
-    return all(
-        _fingerprints(own) == fingerprints
-        and own["items"] == first["items"]
-        and _results_at(own, common) == scores
-        for own in others
-    )
-
-
-def _results_at(index: Mapping[str, Any], keys: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the results of some keys, of the set and of each item."""
-    records = (index["results"], *index["records"])
-    return [{key: record.get(key) for key in keys} for record in records]
-
-
-def _fingerprints(index: Mapping[str, Any]) -> list[str | None]:
-    """Return the fingerprints of the predictions of a run; [None] if they are unknown."""
-    given: Sequence[Mapping[str, Any]] = index["inputs"].get("predictions") or [{}]
-    return [record.get("fingerprint") for record in given]
-
-
-def _has_neighbours(index: Mapping[str, Any]) -> bool:
-    """Return whether the items of a run have several pixels."""
-    return any(tuple(size) != (1, 1) for size in index["facts"]["sizes"])
 
 
 def _of_no_other_unit(

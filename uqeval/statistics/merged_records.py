@@ -31,6 +31,8 @@ FACTS_OF_FIRST = (
 #: number of sets for that of classes, and those of maps no number of samples.
 EQUAL_INPUTS = ("classes", "samples")
 _NAMES_DIGEST = "names_digest"
+#: In the record of stores that were joined, the list of them; what it has of each.
+_PARTS, _OF_PART = "stores", ("path", "fingerprint", "frames")
 _OTHER_STEPS = "differs between the runs"
 
 
@@ -78,10 +80,24 @@ def _video(records: Records, of_shards: bool) -> dict[str, Any]:
         name: [v for record in records for v in record[name]] for name in lists
     }
     merged["rows"] = _rows(records, of_shards)
+    merged["flow_record"] = _flows([record.get("flow_record", {}) for record in records])
     if not of_shards:
         for name in ("frames", "unlabelled"):
             merged[name] = sum(record.get(name, 0) for record in records)
     return dict(records[0]) | merged
+
+
+def _flows(records: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """Return the record of each method of flow, with the paths of all runs."""
+    merged = {}
+    for method, first in records[0].items():
+        flows = [record[method] for record in records if method in record]
+        merged[method] = {
+            name: _joined_texts(flow[name] for flow in flows if name in flow)
+            if isinstance(value, str) else value
+            for name, value in first.items()
+        }  # fmt: skip
+    return merged
 
 
 def _rows(records: Records, of_shards: bool) -> list[dict[str, Any]]:
@@ -152,21 +168,27 @@ def _predictions(values: Sequence[Records]) -> list[dict[str, Any]]:
 
 
 def _as_one(stores: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one record for stores of several runs: their paths, and a digest of all
-    fingerprints; the record itself if all runs have the same store."""
-    distinct = _distinct(stores)
+    """Return one record for stores of several runs: their paths, a digest of all fingerprints, and
+    the list of them; the record itself if all runs have the same store.
+
+    A run that was merged before has such a list, so the digest does not depend on the order in
+    which runs were merged. Earlier versions recorded no list.
+    """
+    distinct = _distinct(part for store in stores for part in store.get(_PARTS) or [store])
     if len(distinct) == 1:
         return distinct[0]
     return {
         "path": _joined_texts(store["path"] for store in distinct),
         "fingerprint": digest_of([store["fingerprint"] for store in distinct]),
+        _PARTS: [{name: s[name] for name in _OF_PART if name in s} for s in distinct],
     }
 
 
 def _frames(values: Records) -> dict[str, Any]:
     """Return the record of the frames of several runs; it counts them."""
-    counts = [store["frames"] for store in _distinct(values) if "frames" in store]
-    return _as_one(values) | ({"frames": sum(counts)} if counts else {})
+    joined = _as_one(values)
+    counts = [store["frames"] for store in joined.get(_PARTS, [joined]) if "frames" in store]
+    return joined | ({"frames": sum(counts)} if counts else {})
 
 
 def _mask(values: Sequence[Any]) -> Any:
@@ -197,11 +219,25 @@ def _stores_by(key: str) -> Callable[[Sequence[Records]], list[dict[str, Any]]]:
 
 
 def _sets(values: Sequence[Records]) -> list[dict[str, Any]]:
-    """Return name and number of items of each set."""
+    """Return name and number of items of each set. A single OUT set has the name of its file, which
+    each run has its own of; the merged one has the first."""
+    if all(is_single_out(sets) for sets in values):
+        first, *others = values
+        values = [first, *(_called(sets, first) for sets in others)]
     items: dict[str, int] = {}
     for own in chain.from_iterable(values):
         items[own["name"]] = items.get(own["name"], 0) + own["items"]
     return [{"name": name, "items": count} for name, count in items.items()]
+
+
+def is_single_out(sets: Any) -> bool:
+    """Return whether the record of sets has one OUT set."""
+    return isinstance(sets, Sequence) and len(sets) == 2
+
+
+def _called(sets: Records, first: Records) -> list[dict[str, Any]]:
+    """Return the records of sets with the names of others."""
+    return [{**own, "name": other["name"]} for own, other in zip(sets, first, strict=True)]
 
 
 def _options(values: Records) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.metrics._family import normal_settings
 from uqeval.records.input_options import value_options
+from uqeval.records.units import is_same_unit
 from uqeval.records.void_ids import IGNORE_INDEX, other_void_ids, void_ids
 from uqeval.statistics.merged_records import (
     EQUAL_FACTS,
@@ -19,6 +20,7 @@ from uqeval.statistics.merged_records import (
     digest_of,
     inputs_of_runs,
     inputs_of_shards,
+    is_single_out,
     merged_facts,
 )
 from uqeval.stores.states.blocks import PackedItems
@@ -26,6 +28,11 @@ from uqeval.stores.states.entries import DAMAGED, tally_key
 from uqeval.stores.states.saved import SavedStates
 
 _NAMES_DIGEST = "names_digest"
+_CLASS_NAMES = "class_names"
+_OF_SETS = (
+    "the names of the OUT sets, which are those of their files (give the files of a set one name)"
+)
+_MAPS_VERSION = "maps_version"
 _OF_NAMES = "the names of the items (--names)"
 #: Settings that are paths, which other machines may spell otherwise. Each run has the cells of its
 #: own items of a table, and the threshold of another report is a setting of its own.
@@ -48,8 +55,11 @@ class MergedStates:
         for file in self.files[1:]:
             _check_same(self.files[0], file)
             _check_stores(self.files[0], file)
-        for name in IF_KNOWN:  # the first file may not know it
-            known = [file for file in self.files if file.index["facts"].get(name)]
+        for name in (*IF_KNOWN, _MAPS_VERSION):  # the first file may not know it
+            known = [
+                file for file in self.files
+                if file.index["facts"].get(name) or file.index.get(name)
+            ]  # fmt: skip
             for file in known[1:] if known[:1] != self.files[:1] else ():
                 _check_same(known[0], file)
         _refuse_other_round(self.files)
@@ -70,6 +80,7 @@ class MergedStates:
             "records": [record for index in indices for record in index["records"]],
             "stamps": [stamp for index in indices for stamp in _stamps(index)],
             "fingerprint": digest_of([index["fingerprint"] for index in indices]) or "",
+            _MAPS_VERSION: max(index.get(_MAPS_VERSION) or 0 for index in indices) or None,
             "facts": merged_facts([index["facts"] for index in indices], self._are_shards),
             "inputs": self._inputs(),
             "settings": {k: v for k, v in indices[0]["settings"].items() if k != "intervals"},
@@ -205,9 +216,21 @@ def _check_stores(first: SavedStates, second: SavedStates) -> None:
 
 def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     yield "the version of uqeval", a["uqeval_version"], b["uqeval_version"]
+    # Earlier builds of a version recorded none: only versions that are known can differ.
+    versions: list[Any] = [index.get(_MAPS_VERSION) for index in (a, b)]
+    if None not in versions:
+        yield "the version of the maps (evaluate all again with one uqeval)", *versions
     first_facts, second_facts = equal_facts(a), equal_facts(b)
+    sets = [index["inputs"].get("sets") for index in (a, b)]
+    if all(sets):  # their names are those of the classes
+        first_facts.pop(_CLASS_NAMES, None)
+        if not all(map(is_single_out, sets)):
+            first, second = ([own["name"] for own in of_run] for of_run in sets)
+            yield _OF_SETS, first, second
     for name in EQUAL_FACTS:
         if name in first_facts and name in second_facts:
+            if name == "units" and is_same_unit(first_facts[name], second_facts[name]):
+                continue
             description = _OF_NAMES if name == _NAMES_DIGEST else name.replace("_", " ")
             yield description, first_facts[name], second_facts[name]
     for name in EQUAL_INPUTS:
@@ -215,10 +238,10 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
         if None not in values:
             yield name, *values
     video, other_video = (index["facts"]["video"] or {} for index in (a, b))
-    models, other_models = (own.get("models") or () for own in (video, other_video))
+    models: list[Any] = [own.get("models") or () for own in (video, other_video)]
     # The name of a single model is that of its file, which each run has its own of.
-    if has_several := max(len(models), len(other_models)) > 1:
-        yield "models", models, other_models
+    if has_several := max(map(len, models)) > 1:
+        yield "models", *models
     for name in ("against", "named"):
         yield name, video.get(name), other_video.get(name)
     first_options, second_options = (
@@ -319,11 +342,16 @@ def _common(fitted: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _sum_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        key: {name: sum(record[key][name] for record in records) for name in counts}
+    """Return the sums of the counts that all runs have."""
+    sums = {
+        key: {
+            name: sum(record[key][name] for record in records)
+            for name in counts
+            if all(name in record.get(key, {}) for record in records)
+        }
         for key, counts in records[0].items()
-        if all(key in record and counts.keys() == record[key].keys() for record in records)
     }
+    return {key: counts for key, counts in sums.items() if counts}
 
 
 def _short(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 #: Weights of items that are made at a time (16 MB).
 _WEIGHTS = 1 << 21
+#: The largest number of bytes of one state of any tally.
+_MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,19 @@ class Scoring:
     def packed(self, tally: Tally) -> list[bytes]:
         """Return the state of each item of a tally as bytes. Raises `StoreError`."""
         return list(self._source.states(tally.parameters(), tally.most_bytes))
+
+    def parameters(self) -> list[dict[str, Any]]:
+        """Return id and parameters of all tallies with states, also of those that no score
+        reads."""
+        return self._source.parameters()
+
+    def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
+        """Return the packed state of each item of a tally with these parameters, unchecked.
+
+        Raises `StoreError`, also for damaged states.
+        """
+        with content_of(self.path):
+            yield from self._source.states(parameters, _MOST_BYTES)
 
     def whole(
         self, items: Sequence[int] | None = None, exact: Mapping[str, Any] | None = None

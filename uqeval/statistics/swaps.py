@@ -325,6 +325,9 @@ class _Mixed:
         info = index["facts"] | {"sizes": sizes}
         return {**index, "items": names, "records": records, "facts": info}
 
+    def parameters(self) -> list[dict[str, Any]]:
+        return [tally.parameters() for tally in self.by.partner]
+
     def states(self, parameters: Mapping[str, Any], most: int) -> Iterator[bytes]:
         tally = next(
             first_tally for first_tally in self.by.partner if first_tally.parameters() == parameters

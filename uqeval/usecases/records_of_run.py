@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval import version
+from uqeval import maps, version
 from uqeval.inputs import Inputs
 from uqeval.keys import Key, family_of
 from uqeval.records.report import Report, now
@@ -167,6 +167,7 @@ def states_index(
         }
     return {
         "uqeval_version": report.uqeval_version,
+        "maps_version": maps.VERSION,
         "fingerprint": fingerprint,
         "items": list(info.names),
         "records": report.items,

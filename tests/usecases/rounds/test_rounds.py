@@ -461,6 +461,15 @@ def test_damaged_fits(change: Any, says: str, first: Path, tmp_path: Path) -> No
     assert files(own) == before
 
 
+def test_fits_of_another_version_of_the_maps(first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    record = json.loads((own / "fitted.json").read_text())
+    record["run"]["maps_version"] -= 1
+    write_fitted(own / "fitted.json", record)
+    with pytest.raises(UsageError, match=r"is of another run: .* the version of the maps"):
+        again(own)
+
+
 def test_a_forged_run(first: Path, tmp_path: Path) -> None:
     own = copied(first, tmp_path)
     record = json.loads((own / "fitted.json").read_text())

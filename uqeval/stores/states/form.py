@@ -83,6 +83,7 @@ class Index:
     result_warnings: list[str] = field(default_factory=list)
     stamps: list[str | None] = field(default_factory=list)
     rounds: dict[str, Any] = field(default_factory=dict)
+    maps_version: Whole | None = None
 
 
 def check_index(index: Mapping[str, Any], allow_missing: bool = False) -> None:
@@ -140,6 +141,7 @@ class Run:
     facts: RunFacts
     inputs: RunInputs
     settings: _Records
+    maps_version: Whole | None = None
 
 
 @dataclass

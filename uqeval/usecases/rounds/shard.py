@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval import version
+from uqeval import maps, version
 from uqeval.arrays import State
 from uqeval.disk.files import content_of
 from uqeval.errors import DataError, StoreError, UsageError, cut
@@ -48,16 +48,15 @@ def settings_of_evaluations(evaluations: Mapping[str, Evaluation[Any]]) -> dict[
     }  # fmt: skip
 
 
-def run_of_inputs(
-    inputs: Inputs, info: DatasetInfo, settings: Mapping[str, Any], version: str
-) -> dict[str, Any]:
+def run_of_inputs(inputs: Inputs, info: DatasetInfo, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a shard from its inputs and the settings of each result."""
     video = None
     if info.video is not None:
         video = {name: getattr(info.video, name) for name in _OF_VIDEO}
     facts = {name: getattr(info, name) for name in (*EQUAL_FACTS, "fit_names")}
     inputs_record = {**inputs.record, "options": inputs.options}
-    return _run(version, inputs.fingerprint, facts | {"video": video}, inputs_record, settings)
+    versions = {"uqeval_version": version.VERSION, "maps_version": maps.VERSION}
+    return _run(versions, inputs.fingerprint, facts | {"video": video}, inputs_record, settings)
 
 
 def run_of_states(index: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,12 +65,12 @@ def run_of_states(index: Mapping[str, Any], settings: Mapping[str, Any]) -> dict
     chosen = equal_facts(index)
     chosen["fit_names"] = facts.get("fit_names", {})
     chosen["video"] = None if video is None else {name: video.get(name) for name in _OF_VIDEO}
-    version, fingerprint = index["uqeval_version"], index["fingerprint"]
-    return _run(version, fingerprint, chosen, index["inputs"], settings)
+    versions = {name: index.get(name) for name in ("uqeval_version", "maps_version")}
+    return _run(versions, index["fingerprint"], chosen, index["inputs"], settings)
 
 
 def _run(
-    version: str,
+    versions: Mapping[str, Any],
     fingerprint: str,
     facts: Mapping[str, Any],
     inputs: Mapping[str, Any],
@@ -80,7 +79,7 @@ def _run(
     """Return the record as plain JSON values, equal from inputs and from states."""
     options = {name: value for name, value in inputs["options"].items() if name != "part"}
     record = {
-        "uqeval_version": version,
+        **versions,
         "fingerprint": fingerprint,
         "facts": facts,
         "inputs": {"ignore_index": inputs.get("ignore_index"), "options": options},
@@ -155,7 +154,7 @@ class ShardRound:
         if path is None:
             return cls(shard["number"], shard["of"], settings)
         fitted = FittedFile.load(path)
-        this_run = run_of_inputs(inputs, info, settings, version.VERSION)
+        this_run = run_of_inputs(inputs, info, settings)
         with content_of(path):
             difference = difference_of_runs(fitted.run, this_run)
         if difference is not None:
