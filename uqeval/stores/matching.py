@@ -1,20 +1,25 @@
 """Match names of items with files, or with names of a store, by stems and folders.
 
-A file belongs to the item whose name has its stem. Their folders are compared from the last one
-upwards, because names and files may begin at other folders. If the folders differ, such as
-`images/city/x` and `labels/city/x`, the file belongs to the item only if
+A file can belong to the item whose name has its stem. Their folders decide:
 
-- one of the differing beginnings is that of all items, or of all files, so that it does not tell
-  them apart, and
-- neither folder is closer to a folder of the other side: labels of `seq1` are never those of `seq2`
-  if there are items of `seq1`, or labels of `seq2`.
+- A file in the folders of the item's name is the item's.
+- Else folders are compared that tell items apart: their names occur on both sides (in names of
+  items and in files), but not in all of them. The file belongs to the item if these folders are the
+  same, in the same order. Other folders (`images`, `labels`, `cam0`) do not count, unless both
+  paths have more of them than others on their side: then a sequence is in its place that the other
+  side does not have.
+- Else the folders of one are the last ones of the other, so that nothing contradicts.
+
+Nothing tells whether `a/x` and `b/x` are two sequences, or the images and labels of one. A warning
+appears if item and file have such folders, and neither has a well-known name of a kind of data.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TypeAlias
 
 from uqeval.errors import StoreError, cut, listed, number_of, quoted
@@ -24,35 +29,40 @@ from uqeval.stores.names import SUFFIXES, without_ending, without_suffix
 _Path: TypeAlias = tuple[str, ...]
 #: The suffixes of files of items.
 _FILES = SUFFIXES | {".flo"}
+#: Folders, in lower case, that say what files contain, and never which item. They only keep a
+#: warning away.
+_KINDS_OF_DATA = frozenset({
+    "annotation", "annotations", "data", "depth", "depths", "flow", "flows", "frame", "frames",
+    "groundtruth", "gt", "gtcoarse", "gtfine", "image", "images", "imagestr", "imagests",
+    "img", "imgs", "jpegimages", "label", "labels", "labelstr", "labelsts", "leftimg8bit",
+    "logits", "mask", "masks", "pred", "prediction", "predictions", "preds", "probs",
+    "proj_depth", "rgb", "segmentationclass", "semantic", "sem_seg", "target", "targets"
+})  # fmt: skip
 
 
 class Folders:
     """The folders of many names."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        self._seen: set[_Path] = set()
-        self._ends: set[_Path] = set()
-        self._start: _Path = ()
+        #: The folders of each name.
+        self.paths: set[_Path] = set()
+        #: Names of folders: those that occur, and those that all names have.
+        self.some: set[str] = set()
+        self.always: set[str] = set()
         for name in names:
             self.add(name)
 
     def add(self, name: str) -> None:
         """Add the folders of a name."""
         folders = _folders(name)
-        if folders not in self._seen:
-            start = self._start if self._seen else folders
-            self._start = start[: _equal(start, folders)]
-            self._seen.add(folders)
-            self._ends.update(folders[start:] for start in range(len(folders)))
+        if folders not in self.paths:
+            self.always = self.always & set(folders) if self.paths else set(folders)
+            self.some.update(folders)
+            self.paths.add(folders)
 
-    def all_begin_with(self, folders: _Path) -> bool:
-        """Return whether all names begin with these folders."""
-        return self._start[: len(folders)] == folders
-
-    def common(self, folders: _Path) -> int:
-        """Return the largest number of last folders that `folders` and a name have in common."""
-        ends = range(len(folders))
-        return next((len(folders) - k for k in ends if folders[k:] in self._ends), 0)
+    def without(self, shared: Collection[str]) -> set[_Path]:
+        """Return the folders of each name that are not `shared`."""
+        return {_without(shared, path) for path in self.paths} or {()}
 
 
 class Files:
@@ -74,12 +84,14 @@ class Files:
         self.cases = cases or {}
         self.folders_of_items = folders_of_items or Folders()
         self._folders = Folders(files)
-        self._by_stem: dict[str, list[str]] = defaultdict(list)
+        self._ends = {path[k:] for path in self._folders.paths for k in range(len(path) + 1)}
+        self._by_stem: dict[str, dict[_Path, list[str]]] = defaultdict(lambda: defaultdict(list))
         for file in files:
-            path = PurePosixPath(file)
-            stem = path.stem if path.suffix.lower() in _FILES else path.name
+            folders, stem = _split(file, _FILES)
             for plain in {without_ending(stem), without_ending(without_ending(stem, endings))}:
-                self._by_stem[plain].append(file)
+                self._by_stem[plain][folders].append(file)
+        self._counted = -1
+        self._groups: dict[str, dict[tuple[_Path, bool], list[_Path]]] = {}
 
     def file_of(self, name: str, path: str | Path, noun: str) -> str | None:
         """Return the only file of an item, or None; raises `StoreError` for two files.
@@ -89,50 +101,104 @@ class Files:
         self.folders_of_items.add(name)
         return _only(self.exact(name) or self.near(name), name, path, noun)
 
-    def same_stem(self, name: str) -> list[str]:
-        """Return all files with the stem of an item's name."""
-        for stem in (PurePosixPath(name).name, PurePosixPath(without_suffix(name)).name):
-            found = self._by_stem.get(stem) or self._by_stem.get(without_ending(stem))
-            if found:
-                return found
-        return []
+    def same_stem(self, name: str) -> dict[_Path, list[str]]:
+        """Return all files with the stem of an item's name, by their folders."""
+        return self._by_stem.get(self._stem(name), {})
 
     def exact(self, name: str) -> list[str]:
         """Return the files with the stem and the folders of an item's name."""
-        candidates = self.same_stem(name)
+        candidates = self.same_stem(name).get(_folders(name), [])
         spellings = (name, without_suffix(name))
-        folders = _folders(name)
-        return [file for file in candidates if without_suffix(file) in spellings] or [
-            file for file in candidates if _folders(file) == folders
-        ]
+        return [file for file in candidates if without_suffix(file) in spellings] or candidates
 
     def near(self, name: str, taken: Collection[str] = ()) -> list[str]:
-        """Return the files that may belong to an item, of which most last folders are the same;
-        without those that are `taken`.
+        """Return the files that may belong to an item, of which most folders are the same; without
+        those that are `taken`.
         """
-        folders = _folders(name)
-        common = {
-            file: _common(folders, _folders(file))
-            for file in self.same_stem(name)
-            if file not in taken and self._may_belong(folders, file)
-        }
-        most = max(common.values(), default=0)
-        return [file for file in common if common[file] == most]
+        self._compare_folders()
+        folders, candidates = _folders(name), self.same_stem(name)
+        telling, has_more = self._key(folders, self._least_of_items)
+        groups = self._groups_of(self._stem(name))
+        same = groups.get((telling, False), [])
+        if not has_more:
+            same = same + groups.get((telling, True), [])
+        found = self._allowed(folders, candidates, same, taken)
+        if not found or not telling:
+            ends = self._with_ends(folders, candidates)
+            found |= self._allowed(folders, candidates, ends, taken)
+        most = max(found.values(), default=0)
+        return [file for file, common in found.items() if common == most]
 
-    def _may_belong(self, item: _Path, file: str) -> bool:
-        """Return whether the folders of an item and of a file with its stem allow a match."""
-        folders = _folders(file)
-        common = _common(item, folders)
-        if not common and self.cases.get(file, file) != file:
-            return False  # the stem of a slice is only its position: its folder is the case
-        start, file_start = item[: len(item) - common], folders[: len(folders) - common]
-        if not start or not file_start:
-            return True
-        tells_nothing = self.folders_of_items.all_begin_with(start) or (
-            self._folders.all_begin_with(file_start)
+    def may_contradict(self, name: str, file: str) -> bool:
+        """Return whether an item and a file have folders that the other side does not have, and
+        neither has those of all names on its side.
+        """
+        self._compare_folders()
+        pairs = ((name, self._others_of_items), (file, self._others_of_files))
+        return all(
+            len(others) > 1 and _without(self._shared, _folders(path)) for path, others in pairs
         )
-        closest = max(self._folders.common(item), self.folders_of_items.common(folders))
-        return tells_nothing and closest == common
+
+    def _stem(self, name: str) -> str:
+        for stem in (_split(name, ())[1], _split(name)[1]):
+            for plain in (stem, without_ending(stem)):
+                if plain in self._by_stem:
+                    return plain
+        return ""
+
+    def _compare_folders(self) -> None:
+        """Find the folders that tell items apart, if folders of items have been added."""
+        items, files = self.folders_of_items, self._folders
+        if self._counted == len(items.paths):
+            return
+        self._counted = len(items.paths)
+        self._shared = items.some & files.some
+        self._telling = self._shared - (items.always & files.always)
+        self._others_of_items = items.without(self._shared)
+        self._others_of_files = files.without(self._shared)
+        self._least_of_items = min(map(len, self._others_of_items))
+        self._least_of_files = min(map(len, self._others_of_files))
+        self._groups.clear()
+
+    def _key(self, folders: _Path, least: int) -> tuple[_Path, bool]:
+        """Return the folders that tell items apart, and whether there are more others than
+        `least`.
+        """
+        telling = tuple(folder for folder in folders if folder in self._telling)
+        return telling, len(_without(self._shared, folders)) > least
+
+    def _groups_of(self, stem: str) -> dict[tuple[_Path, bool], list[_Path]]:
+        """Return the folders of the files with a stem, by their `_key`."""
+        if (groups := self._groups.get(stem)) is None:
+            groups = self._groups[stem] = defaultdict(list)
+            for path in self._by_stem.get(stem, ()):
+                groups[self._key(path, self._least_of_files)].append(path)
+        return groups
+
+    def _with_ends(self, folders: _Path, candidates: Collection[_Path]) -> list[_Path]:
+        """Return the candidates that end with `folders`, or that are the end of `folders`."""
+        shorter = [folders[k:] for k in range(1, len(folders) + 1) if folders[k:] in candidates]
+        if folders not in self._ends:  # else all candidates would be compared for each item
+            return shorter
+        start = len(folders)
+        return shorter + [path for path in candidates if path[len(path) - start :] == folders]
+
+    def _allowed(
+        self,
+        folders: _Path,
+        candidates: Mapping[_Path, list[str]],
+        paths: Iterable[_Path],
+        taken: Collection[str],
+    ) -> dict[str, int]:
+        """Return the number of common folders of each file at `paths` that is not `taken`."""
+        return {
+            file: len({*folders} & {*path})
+            for path in paths
+            for file in candidates[path]
+            # The stem of a slice is only its position: its folder is the case.
+            if file not in taken
+            and (self.cases.get(file, file) == file or path[-1:] == folders[-1:])
+        }
 
 
 def match_files(
@@ -180,8 +246,8 @@ def match_some(
 def warnings_of_match(
     path: str | Path, files: Sequence[str], files_of_names: Mapping[str, str], noun: str
 ) -> list[str]:
-    """Return warnings about files that belong to no item, and about items that have no folder in
-    common with their files.
+    """Return warnings about files that belong to no item, and about items that may be in another
+    sequence than their files.
     """
     warnings = []
     if unused := sorted(set(files) - set(files_of_names.values())):
@@ -189,11 +255,7 @@ def warnings_of_match(
         warnings.append(
             f"{path}: {number_of(len(unused), f'{noun} file')} {verb} to no item: {listed(unused)}."
         )
-    other = [
-        (name, file)
-        for name, file in files_of_names.items()
-        if _folders(name) and _folders(file) and not _common(_folders(name), _folders(file))
-    ]
+    other = [pair for pair in files_of_names.items() if _may_differ(*pair)]
     if other:
         name, file = other[0]
         warnings.append(
@@ -211,18 +273,21 @@ def _matches(path: str | Path, files: Files, names: Sequence[str], noun: str) ->
         files.folders_of_items.add(name)
     exact = {name: files.exact(name) for name in names}
     taken = {file for found in exact.values() for file in found}
-    files_of_names: dict[str, str] = {}
-    owners: dict[str, str] = {}
+    owners_of: dict[str, list[str]] = defaultdict(list)
     for name in names:
         match = _only(exact[name] or files.near(name, taken), name, path, noun)
-        if match is None:
-            continue
-        if (owner := owners.setdefault(match, name)) != name:
+        if match is not None:
+            owners_of[match].append(name)
+    files_of_names: dict[str, str] = {}
+    for match, owners in owners_of.items():
+        if len(owners) > 1:
+            owners = [name for name in owners if not files.may_contradict(name, match)]
+        if len(owners) > 1:
             raise StoreError(
-                f"{cut(path)}: the items {quoted(owner)} and {quoted(name)} both match "
+                f"{cut(path)}: the items {quoted(owners[0])} and {quoted(owners[1])} both match "
                 f"{cut(match)}. Put their {noun}s into folders with the names of the items."
             )
-        files_of_names[name] = match
+        files_of_names |= dict.fromkeys(owners, match)
     return files_of_names
 
 
@@ -270,26 +335,38 @@ def _looks(files: Files, absent: Sequence[str]) -> str:
         return "no such files are there"
     looks = f"files there look like {listed(files.files, 2)}"
     for name in absent:
-        if others := files.same_stem(name):
+        for others in files.same_stem(name).values():
             return f"{looks}; {cut(others[0])} is in another folder than {cut(name)}"
     return looks
 
 
+def _may_differ(name: str, file: str) -> bool:
+    """Return whether an item and its file have different folders that may be those of sequences."""
+    folders, others = {*_folders(name)}, {*_folders(file)}
+    return all(
+        any(folder.lower() not in _KINDS_OF_DATA for folder in rest)
+        for rest in (folders - others, others - folders)
+    )
+
+
 def _folders(name: str) -> _Path:
+    return _split(name)[0]
+
+
+def _split(name: str, suffixes: Collection[str] = SUFFIXES) -> tuple[_Path, str]:
+    """Return the folders of a name, and its stem without any of these suffixes.
+
+    Letters with accents get one of their two spellings in Unicode: names of files on macOS have the
+    other one. A backslash in a name without `/` is the separator of Windows.
+    """
+    name = unicodedata.normalize("NFC", name)
     # Several times as fast as PurePosixPath, which counts for 100,000 items.
-    return tuple(part for part in name.split("/") if part not in ("", "."))[:-1]
+    parts = (name if "/" in name else name.replace("\\", "/")).split("/")
+    stem, _, suffix = parts[-1].rpartition(".")
+    if not stem or f".{suffix.lower()}" not in suffixes:
+        stem = parts[-1]
+    return tuple(part for part in parts[:-1] if part not in ("", ".")), stem
 
 
-def _common(first: _Path, second: _Path) -> int:
-    """Return how many folders are equal, from the last one upwards."""
-    return _equal(first[::-1], second[::-1])
-
-
-def _equal(first: _Path, second: _Path) -> int:
-    """Return how many folders are equal, from the first one on."""
-    count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
+def _without(shared: Collection[str], folders: _Path) -> _Path:
+    return tuple(folder for folder in folders if folder not in shared)
