@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import pytest
 
 from uqeval.errors import StoreError
-from uqeval.stores.matching import Files, Folders, match_files, match_some, warnings_of_match
+from uqeval.stores.item_folders import Folders
+from uqeval.stores.matching import Files, match_files, match_some, warnings_of_match
 
 
 def matched(

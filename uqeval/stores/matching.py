@@ -16,53 +16,23 @@ appears if item and file have such folders, and neither has a well-known name of
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from uqeval.errors import StoreError, cut, listed, number_of, quoted
+from uqeval.stores.item_folders import (
+    FolderPath,
+    Folders,
+    folders_of,
+    may_differ,
+    split_name,
+    without,
+)
 from uqeval.stores.names import SUFFIXES, without_ending, without_suffix
 
-#: The folders of a name, the outermost first.
-_Path: TypeAlias = tuple[str, ...]
 #: The suffixes of files of items.
 _FILES = SUFFIXES | {".flo"}
-#: Folders, in lower case, that say what files contain, and never which item. They only keep a
-#: warning away.
-_KINDS_OF_DATA = frozenset({
-    "annotation", "annotations", "data", "depth", "depths", "flow", "flows", "frame", "frames",
-    "groundtruth", "gt", "gtcoarse", "gtfine", "image", "images", "imagestr", "imagests",
-    "img", "imgs", "jpegimages", "label", "labels", "labelstr", "labelsts", "leftimg8bit",
-    "logits", "mask", "masks", "pred", "prediction", "predictions", "preds", "probs",
-    "proj_depth", "rgb", "segmentationclass", "semantic", "sem_seg", "target", "targets"
-})  # fmt: skip
-
-
-class Folders:
-    """The folders of many names."""
-
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        #: The folders of each name.
-        self.paths: set[_Path] = set()
-        #: Names of folders: those that occur, and those that all names have.
-        self.some: set[str] = set()
-        self.always: set[str] = set()
-        for name in names:
-            self.add(name)
-
-    def add(self, name: str) -> None:
-        """Add the folders of a name."""
-        folders = _folders(name)
-        if folders not in self.paths:
-            self.always = self.always & set(folders) if self.paths else set(folders)
-            self.some.update(folders)
-            self.paths.add(folders)
-
-    def without(self, shared: Collection[str]) -> set[_Path]:
-        """Return the folders of each name that are not `shared`."""
-        return {_without(shared, path) for path in self.paths} or {()}
 
 
 class Files:
@@ -85,13 +55,15 @@ class Files:
         self.folders_of_items = folders_of_items or Folders()
         self._folders = Folders(files)
         self._ends = {path[k:] for path in self._folders.paths for k in range(len(path) + 1)}
-        self._by_stem: dict[str, dict[_Path, list[str]]] = defaultdict(lambda: defaultdict(list))
+        self._by_stem: dict[str, dict[FolderPath, list[str]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for file in files:
-            folders, stem = _split(file, _FILES)
+            folders, stem = split_name(file, _FILES)
             for plain in {without_ending(stem), without_ending(without_ending(stem, endings))}:
                 self._by_stem[plain][folders].append(file)
         self._counted = -1
-        self._groups: dict[str, dict[tuple[_Path, bool], list[_Path]]] = {}
+        self._groups: dict[str, dict[tuple[FolderPath, bool], list[FolderPath]]] = {}
 
     def file_of(self, name: str, path: str | Path, noun: str) -> str | None:
         """Return the only file of an item, or None; raises `StoreError` for two files.
@@ -101,13 +73,13 @@ class Files:
         self.folders_of_items.add(name)
         return _only(self.exact(name) or self.near(name), name, path, noun)
 
-    def same_stem(self, name: str) -> dict[_Path, list[str]]:
+    def same_stem(self, name: str) -> dict[FolderPath, list[str]]:
         """Return all files with the stem of an item's name, by their folders."""
         return self._by_stem.get(self._stem(name), {})
 
     def exact(self, name: str) -> list[str]:
         """Return the files with the stem and the folders of an item's name."""
-        candidates = self.same_stem(name).get(_folders(name), [])
+        candidates = self.same_stem(name).get(folders_of(name), [])
         spellings = (name, without_suffix(name))
         return [file for file in candidates if without_suffix(file) in spellings] or candidates
 
@@ -116,7 +88,7 @@ class Files:
         those that are `taken`.
         """
         self._compare_folders()
-        folders, candidates = _folders(name), self.same_stem(name)
+        folders, candidates = folders_of(name), self.same_stem(name)
         telling, has_more = self._key(folders, self._least_of_items)
         groups = self._groups_of(self._stem(name))
         same = groups.get((telling, False), [])
@@ -136,11 +108,11 @@ class Files:
         self._compare_folders()
         pairs = ((name, self._others_of_items), (file, self._others_of_files))
         return all(
-            len(others) > 1 and _without(self._shared, _folders(path)) for path, others in pairs
+            len(others) > 1 and without(self._shared, folders_of(path)) for path, others in pairs
         )
 
     def _stem(self, name: str) -> str:
-        for stem in (_split(name, ())[1], _split(name)[1]):
+        for stem in (split_name(name, ())[1], split_name(name)[1]):
             for plain in (stem, without_ending(stem)):
                 if plain in self._by_stem:
                     return plain
@@ -160,14 +132,14 @@ class Files:
         self._least_of_files = min(map(len, self._others_of_files))
         self._groups.clear()
 
-    def _key(self, folders: _Path, least: int) -> tuple[_Path, bool]:
+    def _key(self, folders: FolderPath, least: int) -> tuple[FolderPath, bool]:
         """Return the folders that tell items apart, and whether there are more others than
         `least`.
         """
         telling = tuple(folder for folder in folders if folder in self._telling)
-        return telling, len(_without(self._shared, folders)) > least
+        return telling, len(without(self._shared, folders)) > least
 
-    def _groups_of(self, stem: str) -> dict[tuple[_Path, bool], list[_Path]]:
+    def _groups_of(self, stem: str) -> dict[tuple[FolderPath, bool], list[FolderPath]]:
         """Return the folders of the files with a stem, by their `_key`."""
         if (groups := self._groups.get(stem)) is None:
             groups = self._groups[stem] = defaultdict(list)
@@ -175,7 +147,9 @@ class Files:
                 groups[self._key(path, self._least_of_files)].append(path)
         return groups
 
-    def _with_ends(self, folders: _Path, candidates: Collection[_Path]) -> list[_Path]:
+    def _with_ends(
+        self, folders: FolderPath, candidates: Collection[FolderPath]
+    ) -> list[FolderPath]:
         """Return the candidates that end with `folders`, or that are the end of `folders`."""
         shorter = [folders[k:] for k in range(1, len(folders) + 1) if folders[k:] in candidates]
         if folders not in self._ends:  # else all candidates would be compared for each item
@@ -185,9 +159,9 @@ class Files:
 
     def _allowed(
         self,
-        folders: _Path,
-        candidates: Mapping[_Path, list[str]],
-        paths: Iterable[_Path],
+        folders: FolderPath,
+        candidates: Mapping[FolderPath, list[str]],
+        paths: Iterable[FolderPath],
         taken: Collection[str],
     ) -> dict[str, int]:
         """Return the number of common folders of each file at `paths` that is not `taken`."""
@@ -255,16 +229,23 @@ def warnings_of_match(
         warnings.append(
             f"{path}: {number_of(len(unused), f'{noun} file')} {verb} to no item: {listed(unused)}."
         )
-    other = [pair for pair in files_of_names.items() if _may_differ(*pair)]
-    if other:
-        name, file = other[0]
-        warnings.append(
-            f"{path}: {number_of(len(other), 'item')} and their {noun} files are in folders of "
-            f"different names, the first are {quoted(name)} and {cut(file)}: only the last parts "
-            f"of their names agree. If these are different cases or sequences, give the {noun}s of "
-            "the right one."
-        )
-    return warnings
+    return warnings + warnings_of_folders(path, files_of_names, noun)
+
+
+def warnings_of_folders(
+    path: str | Path, files_of_names: Mapping[str, str], noun: str
+) -> list[str]:
+    """Return a warning if items may be in another sequence than their files."""
+    other = [pair for pair in files_of_names.items() if may_differ(*pair)]
+    if not other:
+        return []
+    name, file = other[0]
+    return [
+        f"{path}: {number_of(len(other), 'item')} and their {noun} files are in folders of "
+        f"different names, the first are {quoted(name)} and {cut(file)}: only the last parts "
+        f"of their names agree. If these are different cases or sequences, give the {noun}s of "
+        "the right one."
+    ]
 
 
 def _matches(path: str | Path, files: Files, names: Sequence[str], noun: str) -> dict[str, str]:
@@ -338,35 +319,3 @@ def _looks(files: Files, absent: Sequence[str]) -> str:
         for others in files.same_stem(name).values():
             return f"{looks}; {cut(others[0])} is in another folder than {cut(name)}"
     return looks
-
-
-def _may_differ(name: str, file: str) -> bool:
-    """Return whether an item and its file have different folders that may be those of sequences."""
-    folders, others = {*_folders(name)}, {*_folders(file)}
-    return all(
-        any(folder.lower() not in _KINDS_OF_DATA for folder in rest)
-        for rest in (folders - others, others - folders)
-    )
-
-
-def _folders(name: str) -> _Path:
-    return _split(name)[0]
-
-
-def _split(name: str, suffixes: Collection[str] = SUFFIXES) -> tuple[_Path, str]:
-    """Return the folders of a name, and its stem without any of these suffixes.
-
-    Letters with accents get one of their two spellings in Unicode: names of files on macOS have the
-    other one. A backslash in a name without `/` is the separator of Windows.
-    """
-    name = unicodedata.normalize("NFC", name)
-    # Several times as fast as PurePosixPath, which counts for 100,000 items.
-    parts = (name if "/" in name else name.replace("\\", "/")).split("/")
-    stem, _, suffix = parts[-1].rpartition(".")
-    if not stem or f".{suffix.lower()}" not in suffixes:
-        stem = parts[-1]
-    return tuple(part for part in parts[:-1] if part not in ("", ".")), stem
-
-
-def _without(shared: Collection[str], folders: _Path) -> _Path:
-    return tuple(folder for folder in folders if folder not in shared)
