@@ -2,16 +2,19 @@
 
 A file can belong to the item whose name has its stem. Their folders decide:
 
-- A file in the folders of the item's name is the item's.
-- Else folders are compared that tell items apart: their names occur on both sides (in names of
-  items and in files), but not in all of them. The file belongs to the item if these folders are the
-  same, in the same order. Other folders (`images`, `labels`, `cam0`) do not count, unless both
-  paths have more of them than others on their side: then a sequence is in its place that the other
-  side does not have.
-- Else the folders of one are the last ones of the other, so that nothing contradicts.
+1. A file with the folders of the item's name belongs to the item.
+2. Else compare the folders that tell items apart. Such a name occurs on both sides, among items and
+   among files, but not in every path. If item and file have the same ones in the same order, the
+   file belongs to the item.
+3. Else the folders of one must be the last folders of the other.
 
-Nothing tells whether `a/x` and `b/x` are two sequences, or the images and labels of one. A warning
-appears if item and file have such folders, and neither has a well-known name of a kind of data.
+Folders that occur on one side only (`images`, `labels`) and those of every path (`cam0`) do not
+count in step 2, with one exception. Item and file are of different sequences if both have more
+folders of one side than other paths: of `s1/1` and `s2/3`, and `s1/1.png` and `s3/3.png`, the last
+two do not match.
+
+Paths alone cannot show whether `a/x` and `b/x` are of two sequences, or image and label of one.
+They match, and a warning appears unless the other folders of one are well-known kinds of data.
 """
 
 from __future__ import annotations
