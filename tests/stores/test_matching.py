@@ -106,6 +106,8 @@ def test_items_do_not_need_others(layout: str) -> None:
     names, files = map(several, LAYOUTS[layout][:2])
     for name, file in zip(names, files, strict=True):
         assert matched([name], files) == matched([name], [file]) == [file]
+    one_by_one = Files(files)  # as frames of a camera
+    assert [one_by_one.file_of(name, "labels", "label") for name in names] == files
 
 
 @pytest.mark.parametrize(
