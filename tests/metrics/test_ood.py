@@ -126,12 +126,12 @@ def test_a_mask_inside_the_images(tmp_path: Path) -> None:
     by_id = uqeval.evaluate(INSIDE, labels, ["ood"], ood_mask=2)
     known = labels != 255
     expected = naive_ood.ood(u[known & (labels != 2)], u[labels == 2])
-    for folder in ("masks", "labels"):
-        (tmp_path / folder).mkdir()
-    names = [f"i{k}" for k in range(7)]
+    names = [f"seq{k % 2}/images/{k // 2}" for k in range(7)]
     for name, plane, y in zip(names, mask, labels, strict=True):
-        Image.fromarray(plane).save(tmp_path / "masks" / f"{name}.png")
-        Image.fromarray(y).save(tmp_path / "labels" / f"{name}.png")
+        for folder, ids in (("masks", plane), ("labels", y)):
+            path = tmp_path / folder / f"{name.replace('images', folder)}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(ids).save(path)
     masks, store = tmp_path / "masks", tmp_path / "labels"
     by_mask = uqeval.evaluate(INSIDE, store, ["ood"], ood_mask=masks, names=names)
     counted = (mask != 255) & known

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import re
+import time
+import unicodedata
 from collections.abc import Sequence
 
 import pytest
 
 from uqeval.errors import StoreError
-from uqeval.stores.matching import Files, Folders, match_files, match_some, warnings_of_match
+from uqeval.stores.item_folders import Folders
+from uqeval.stores.matching import Files, match_files, match_some, warnings_of_match
 
 
 def matched(
@@ -16,6 +20,168 @@ def matched(
 ) -> list[str]:
     found = match_files("labels", files, names, "label", cases=cases)
     return [found[name] for name in names]
+
+
+#: Data sets: names of items, their files, and whether a warning appears that they may be of other
+#: sequences. For `{a,b}`, there is a name for each.
+LAYOUTS = {
+    "Cityscapes": (
+        "leftImg8bit/val/{frankfurt/f_1,lindau/l_1}_leftImg8bit",
+        "gtFine/val/{frankfurt/f_1,lindau/l_1}_gtFine_labelTrainIds.png",
+        False,
+    ),
+    "Cityscapes, one city": (
+        "leftImg8bit/val/frankfurt/f_{1,2}_leftImg8bit",
+        "gtFine/val/frankfurt/f_{1,2}_gtFine_labelTrainIds.png",
+        False,
+    ),
+    "Cityscapes, without city": ("val/{f_1,l_1}", "gtFine/val/{f/f_1,l/l_1}.png", False),
+    "CamVid": ("test/0001TP_{00,01}", "testannot/0001TP_{00,01}.png", True),
+    "BDD100K": ("images/10k/val/{7d,8e}", "labels/sem_seg/masks/val/{7d,8e}.png", False),
+    "ADE20K": ("images/validation/ADE_{1,2}", "annotations/validation/ADE_{1,2}.png", False),
+    "VOC": ("JPEGImages/2007_{1,2}", "SegmentationClass/2007_{1,2}.png", False),
+    "nnU-Net": ("imagesTs/la_{1,2}", "labelsTs/la_{1,2}.png", False),
+    "COCO": ("{train,val}2017/{9,139}", "stuff_{train,val}2017/{9,139}.png", True),
+    "COCO, one set": ("val2017/{9,139}", "stuff_val2017/{9,139}.png", True),
+    "YOLO": ("{train,val}/images/{x,y}", "{train,val}/labels/{x,y}.png", False),
+    "YOLO, numbers": ("{train,val}/images/1", "{train,val}/labels/1.png", False),
+    "sets": ("{train,val}_images/{x,y}", "{train,val}_labels/{x,y}.png", True),
+    "cities": ("{aachen,bonn}/images/{a_1,b_1}", "{aachen,bonn}/labels/{a_1,b_1}.png", False),
+    "sequences": ("seq{1,2}/images/0001", "seq{1,2}/labels/0001.png", False),
+    "one sequence": ("seq1/images/{1,2}", "seq1/labels/{1,2}.png", False),
+    "KITTI semantics": ("image_2/{0,1}_10", "semantic/{0,1}_10.png", False),
+    "KITTI depth": (
+        "drive_000{2,3}/image_02/{5,5}",
+        "drive_000{2,3}/proj_depth/groundtruth/image_02/{5,5}.png",
+        False,
+    ),
+    "KITTI depth, one drive": (
+        "drive_2/image_02/{5,6}",
+        "drive_2/proj_depth/groundtruth/image_02/{5,6}.png",
+        False,
+    ),
+    "KITTI raw": (
+        "2011_09_26/drive_000{2,3}/image_02/data/5",
+        "val/drive_000{2,3}/proj_depth/groundtruth/image_02/5.png",
+        True,
+    ),
+    "cameras": ("images/s1/{left,right}/1", "labels/s1/{left,right}/1.png", False),
+    # Another spelling, or one that nothing can tell from another one of the same data.
+    "Unicode": (
+        unicodedata.normalize("NFC", "zürich/ü{1,2}"),
+        unicodedata.normalize("NFD", "zürich/ü{1,2}.png"),
+        False,
+    ),
+    "Windows": ("images\\val\\{1,2}.jpg", "labels/val/{1,2}.png", False),
+    "other sequence": ("seq2/cam0/000{1,2}", "seq1/cam0/000{1,2}.png", True),
+    "other sequence of cameras": ("s2/{left,right}/1", "s1/{left,right}/1.png", True),
+    "other drive": ("drive_0002_sync/image_02/5", "drive_0013_sync/image_02/5.png", True),
+    "other sequence of images": ("seq2/images/1", "seq1/labels/1.png", True),
+    "other camera": ("d/image_02/1", "d/proj_depth/groundtruth/image_03/1.png", True),
+}
+
+
+def several(pattern: str) -> list[str]:
+    """Return a name for each alternative of `{a,b}`."""
+    alternatives = [part.split(",") for part in re.findall(r"{(.*?)}", pattern)]
+    plain = re.sub(r"{.*?}", "{}", pattern)
+    names = [plain.format(*parts) for parts in zip(*alternatives, strict=True)]
+    return names or [pattern]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_of_data_sets(layout: str) -> None:
+    item, file, is_doubtful = LAYOUTS[layout]
+    names, files = several(item), several(file)
+    assert matched(names, files) == files
+    assert matched(names[::-1], files) == files[::-1]
+    found = match_files("labels", files, names, "label")
+    warnings = warnings_of_match("labels", files, found, "label")
+    assert ["in folders of different names" in text for text in warnings] == [True] * is_doubtful
+
+
+@pytest.mark.parametrize("layout", [key for key, row in LAYOUTS.items() if not row[2]])
+def test_items_do_not_need_others(layout: str) -> None:
+    """Each item has the same file alone, among the files of all, as with all others."""
+    names, files = map(several, LAYOUTS[layout][:2])
+    for name, file in zip(names, files, strict=True):
+        assert matched([name], files) == matched([name], [file]) == [file]
+    one_by_one = Files(files)  # as frames of a camera
+    assert [one_by_one.file_of(name, "labels", "label") for name in names] == files
+
+
+@pytest.mark.parametrize(
+    ("item", "file", "message"),
+    [
+        ("{train,val}_images/x", "{train,val}_labels/x.png", "'train_images/x' could have the"),
+        ("seq{1,2}/images/1", "seq1/labels/1.png", "seq1/labels/1.png is in another folder than "),
+        ("seq2/images/1", "seq{1,2}/labels/{1,2}.png", "seq1/labels/1.png is in another folder"),
+        ("s{1,2}/im/{1,3}", "s{1,3}/gt/{1,3}.png", "s3/gt/3.png is in another folder than s2/im/3"),
+        ("{a,b}/cam/{1,2}", "{a,c}/cam/{1,2}.png", "c/cam/2.png is in another folder than b/cam/2"),
+        ("d{1,2}/image_02/5", "d{1,2}/image_0{2,3}/5.png", "d1/image_02/5.png is in another"),
+        ("{a,b,d}/{1,1,2}", "{c,e}/{1,2}.png", "2 of 3 items have no label: a/1, b/1"),
+        ("images/{a,b}/1", "labels/1.png", "'images/a/1' and 'images/b/1' both match labels/1"),
+        ("x{1,2}", "x{1,2}_L.png", "files there look like x1_L.png"),
+        ("case_{1,2}_0000", "case_{1,2}.png", "2 of 2 items have no label: case_1_0000"),
+    ],
+)
+def test_layouts_that_are_refused(item: str, file: str, message: str) -> None:
+    for files in (several(file), several(file)[::-1]):
+        with pytest.raises(StoreError, match=re.escape(message)):
+            matched(several(item), sorted(files))
+
+
+def random_paths(number: random.Random, folders: Sequence[str]) -> list[str]:
+    paths = {
+        "/".join([*number.choices(folders, k=number.randint(0, 3)), number.choice("123")])
+        for _ in range(number.randint(1, 6))
+    }
+    return sorted(paths)
+
+
+def test_orders_and_items_change_no_file() -> None:
+    """Pairs do not depend on the order of items and files, and no item has another file without
+    the others; but a file may be left for it if it is only the end of the item's name.
+    """
+
+    def pairs(files: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+        try:
+            return match_some("labels", files, names, "label")
+        except StoreError:
+            return {}
+
+    count = 0
+    for seed in range(3000):
+        number = random.Random(seed)
+        folders = number.sample(["a", "b", "c", "images", "labels"], number.randint(2, 5))
+        names, files = random_paths(number, folders), random_paths(number, folders)
+        found = pairs(files, names)
+        shuffled = number.sample(names, len(names))
+        assert pairs(number.sample(files, len(files)), shuffled) == found
+        for name, file in pairs(files, shuffled[: len(names) // 2 + 1]).items():
+            other = found.get(name, file)
+            if name == other or not f"/{name}".endswith(f"/{other}") | f"/{other}".endswith(
+                f"/{name}"
+            ):
+                count += 1
+                assert other == file, (names, files)
+    assert count > 500
+
+
+@pytest.mark.parametrize(
+    ("item", "file"),
+    [("s{}/{}", "s{}/{}"), ("images/s{}/{}", "labels/s{}/{}"), ("s{}/images/{}", "s{}/labels/{}")],
+)
+def test_many_sequences_take_linear_time(item: str, file: str) -> None:
+    def seconds(sequences: int) -> float:
+        spots = [(s, f) for s in range(sequences) for f in range(10)]
+        names, files = ([text.format(*spot) for spot in spots] for text in (item, file))
+        start = time.process_time()
+        assert len(match_files("labels", files, names, "label")) == len(names)
+        return time.process_time() - start
+
+    seconds(10)
+    assert seconds(800) < 30 * seconds(100)  # 64 times as long if each is compared with all
 
 
 @pytest.mark.parametrize(

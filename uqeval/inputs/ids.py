@@ -29,7 +29,7 @@ from uqeval.stores.files.label_folder import (
     open_sparse_labels,
     png_files,
 )
-from uqeval.stores.matching import match_files
+from uqeval.stores.matching import match_files, warnings_of_folders
 from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import refuse_other_void, void_id_of
 
@@ -52,7 +52,7 @@ class Ids:
     source: Source | None
     places: tuple[int, ...]
     given: Given
-    sparse_warnings: tuple[str, ...] = ()
+    match_warnings: tuple[str, ...] = ()
 
     @property
     def stored(self) -> list[ItemArray]:
@@ -118,8 +118,9 @@ def open_ids(
     for array in kinds:
         if array in store.arrays and not (probabilities and array == "predictions"):
             parts = store.arrays[array]
-            positions = positions_of_frames(store, len(parts), names, count, noun)
-            return Ids(store, (array,), tuple(parts[i] for i in positions), None, (), origin)
+            positions, warnings = positions_of_frames(store, len(parts), names, count, noun)
+            chosen = tuple(parts[i] for i in positions)
+            return Ids(store, (array,), chosen, None, (), origin, warnings)
     if not probabilities:
         raise StoreError(
             f"{store.path}: holds {cut(', '.join(sorted(store.arrays)))}; expected `predictions` "
@@ -131,15 +132,16 @@ def open_ids(
     source: Any = open_classes(
         PredictionStores([origin], [store], store.names), None, narrowed
     ).source
-    positions = positions_of_frames(store, source.items, names, count, noun)
-    return Ids(store, tuple(probabilities), (), source, positions, origin)
+    positions, warnings = positions_of_frames(store, source.items, names, count, noun)
+    return Ids(store, tuple(probabilities), (), source, positions, origin, warnings)
 
 
 def positions_of_frames(
     store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str,
     of: str = "frame",
-) -> tuple[int, ...]:  # fmt: skip
-    """Return each frame's item of a store: by name if both have names, else by position.
+) -> tuple[tuple[int, ...], tuple[str, ...]]:  # fmt: skip
+    """Return each frame's item of a store, by name if both have names, else by position; and
+    warnings.
 
     Raises `StoreError`, which calls a frame `of`.
     """
@@ -147,13 +149,14 @@ def positions_of_frames(
         cases = dict(zip(store.names, store.groups, strict=True)) if store.groups else None
         file_names = match_files(store.path, store.names, names, noun, cases=cases)
         place = {name: i for i, name in enumerate(store.names)}
-        return tuple(place[file_names[name]] for name in names)
+        warnings = warnings_of_folders(store.path, file_names, noun)
+        return tuple(place[file_names[name]] for name in names), tuple(warnings)
     if count is not None and items != count:
         raise StoreError(
             f"{store.path}: holds {items} {noun}s for {count} {of}s; give names to both, or one "
             f"{noun} per {of} in the same order."
         )
-    return tuple(range(items))
+    return tuple(range(items)), ()
 
 
 def classes_of(models: Sequence[Ids], options: InputOptions) -> tuple[int, tuple[str, ...], bool]:

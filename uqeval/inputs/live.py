@@ -27,7 +27,8 @@ from uqeval.inputs.video_stores import PREDICTIONS, inside
 from uqeval.stores.array import ItemArray
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.files.png_array import PngArray
-from uqeval.stores.matching import Files, Folders
+from uqeval.stores.item_folders import Folders
+from uqeval.stores.matching import Files
 from uqeval.stores.planes import Planes
 from uqeval.stores.store import has_chunks
 from uqeval.stores.video.sequences import Neighbours

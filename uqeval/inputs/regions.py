@@ -129,7 +129,10 @@ class _Opener:
             parts = in_order_of(store, parts, self.store, self.names, "map")
         else:
             of = "frame" if self.inputs.source.kind == "video" else "item"
-            places = positions_of_frames(store, len(parts), self.names, self.count, "map", of)
+            places, warnings = positions_of_frames(
+                store, len(parts), self.names, self.count, "map", of
+            )
+            self.warnings += warnings
             parts = tuple(parts[place] for place in places)
         self.records.append(record_of(store, [kind], path) | {"region": region})
         void = void_id_of(None, [store])

@@ -132,8 +132,9 @@ def _warnings(
     warnings = [
         text
         for model in video_inputs.ids
-        for text in (*model.store.warnings, *model.sparse_warnings)
+        for text in (*model.store.warnings, *model.match_warnings)
     ]
+    warnings += [text for flows in video_inputs.flows.values() for text in flows.warnings]
     looks = [
         like_ids(video_inputs.frames, i, classes, void) for i in (pairs[0].before, pairs[-1].after)
     ]

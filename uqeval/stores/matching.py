@@ -1,58 +1,41 @@
 """Match names of items with files, or with names of a store, by stems and folders.
 
-A file belongs to the item whose name has its stem. Their folders are compared from the last one
-upwards, because names and files may begin at other folders. If the folders differ, such as
-`images/city/x` and `labels/city/x`, the file belongs to the item only if
+A file can belong to the item whose name has its stem. Their folders decide:
 
-- one of the differing beginnings is that of all items, or of all files, so that it does not tell
-  them apart, and
-- neither folder is closer to a folder of the other side: labels of `seq1` are never those of `seq2`
-  if there are items of `seq1`, or labels of `seq2`.
+1. A file with the folders of the item's name belongs to the item.
+2. Else compare the folders that tell items apart. Such a name occurs on both sides, among items and
+   among files, but not in every path. If item and file have the same ones in the same order, the
+   file belongs to the item.
+3. Else the folders of one must be the last folders of the other.
+
+Folders that occur on one side only (`images`, `labels`) and those of every path (`cam0`) do not
+count in step 2, with one exception. Item and file are of different sequences if both have more
+folders of one side than other paths: of `s1/1` and `s2/3`, and `s1/1.png` and `s3/3.png`, the last
+two do not match.
+
+Paths alone cannot show whether `a/x` and `b/x` are of two sequences, or image and label of one.
+They match, and a warning appears unless the other folders of one are well-known kinds of data.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from pathlib import Path
 
 from uqeval.errors import StoreError, cut, listed, number_of, quoted
+from uqeval.stores.item_folders import (
+    FolderPath,
+    Folders,
+    folders_of,
+    may_differ,
+    split_name,
+    without,
+)
 from uqeval.stores.names import SUFFIXES, without_ending, without_suffix
 
-#: The folders of a name, the outermost first.
-_Path: TypeAlias = tuple[str, ...]
 #: The suffixes of files of items.
 _FILES = SUFFIXES | {".flo"}
-
-
-class Folders:
-    """The folders of many names."""
-
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self._seen: set[_Path] = set()
-        self._ends: set[_Path] = set()
-        self._start: _Path = ()
-        for name in names:
-            self.add(name)
-
-    def add(self, name: str) -> None:
-        """Add the folders of a name."""
-        folders = _folders(name)
-        if folders not in self._seen:
-            start = self._start if self._seen else folders
-            self._start = start[: _equal(start, folders)]
-            self._seen.add(folders)
-            self._ends.update(folders[start:] for start in range(len(folders)))
-
-    def all_begin_with(self, folders: _Path) -> bool:
-        """Return whether all names begin with these folders."""
-        return self._start[: len(folders)] == folders
-
-    def common(self, folders: _Path) -> int:
-        """Return the largest number of last folders that `folders` and a name have in common."""
-        ends = range(len(folders))
-        return next((len(folders) - k for k in ends if folders[k:] in self._ends), 0)
 
 
 class Files:
@@ -74,12 +57,16 @@ class Files:
         self.cases = cases or {}
         self.folders_of_items = folders_of_items or Folders()
         self._folders = Folders(files)
-        self._by_stem: dict[str, list[str]] = defaultdict(list)
+        self._ends = {path[k:] for path in self._folders.paths for k in range(len(path) + 1)}
+        self._by_stem: dict[str, dict[FolderPath, list[str]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for file in files:
-            path = PurePosixPath(file)
-            stem = path.stem if path.suffix.lower() in _FILES else path.name
+            folders, stem = split_name(file, _FILES)
             for plain in {without_ending(stem), without_ending(without_ending(stem, endings))}:
-                self._by_stem[plain].append(file)
+                self._by_stem[plain][folders].append(file)
+        self._counted = -1
+        self._groups: dict[str, dict[tuple[FolderPath, bool], list[FolderPath]]] = {}
 
     def file_of(self, name: str, path: str | Path, noun: str) -> str | None:
         """Return the only file of an item, or None; raises `StoreError` for two files.
@@ -89,50 +76,106 @@ class Files:
         self.folders_of_items.add(name)
         return _only(self.exact(name) or self.near(name), name, path, noun)
 
-    def same_stem(self, name: str) -> list[str]:
-        """Return all files with the stem of an item's name."""
-        for stem in (PurePosixPath(name).name, PurePosixPath(without_suffix(name)).name):
-            found = self._by_stem.get(stem) or self._by_stem.get(without_ending(stem))
-            if found:
-                return found
-        return []
+    def same_stem(self, name: str) -> dict[FolderPath, list[str]]:
+        """Return all files with the stem of an item's name, by their folders."""
+        return self._by_stem.get(self._stem(name), {})
 
     def exact(self, name: str) -> list[str]:
         """Return the files with the stem and the folders of an item's name."""
-        candidates = self.same_stem(name)
+        candidates = self.same_stem(name).get(folders_of(name), [])
         spellings = (name, without_suffix(name))
-        folders = _folders(name)
-        return [file for file in candidates if without_suffix(file) in spellings] or [
-            file for file in candidates if _folders(file) == folders
-        ]
+        return [file for file in candidates if without_suffix(file) in spellings] or candidates
 
     def near(self, name: str, taken: Collection[str] = ()) -> list[str]:
-        """Return the files that may belong to an item, of which most last folders are the same;
-        without those that are `taken`.
+        """Return the files that may belong to an item, of which most folders are the same; without
+        those that are `taken`.
         """
-        folders = _folders(name)
-        common = {
-            file: _common(folders, _folders(file))
-            for file in self.same_stem(name)
-            if file not in taken and self._may_belong(folders, file)
-        }
-        most = max(common.values(), default=0)
-        return [file for file in common if common[file] == most]
+        self._compare_folders()
+        folders, candidates = folders_of(name), self.same_stem(name)
+        telling, has_more = self._key(folders, self._least_of_items)
+        groups = self._groups_of(self._stem(name))
+        same = groups.get((telling, False), [])
+        if not has_more:
+            same = same + groups.get((telling, True), [])
+        found = self._allowed(folders, candidates, same, taken)
+        if not found or not telling:
+            ends = self._with_ends(folders, candidates)
+            found |= self._allowed(folders, candidates, ends, taken)
+        most = max(found.values(), default=0)
+        return [file for file, common in found.items() if common == most]
 
-    def _may_belong(self, item: _Path, file: str) -> bool:
-        """Return whether the folders of an item and of a file with its stem allow a match."""
-        folders = _folders(file)
-        common = _common(item, folders)
-        if not common and self.cases.get(file, file) != file:
-            return False  # the stem of a slice is only its position: its folder is the case
-        start, file_start = item[: len(item) - common], folders[: len(folders) - common]
-        if not start or not file_start:
-            return True
-        tells_nothing = self.folders_of_items.all_begin_with(start) or (
-            self._folders.all_begin_with(file_start)
+    def may_contradict(self, name: str, file: str) -> bool:
+        """Return whether an item and a file have folders that the other side does not have, and
+        neither has those of all names on its side.
+        """
+        self._compare_folders()
+        pairs = ((name, self._others_of_items), (file, self._others_of_files))
+        return all(
+            len(others) > 1 and without(self._shared, folders_of(path)) for path, others in pairs
         )
-        closest = max(self._folders.common(item), self.folders_of_items.common(folders))
-        return tells_nothing and closest == common
+
+    def _stem(self, name: str) -> str:
+        for stem in (split_name(name, ())[1], split_name(name)[1]):
+            for plain in (stem, without_ending(stem)):
+                if plain in self._by_stem:
+                    return plain
+        return ""
+
+    def _compare_folders(self) -> None:
+        """Find the folders that tell items apart, if folders of items have been added."""
+        items, files = self.folders_of_items, self._folders
+        if self._counted == len(items.paths):
+            return
+        self._counted = len(items.paths)
+        self._shared = items.some & files.some
+        self._telling = self._shared - (items.always & files.always)
+        self._others_of_items = items.without(self._shared)
+        self._others_of_files = files.without(self._shared)
+        self._least_of_items = min(map(len, self._others_of_items))
+        self._least_of_files = min(map(len, self._others_of_files))
+        self._groups.clear()
+
+    def _key(self, folders: FolderPath, least: int) -> tuple[FolderPath, bool]:
+        """Return the folders that tell items apart, and whether there are more others than
+        `least`.
+        """
+        telling = tuple(folder for folder in folders if folder in self._telling)
+        return telling, len(without(self._shared, folders)) > least
+
+    def _groups_of(self, stem: str) -> dict[tuple[FolderPath, bool], list[FolderPath]]:
+        """Return the folders of the files with a stem, by their `_key`."""
+        if (groups := self._groups.get(stem)) is None:
+            groups = self._groups[stem] = defaultdict(list)
+            for path in self._by_stem.get(stem, ()):
+                groups[self._key(path, self._least_of_files)].append(path)
+        return groups
+
+    def _with_ends(
+        self, folders: FolderPath, candidates: Collection[FolderPath]
+    ) -> list[FolderPath]:
+        """Return the candidates that end with `folders`, or that are the end of `folders`."""
+        shorter = [folders[k:] for k in range(1, len(folders) + 1) if folders[k:] in candidates]
+        if folders not in self._ends:  # else all candidates would be compared for each item
+            return shorter
+        start = len(folders)
+        return shorter + [path for path in candidates if path[len(path) - start :] == folders]
+
+    def _allowed(
+        self,
+        folders: FolderPath,
+        candidates: Mapping[FolderPath, list[str]],
+        paths: Iterable[FolderPath],
+        taken: Collection[str],
+    ) -> dict[str, int]:
+        """Return the number of common folders of each file at `paths` that is not `taken`."""
+        return {
+            file: len({*folders} & {*path})
+            for path in paths
+            for file in candidates[path]
+            # The stem of a slice is only its position: its folder is the case.
+            if file not in taken
+            and (self.cases.get(file, file) == file or path[-1:] == folders[-1:])
+        }
 
 
 def match_files(
@@ -180,8 +223,8 @@ def match_some(
 def warnings_of_match(
     path: str | Path, files: Sequence[str], files_of_names: Mapping[str, str], noun: str
 ) -> list[str]:
-    """Return warnings about files that belong to no item, and about items that have no folder in
-    common with their files.
+    """Return warnings about files that belong to no item, and about items that may be in another
+    sequence than their files.
     """
     warnings = []
     if unused := sorted(set(files) - set(files_of_names.values())):
@@ -189,20 +232,23 @@ def warnings_of_match(
         warnings.append(
             f"{path}: {number_of(len(unused), f'{noun} file')} {verb} to no item: {listed(unused)}."
         )
-    other = [
-        (name, file)
-        for name, file in files_of_names.items()
-        if _folders(name) and _folders(file) and not _common(_folders(name), _folders(file))
+    return warnings + warnings_of_folders(path, files_of_names, noun)
+
+
+def warnings_of_folders(
+    path: str | Path, files_of_names: Mapping[str, str], noun: str
+) -> list[str]:
+    """Return a warning if items may be in another sequence than their files."""
+    other = [pair for pair in files_of_names.items() if may_differ(*pair)]
+    if not other:
+        return []
+    name, file = other[0]
+    return [
+        f"{path}: {number_of(len(other), 'item')} and their {noun} files are in folders of "
+        f"different names, the first are {quoted(name)} and {cut(file)}: only the last parts "
+        f"of their names agree. If these are different cases or sequences, give the {noun}s of "
+        "the right one."
     ]
-    if other:
-        name, file = other[0]
-        warnings.append(
-            f"{path}: {number_of(len(other), 'item')} and their {noun} files are in folders of "
-            f"different names, the first are {quoted(name)} and {cut(file)}: only the last parts "
-            f"of their names agree. If these are different cases or sequences, give the {noun}s of "
-            "the right one."
-        )
-    return warnings
 
 
 def _matches(path: str | Path, files: Files, names: Sequence[str], noun: str) -> dict[str, str]:
@@ -211,18 +257,21 @@ def _matches(path: str | Path, files: Files, names: Sequence[str], noun: str) ->
         files.folders_of_items.add(name)
     exact = {name: files.exact(name) for name in names}
     taken = {file for found in exact.values() for file in found}
-    files_of_names: dict[str, str] = {}
-    owners: dict[str, str] = {}
+    owners_of: dict[str, list[str]] = defaultdict(list)
     for name in names:
         match = _only(exact[name] or files.near(name, taken), name, path, noun)
-        if match is None:
-            continue
-        if (owner := owners.setdefault(match, name)) != name:
+        if match is not None:
+            owners_of[match].append(name)
+    files_of_names: dict[str, str] = {}
+    for match, owners in owners_of.items():
+        if len(owners) > 1:
+            owners = [name for name in owners if not files.may_contradict(name, match)]
+        if len(owners) > 1:
             raise StoreError(
-                f"{cut(path)}: the items {quoted(owner)} and {quoted(name)} both match "
+                f"{cut(path)}: the items {quoted(owners[0])} and {quoted(owners[1])} both match "
                 f"{cut(match)}. Put their {noun}s into folders with the names of the items."
             )
-        files_of_names[name] = match
+        files_of_names |= dict.fromkeys(owners, match)
     return files_of_names
 
 
@@ -270,26 +319,6 @@ def _looks(files: Files, absent: Sequence[str]) -> str:
         return "no such files are there"
     looks = f"files there look like {listed(files.files, 2)}"
     for name in absent:
-        if others := files.same_stem(name):
+        for others in files.same_stem(name).values():
             return f"{looks}; {cut(others[0])} is in another folder than {cut(name)}"
     return looks
-
-
-def _folders(name: str) -> _Path:
-    # Several times as fast as PurePosixPath, which counts for 100,000 items.
-    return tuple(part for part in name.split("/") if part not in ("", "."))[:-1]
-
-
-def _common(first: _Path, second: _Path) -> int:
-    """Return how many folders are equal, from the last one upwards."""
-    return _equal(first[::-1], second[::-1])
-
-
-def _equal(first: _Path, second: _Path) -> int:
-    """Return how many folders are equal, from the first one on."""
-    count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count

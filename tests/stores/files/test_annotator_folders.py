@@ -44,6 +44,27 @@ def test_labels_of_all_annotators(folder: Path) -> None:
     assert before != (after.array.fingerprint(), after.stamp())
 
 
+def test_sequences_in_folders_of_annotators(tmp_path: Path) -> None:
+    """Folders below those of annotators are compared as those of other labels."""
+    names = ("seq1/images/1", "seq2/images/1")
+    for i, annotator in enumerate(("ann", "ben")):
+        for sequence in (1, 2):
+            path = tmp_path / annotator / f"seq{sequence}" / "labels" / "1.png"
+            path.parent.mkdir(parents=True)
+            save(path, 10 * i + sequence)
+
+    def labels(*names: str) -> list[list[int]]:
+        store = open_store(tmp_path, role="labels", names=names, annotator_folders=True)
+        planes = Planes(store.arrays["labels"], True, "annotator")
+        assert not [text for text in store.warnings if "different names" in text]
+        return [planes.read(i)[:, 0, 0].tolist() for i in range(len(names))]
+
+    assert labels(*names) == [[1, 11], [2, 12]] and labels(names[1]) == [[2, 12]]
+    (tmp_path / "ben" / "seq2" / "labels" / "1.png").unlink()
+    with pytest.raises(StoreError, match=r"ben: 1 of 2 items have no label: seq2/images/1"):
+        labels(*names)
+
+
 def test_folders_that_are_not_of_annotators(folder: Path) -> None:
     with pytest.raises(StoreError, match=r"could have the label .* give --annotator-folders"):
         open_store(folder, role="labels", names=NAMES)

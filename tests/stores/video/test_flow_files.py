@@ -109,6 +109,20 @@ def test_names_and_files_that_match(tmp_path: Path, names: tuple[str, ...], file
     is_flow(flows(tmp_path, names, len(names)), expected)
 
 
+def test_flow_of_another_sequence(tmp_path: Path) -> None:
+    """Nothing tells whether one folder on either side is another sequence: a warning names both."""
+    names = tuple(f"seq2/cam0/{i}" for i in (1, 2, 3))
+    for sequence, count in (("seq1", 1), ("seq2", 0)):
+        for name, flow in zip(names[1:], FLOW, strict=True):
+            path = (tmp_path / name.replace("seq2", sequence)).with_suffix(".flo")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            flo(path, flow)
+        found = flows(tmp_path, names)
+        is_flow(found)
+        assert len(found.warnings) == count
+        assert all("2 items and their optical flow files" in text for text in found.warnings)
+
+
 def test_frames_without_names_take_files_in_order(tmp_path: Path) -> None:
     for i, flow in zip((9, 10), FLOW, strict=True):
         flo(tmp_path / f"{i}.flo", flow)

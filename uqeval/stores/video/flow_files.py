@@ -18,7 +18,7 @@ from uqeval.stores.files.image_file import image_bytes
 from uqeval.stores.files.numpy_files import open_npy
 from uqeval.stores.files.pfm_array import PfmFlow
 from uqeval.stores.files.png_array import png_header
-from uqeval.stores.matching import match_files
+from uqeval.stores.matching import match_files, warnings_of_folders
 from uqeval.stores.names import files_below, natural
 from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.store import open_store
@@ -42,6 +42,8 @@ def _plain(stored: np.dtype[Any]) -> np.dtype[Any]:
 
 class Flows(VideoPlanes):
     """The optical flow of all pairs, in their order, on the grid of the later frame."""
+
+    warnings: tuple[str, ...] = ()
 
     def of(self, item_range: range) -> Flows:
         """Return the flow of the pairs at these indices only."""
@@ -129,10 +131,12 @@ def _open_folder(
             f"{cut(folder)}: holds no optical flow; expected {', '.join(SUFFIXES)} files. Check "
             "the path."
         )
+    warnings: list[str] = []
     if names is not None:
         later = [names[pair.after] for pair in pairs]
         by_name = match_files(folder, files, later, "optical flow", endings=_ENDINGS)
         chosen = [by_name[name] for name in later]
+        warnings = warnings_of_folders(folder, by_name, "optical flow")
     elif len(files) == frames - 1:
         ordered = sorted(files, key=natural)
         chosen = [ordered[pair.before] for pair in pairs]
@@ -142,7 +146,9 @@ def _open_folder(
             f"{frames} frames without names: they are taken in order. Add or remove files, or "
             "give the frames names with --names FILE."
         )
-    return Flows(str(folder), [ItemArray(_open(folder / file), None) for file in chosen])
+    flows = Flows(str(folder), [ItemArray(_open(folder / file), None) for file in chosen])
+    flows.warnings = tuple(warnings)
+    return flows
 
 
 def _open(path: Path) -> StoredArray:
