@@ -296,7 +296,7 @@ class Store:
     unlisted: bool = False
     #: The group (case, volume) of each item, if the store has groups.
     groups: tuple[str, ...] | None = None
-    #: The coordinates of items, rows and columns, by axis.
+    #: The coordinates of items, rows and columns, by their own names.
     coordinates: Mapping[str, Coordinate] = field(default_factory=dict)
     #: Of an ensemble: the path of the member that has an array which the first member lacks.
     other_paths: Mapping[str, str] = field(default_factory=dict)

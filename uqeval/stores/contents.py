@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -29,7 +29,7 @@ from uqeval.stores.kinds import (
 )
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names, refuse_reordered
-from uqeval.stores.orders import coordinates_of
+from uqeval.stores.orders import with_coordinates
 from uqeval.stores.void_id import declared_void
 
 _VERSION = 1
@@ -203,7 +203,7 @@ def store_of_named(
 ) -> Store:  # fmt: skip
     """Return a store of named arrays in one file, or in memory.
 
-    `coordinates`: those that are not among the arrays, by axis.
+    `coordinates`: those that are not among the arrays, by name.
     """
     members, attributes, warnings = without_attributes(members, attributes, path)
     arrays: dict[str, StoredArray] = {}
@@ -219,7 +219,7 @@ def store_of_named(
         path, arrays, opening.names, names, attributes, warnings, is_single=is_single,
         kinds=tuple(members), maps=opening.maps,
     )  # fmt: skip
-    return replace(store, coordinates={**coordinates_of(members), **(coordinates or {})})
+    return with_coordinates(store, members, coordinates)
 
 
 def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
@@ -274,7 +274,7 @@ def store_of_one(
     store = assemble(
         array.where, {kind: array}, opening.names, None, dict(array.attributes), is_single=is_single
     )
-    return replace(store, coordinates=coordinates or {})
+    return with_coordinates(store, {}, coordinates)
 
 
 def assemble(

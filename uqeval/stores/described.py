@@ -7,7 +7,7 @@ No library is imported.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,9 +15,10 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.stores.array import AXES, StoredArray, axis_called, canonical_axes
-from uqeval.stores.coordinates import COMPARED, Coordinate
+from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.incoming import as_array
+from uqeval.stores.orders import coordinate_called
 
 #: The attribute of Zarr 2 with the names of axes, as xarray writes it.
 _ZARR_2 = "_ARRAY_DIMENSIONS"
@@ -28,7 +29,7 @@ _PLACES = {"item": 0, "annotator": 1, "sample": 1, "class": -3, "y": -2, "x": -1
 @dataclass(frozen=True, eq=False)
 class DescribedArray:
     """An array, the object that it was, the names of its axes (None without), its attributes, and
-    its coordinates by axis."""
+    its coordinates by name."""
 
     values: Array
     source: Any = None
@@ -55,23 +56,26 @@ def described(values: Any, where: str) -> DescribedArray:
         dims = getattr(getattr(values, "metadata", None), "dimension_names", None)
     if dims is None:
         dims = attributes.get(_ZARR_2)
-    coordinates = {
-        axis: Coordinate(f"{name} of {where}", partial(np.asarray, own), attributes_of(own))
-        for name, own in coordinates_in(values).items()
-        if (axis := axis_called(name)) in COMPARED and getattr(own, "ndim", 0) == 1
-    }
+    coordinates: dict[str, Coordinate] = {}
+    for name, own in coordinates_in(values).items():
+        if getattr(own, "ndim", 0) == 1:
+            coordinates |= coordinate_called(
+                name, names_of(getattr(own, "dims", None), 1), f"{name} of {where}",
+                partial(np.asarray, own), attributes_of(own),
+            )  # fmt: skip
     return DescribedArray(array, values, names_of(dims, array.ndim), attributes, coordinates)
 
 
-def ordered(values: Any, where: str) -> Array:
+def ordered(values: Any, where: str) -> DescribedArray:
     """Return an array with named axes in canonical order, one without names unchanged. Raises
     `DataError`, and `StoreError` for names of other axes."""
     own = described(values, where)
     if own.dimension_names is None:
-        return own.values
+        return own
     axes = canonical_axes(own.dimension_names, where)
-    order = [axes.index(axis) for axis in AXES if axis in axes]
-    return own.values.transpose(order)
+    names = tuple(axis for axis in AXES if axis in axes)
+    transposed = own.values.transpose([axes.index(axis) for axis in names])
+    return replace(own, values=transposed, dimension_names=names)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from uqeval.stores.described import (
     plain,
 )
 from uqeval.stores.kinds import KNOWN, Declared
+from uqeval.stores.orders import refuse_other_order
 from uqeval.stores.zarr.source import is_url, is_zarr
 from uqeval.stores.zarr.unfinished import hint_of_missing
 
@@ -173,6 +174,9 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening, where: str) -> Sto
                 values = np.asarray(values)
             own = described(values, f"{where}, {quoted(kind)}")
             members[str(kind)] = own.stored(f"{kind} of {where}")
+            compared = Store(f"{where}, {quoted(kind)}", {}, coordinates=own.coordinates)
+            others = Store("other arrays", {}, coordinates=coordinates)
+            refuse_other_order(compared, others, by_name=False)
             coordinates |= own.coordinates
     check_attributes(attributes, where)
     return store_of_named(where, members, attributes, opening, coordinates)
