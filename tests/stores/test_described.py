@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,36 @@ def test_labels_and_scales_of_hdf5(tmp_path: Path) -> None:
         some = file.create_dataset("some/probs", data=PROBS)
         some.dims[0].label = "item"
     assert accuracy(f"{tmp_path / 'a.h5'}::/some/probs", LABELS) == 1
+
+
+class Variable:
+    """An array with names and attributes as those of netCDF4, which unpacks numbers itself."""
+
+    def __init__(self, values: Any, dimensions: Any, scale: bool = True, **attributes: Any) -> None:
+        self.values, self.dimensions, self.scale = values, dimensions, scale
+        self.attributes = attributes
+
+    def ncattrs(self) -> list[str]:
+        return list(self.attributes)
+
+    def getncattr(self, name: str) -> Any:
+        return self.attributes[name]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.values
+
+
+def test_variables_of_netcdf() -> None:
+    turned, names = PROBS.swapaxes(-1, -2), ("item", "class", "x", "y")
+    assert accuracy(Variable(turned, names), LABELS) == 1
+    assert accuracy(Variable(PROBS, 4), Variable(LABELS, ["x", "y", "item"])) == 1
+    ignored = Variable(LABELS, ("item", "y", "x"), ignore_index=np.uint8(3))
+    report = uqeval.evaluate(PROBS, ignored, "segmentation", workers=1)
+    assert report.results["segmentation"]["pixels"] == np.count_nonzero(LABELS != 3)
+    assert accuracy(Variable(PROBS, AXES, scale_factor=0.1), LABELS) == 1
+    for packed in ({"scale": False}, {"_FillValue": 9}):
+        own = Variable(PROBS, AXES, scale_factor=0.1, **packed)
+        refused(partial(accuracy, own, LABELS), "scale_factor 0.1")
 
 
 DAYS = np.datetime64("2026-01-01") + np.arange(2)

@@ -1,7 +1,7 @@
 """Arrays in memory with what their library tells of them: names of axes, attributes, coordinates.
 
-xarray has `dims`, `attrs` and `coords`, h5py labels or attached scales, Zarr `dimension_names`.
-No library is imported.
+xarray has `dims`, `attrs` and `coords`, h5py labels or attached scales, Zarr `dimension_names`,
+netCDF4 and h5netcdf `dimensions`. No library is imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from uqeval.arrays import Array
 from uqeval.stores.array import AXES, StoredArray, axis_called, canonical_axes
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import in_memory
+from uqeval.stores.fill_values import INVALID
 from uqeval.stores.incoming import as_array
+from uqeval.stores.kinds import PACKED
 from uqeval.stores.orders import coordinate_called
 
 #: The attribute of Zarr 2 with the names of axes, as xarray writes it.
@@ -51,11 +53,6 @@ def described(values: Any, where: str) -> DescribedArray:
         return values
     array = as_array(values, where)
     attributes = attributes_of(values)
-    dims = getattr(values, "dims", None)
-    if dims is None:
-        dims = getattr(getattr(values, "metadata", None), "dimension_names", None)
-    if dims is None:
-        dims = attributes.get(_ZARR_2)
     coordinates: dict[str, Coordinate] = {}
     for name, own in coordinates_in(values).items():
         if getattr(own, "ndim", 0) == 1:
@@ -63,7 +60,19 @@ def described(values: Any, where: str) -> DescribedArray:
                 name, names_of(getattr(own, "dims", None), 1), f"{name} of {where}",
                 partial(np.asarray, own), attributes_of(own),
             )  # fmt: skip
-    return DescribedArray(array, values, names_of(dims, array.ndim), attributes, coordinates)
+    dims = names_of(_dims_of(values, attributes), array.ndim)
+    return DescribedArray(array, values, dims, attributes, coordinates)
+
+
+def _dims_of(values: Any, attributes: Mapping[str, Any]) -> Any:
+    """Return what an array has as names of axes; None without any."""
+    dims = getattr(values, "dims", None)
+    if dims is None:
+        dims = getattr(getattr(values, "metadata", None), "dimension_names", None)
+    if dims is None:
+        dims = getattr(values, "dimensions", None)
+        dims = dims if isinstance(dims, tuple) else None
+    return attributes.get(_ZARR_2) if dims is None else dims
 
 
 def ordered(values: Any, where: str) -> DescribedArray:
@@ -81,9 +90,20 @@ def ordered(values: Any, where: str) -> DescribedArray:
 def attributes_of(holder: Any) -> dict[str, Any]:
     """Return the attributes of an object as plain values; empty for one without."""
     attributes = getattr(holder, "attrs", None)
+    if attributes is None and callable(getattr(holder, "ncattrs", None)):
+        attributes = _attributes_of_netcdf(holder)
     if not isinstance(attributes, Mapping):
         return {}
     return {str(name): plain(value) for name, value in attributes.items()}
+
+
+def _attributes_of_netcdf(variable: Any) -> dict[str, Any]:
+    """Return the attributes of a variable of netCDF4, without those of packed numbers if it unpacks
+    them itself. It unpacks its fill values as well, so with these they are packed for us."""
+    attributes = {name: variable.getncattr(name) for name in variable.ncattrs()}
+    if getattr(variable, "scale", False) is True and not attributes.keys() & set(INVALID):
+        return {name: value for name, value in attributes.items() if name not in PACKED}
+    return attributes
 
 
 def coordinates_in(holder: Any) -> dict[str, Any]:

@@ -69,7 +69,7 @@ WITH_MEMBER_SCALE = ("probs", "logits", "mean_probs")
 
 #: The attributes of packed numbers (CF conventions, as of netCDF and xarray), with the values that
 #: change no number. Besides these, `_Unsigned` gives integers the other sign.
-_PACKED = {"scale_factor": 1, "add_offset": 0}
+PACKED = {"scale_factor": 1, "add_offset": 0}
 
 #: Names that other tools give to arrays.
 ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
@@ -152,7 +152,7 @@ def _refuse_packed(array: StoredArray, kind: str) -> None:
     The attribute `scale` is not of the CF conventions. It counts only for integers of predictions,
     whose readers multiply by it, and of a target.
     """
-    neutral = dict(_PACKED)
+    neutral = dict(PACKED)
     scale = _as_number(array, "scale")
     if array.dtype.kind in "iu" and isinstance(scale, int | float):
         if kind == "target":
