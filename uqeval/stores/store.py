@@ -14,6 +14,7 @@ from uqeval.arrays import Array
 from uqeval.disk.files import open_descriptor
 from uqeval.errors import IN_MEMORY, StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray
+from uqeval.stores.attribute_arrays import add_attribute
 from uqeval.stores.contents import (
     Contents,
     Opening,
@@ -166,7 +167,7 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening, where: str) -> Sto
     arrays = {name: own for name, own in coordinates_in(given).items() if name in _ARRAYS_OF_COORDS}
     for kind, values in {**arrays, **given}.items():
         if kind in _ATTRIBUTES:
-            attributes[kind] = plain(values)
+            add_attribute(attributes, kind, plain(values), where)
         else:
             is_scale = kind == "scale" and isinstance(values, list | tuple) and len(values) == 1
             is_list = kind == "invalid" and isinstance(values, list | tuple)

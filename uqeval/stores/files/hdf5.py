@@ -17,7 +17,7 @@ from uqeval.arrays import Array
 from uqeval.disk.files import MOST_BYTES, open_descriptor
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.stores.array import Region, Store, StoredArray, file_digest
-from uqeval.stores.attribute_arrays import refuse_large_names
+from uqeval.stores.attribute_arrays import add_attribute, refuse_large_names
 from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.contents import (
     Contents,
@@ -189,7 +189,7 @@ class Hdf5Group:
             is_number = member.dtype.kind in "biuf" or name in REGRESSION  # `resolve` refuses texts
             is_text = h5py.check_string_dtype(member.dtype) is not None
             if name in ("names", "class_names") and is_text:
-                self.attributes[name] = _names(path, member)
+                add_attribute(self.attributes, name, _names(path, member), self._path)
             elif is_text and len(member.shape or ()) == 1:
                 self.coordinates |= coordinate_called(
                     str(name), names_of(member.dims, 1), f"{self._path}::{cut(name)}",
