@@ -19,7 +19,8 @@ from typing import Any
 from uqeval.arrays import Array, np
 from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.maps.checks import evaluated_by
-from uqeval.stores.array import AXES, ItemArray, ItemsOf, Region, Store, StoredArray, arrays_of
+from uqeval.stores.array import ItemArray, ItemsOf, Region, Store, StoredArray, arrays_of
+from uqeval.stores.axis_names import AXES
 from uqeval.stores.fill_values import INVALID, numbers_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes

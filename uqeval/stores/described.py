@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.stores.array import AXES, StoredArray, axis_called, canonical_axes
+from uqeval.stores.array import StoredArray
+from uqeval.stores.axis_names import AXES, canonical_axes, telling
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.fill_values import INVALID
@@ -24,8 +25,6 @@ from uqeval.stores.orders import coordinate_called
 
 #: The attribute of Zarr 2 with the names of axes, as xarray writes it.
 _ZARR_2 = "_ARRAY_DIMENSIONS"
-#: The places of axes where no axis has a name; classes are before rows and columns, if there are.
-_PLACES = {"item": 0, "annotator": 1, "sample": 1, "class": -3, "y": -2, "x": -1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +78,9 @@ def ordered(values: Any, where: str) -> DescribedArray:
     """Return an array with named axes in canonical order, one without names unchanged. Raises
     `DataError`, and `StoreError` for names of other axes."""
     own = described(values, where)
-    if own.dimension_names is None:
+    if not (names_in_order := telling(own.dimension_names)):
         return own
-    axes = canonical_axes(own.dimension_names, where)
+    axes = canonical_axes(names_in_order, where)
     names = tuple(axis for axis in AXES if axis in axes)
     transposed = own.values.transpose([axes.index(axis) for axis in names])
     return replace(own, values=transposed, dimension_names=names)
@@ -115,23 +114,12 @@ def coordinates_in(holder: Any) -> dict[str, Any]:
 
 
 def names_of(dims: Any, rank: int) -> tuple[str | None, ...] | None:
-    """Return the names of `rank` axes: texts, or dimensions of h5py with labels or scales.
-
-    None where they are something else, and where they tell nothing: no name is known, or those that
-    are known are at the places that they have without names. Other unknown names are refused where
-    the array is used.
-    """
+    """Return the names of `rank` axes: texts, or dimensions of h5py with labels or scales; None
+    where they are something else."""
     if isinstance(dims, str) or not isinstance(dims, Iterable):
         return None
     names = tuple(map(_name, dims))
-    if len(names) != rank:
-        return None
-    axes = [axis_called(name) for name in names]
-    if None not in axes:
-        return names
-    places = _PLACES if rank > 3 else _PLACES | {"class": -1}
-    known = [(places[axis], place) for place, axis in enumerate(axes) if axis is not None]
-    return None if all(usual % rank == place for usual, place in known) else names
+    return names if len(names) == rank and any(names) else None
 
 
 def _name(dimension: Any) -> str | None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut
-from uqeval.stores.array import Store, StoredArray, arrays_of, axis_called
+from uqeval.stores.array import Store, StoredArray, arrays_of
+from uqeval.stores.axis_names import axis_called
 from uqeval.stores.coordinates import COMPARED, Coordinate, is_other_order
 
 #: Longer coordinates are not compared.
