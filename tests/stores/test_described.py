@@ -161,7 +161,14 @@ def test_tables_of_any_axis(name: str) -> None:
         arrays = {"mean": turned, "std": turned, "target": numbers}
         refused(lambda: uqeval.evaluate(arrays, None), "has the axes [station, sample]")
     else:
-        assert accuracy(Labelled(probs.T, ("class", name)), labels) == 1
+        turned = Labelled(probs.T, ("class", name))
+        assert accuracy(turned, labels) == 1
+        with uqeval.Evaluator("segmentation") as evaluator:
+            evaluator.update(turned, labels, ["a", "b"])
+            assert evaluator.report().results["segmentation"]["pixel_accuracy"] == 1
+    if name in ("x", "y"):
+        several = Labelled(np.stack([probs] * 3), ("sample", name, "class"))
+        assert accuracy(several, labels) == 1
 
 
 def test_axes_that_can_only_be_items() -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from uqeval.arrays import Array
 from uqeval.disk.files import readable
-from uqeval.stores.axis_names import canonical_axes, telling
+from uqeval.stores.axis_names import canonical_axes, telling, with_items
 from uqeval.stores.coordinates import Coordinate
 
 Region = tuple[slice, ...]
@@ -356,7 +356,6 @@ class OnePixel(StoredArray):
 def with_pixel(array: StoredArray, kind: str, *, is_single: bool = False) -> StoredArray:
     """Return the array, as `OnePixel` if its axes are those of image classification.
 
-    Of two named axes, one that is neither of items nor of the kind is that of items.
 
     `is_single`: the array is one item, without an item axis. Raises `StoreError` for unknown axes.
     """
@@ -364,10 +363,7 @@ def with_pixel(array: StoredArray, kind: str, *, is_single: bool = False) -> Sto
     if is_single:
         forms = tuple(form[1:] for form in forms)
     if axes := array.named_axes:
-        for form in forms:
-            others = set(axes) - set(form)
-            if len(axes) == 2 and set(form) - set(axes) == {"item"} and len(others) == 1:
-                axes = tuple("item" if axis in others else axis for axis in axes)
+        axes = axes if is_single else with_items(axes)
         fits = any(set(axes) == set(form) for form in forms)
         return OnePixel(array, axes) if fits else array
     for form in forms:

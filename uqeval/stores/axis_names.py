@@ -49,6 +49,19 @@ def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
     return axes
 
 
+def with_items(axes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return canonical axes of a table, such as [x, class], with that of its items.
+
+    It is the only one that is neither of classes or annotators nor of samples, else that of
+    samples. Other axes are returned unchanged.
+    """
+    others = [axis for axis in axes if axis not in ("class", "annotator", "sample")]
+    if {"class", "annotator"}.isdisjoint(axes) or "item" in axes or len(others) > 1:
+        return axes
+    of_items = others or ["sample"]
+    return tuple("item" if axis in of_items else axis for axis in axes)
+
+
 def telling(names: Sequence[str | None] | None) -> Sequence[str | None]:
     """Return names of axes that tell their order; else none.
 

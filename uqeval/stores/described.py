@@ -15,7 +15,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.stores.array import StoredArray
-from uqeval.stores.axis_names import AXES, canonical_axes, telling
+from uqeval.stores.axis_names import AXES, canonical_axes, telling, with_items
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.fill_values import INVALID
@@ -80,7 +80,7 @@ def ordered(values: Any, where: str) -> DescribedArray:
     own = described(values, where)
     if not (names_in_order := telling(own.dimension_names)):
         return own
-    axes = canonical_axes(names_in_order, where)
+    axes = with_items(canonical_axes(names_in_order, where))
     names = tuple(axis for axis in AXES if axis in axes)
     transposed = own.values.transpose([axes.index(axis) for axis in names])
     return replace(own, values=transposed, dimension_names=names)
