@@ -15,6 +15,8 @@ from tensors import Labelled, LabelledSet
 
 import uqeval
 from uqeval.errors import StoreError
+from uqeval.inputs.live import Live, Patience
+from uqeval.inputs.options import InputOptions
 
 RNG = np.random.default_rng(0)
 PROBS = RNG.dirichlet(np.ones(4), (3, 6, 6)).transpose(0, 3, 1, 2).astype(np.float32)
@@ -73,6 +75,12 @@ def test_videos(tmp_path: Path, turned: str, name: str, says: str) -> None:
     given: dict[str, Any] = {"metrics": {"tc": {"flow": "file"}}, "video": video}
     evaluate(stores["predictions"], stores["labels"], **given)
     refused(lambda: evaluate(*(stores | {turned: bad}).values(), **given), says, error=StoreError)
+    if turned == "predictions":
+        live = Live(str(bad), InputOptions(video=str(video)), Patience(), warn=print)
+        refused(lambda: list(live), says, error=StoreError)
+    else:
+        region = [f"map:{bad}"]
+        refused(lambda: evaluate(*stores.values(), region=region, **given), says, error=StoreError)
     if turned == "predictions" and name == "y":
         other = save_store(tmp_path / "f.zarr", flow=flow, y=along["y"][::-1])
         alone = save_store(tmp_path / "a.zarr", frames=own.stack("frames"), **along)
