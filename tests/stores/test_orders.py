@@ -43,6 +43,7 @@ def test_where_arrays_are_paired(name: str, says: str) -> None:
         lambda: evaluate(probs(), None, "divergence", reference=probs(**turned)), says,
         error=StoreError,
     )  # fmt: skip
+    refused(lambda: evaluate([PROBS.copy(), probs()], labels(**turned), "segmentation"), says)
     one = {"probs": probs(), "labels": labels(**turned)}
     refused(lambda: evaluate(one, None, "segmentation"), says, error=StoreError)
     with uqeval.Evaluator("segmentation") as evaluator:
