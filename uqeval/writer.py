@@ -166,7 +166,7 @@ class PredictionWriter:
         `OutputError` if the disk fails.
         """
         index = self._place(name)
-        return self._add(index, ordered(values, f"item {quoted(name)}"), sample)
+        return self._add(index, ordered(values, f"item {quoted(name)}").values, sample)
 
     @spells_options
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
@@ -176,7 +176,8 @@ class PredictionWriter:
         `add`.
         """
         indices = [self._place(name) for name in names]
-        batch = ordered(values, f"batch from item {quoted(names[0])} on" if indices else "batch")
+        called = f"batch from item {quoted(names[0])} on" if indices else "batch"
+        batch = ordered(values, called).values
         if batch.ndim not in (4, 5) or len(batch) != len(indices):
             raise DataError(
                 f"batch of {len(indices)} items: has the shape {list(batch.shape)}, expected "
@@ -195,7 +196,7 @@ class PredictionWriter:
         was completed without labels.
         """
         index, description = self._place(name), f"labels of item {quoted(name)}"
-        ids = ordered(labels, description)
+        ids = ordered(labels, description).values
         if ids.ndim not in (2, 3) or self.size not in (None, ids.shape[-2:]):
             size = ", ".join(map(str, self.size or ("H", "W")))
             raise DataError(

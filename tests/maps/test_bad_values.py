@@ -360,7 +360,7 @@ def test_uncertainties_that_are_no_numbers(tmp_path: Path, value: float, dtype: 
 def test_uncertainties_of_uqeval_are_not_negative(tmp_path: Path, name: str) -> None:
     """But for rounding, and at void pixels; another map may have any sign."""
     values = np.zeros((N, H, W), "f4")
-    values[1, 3, 2], values[2, 0, 0], values[2, 1, 1] = -1, -1e-4, -2
+    values[1, 3, 2], values[2, 0, 0], values[2, 1, 1] = -1, -6e-8, -2
     truth = np.zeros((N, H, W), "u1")
     truth[2, 1, 1] = 255
     path = maps_store(tmp_path, **{name: values}, mine=values)
@@ -372,6 +372,30 @@ def test_uncertainties_of_uqeval_are_not_negative(tmp_path: Path, name: str) -> 
     values[1, 3, 2] = 0
     good = maps_store(tmp_path / "good", **{name: values})
     assert len(read_maps(good, truth, wanted=["label", name])) == N
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rounding", "other"),
+    [("f2", -9e-4, -2e-3), ("f4", -8e-6, -2e-5), ("f8", -8e-6, -2e-5)],
+)
+def test_rounding_of_uncertainties(
+    tmp_path: Path, dtype: str, rounding: float, other: float
+) -> None:
+    """It is that of their type; values of which none is positive have the other sign."""
+    values = np.full((N, H, W), 0.1, dtype)
+    values[1, 3, 2] = rounding
+    good = maps_store(tmp_path / "good", mutual_information=values)
+    assert len(read_maps(good, wanted=["mutual_information"])) == N
+    values[1, 3, 2] = other
+    bad = maps_store(tmp_path / "bad", mutual_information=values)
+    maps_refused(bad, "1 evaluated values", "are negative", wanted=["mutual_information"])
+    values = np.full((N, H, W), rounding, dtype)
+    turned = maps_store(tmp_path / "turned", mutual_information=values)
+    maps_refused(turned, f"{H * W} evaluated values", wanted=["mutual_information"])
+    values = np.full((N, H, W), -6e-8, dtype)
+    values[1], values[2, 0, 0] = -0.0, rounding
+    noise = maps_store(tmp_path / "noise", mutual_information=values)
+    assert len(read_maps(noise, wanted=["mutual_information"])) == N
 
 
 def test_mean_probabilities_that_are_none(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_images_of_several_blocks(tmp_path: Path) -> None:
     ],
 )
 def test_any_order_of_named_axes(tmp_path: Path, axes: tuple[str, ...]) -> None:
-    from uqeval.stores.array import canonical_axes
+    from uqeval.stores.axis_names import canonical_axes
 
     p = softmax(3, N, T, C, H, W, dtype="f2")
     stored = ("item", "sample", "class", "y", "x")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import zarr
 from command import refused
+from tensors import LabelledSet
 
 import uqeval
 from uqeval.errors import StoreError
@@ -60,6 +61,39 @@ def test_invalid_is_that_of_the_target(form: str, invalid: Any, tmp_path: Path) 
     assert report.results["regression"]["rmse"] == 1
 
 
+@pytest.mark.parametrize("form", ["memory", "h5"])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("ignore_index", (255, 3)), ("names", (["a", "b"], ["b", "a"])),
+        ("class_names", ([*"abcd"], [*"dcba"])),
+    ],
+)  # fmt: skip
+def test_an_attribute_that_an_array_contradicts(
+    form: str, name: str, values: Any, tmp_path: Path
+) -> None:
+    declared, value = values
+
+    def given(value: Any) -> Any:
+        texts = h5py.string_dtype() if form == "h5" and isinstance(value, list) else None
+        own = np.array(value, texts)
+        arrays = {"probs": PROBS, "labels": LABELS, name: own}
+        if form == "memory":
+            return LabelledSet(arrays, {name: declared})
+        folder = tmp_path / str(value)
+        folder.mkdir()
+        path = saved(form, folder, arrays)
+        with h5py.File(path, "r+") as file:
+            file.attrs[name] = declared
+        return path
+
+    refused(
+        lambda: uqeval.evaluate(given(value), None, "segmentation"),
+        f"attribute {name} is", f"and the array {name}", error=StoreError,
+    )  # fmt: skip
+    uqeval.evaluate(given(declared), None, "segmentation", workers=1)
+
+
 @pytest.mark.parametrize("name", ["_FillValue", "missing_value", "scale_factor", "add_offset"])
 def test_attributes_of_one_array_are_refused(name: str) -> None:
     arrays = {"mean": np.full(SHAPE, 9.0), "std": np.ones(SHAPE), "target": np.ones(SHAPE)}
@@ -72,7 +106,10 @@ def test_attributes_of_one_array_are_refused(name: str) -> None:
 def test_what_is_no_attribute() -> None:
     """A mask, a factor that changes nothing, an offset of something else."""
     arrays = {"mean": np.full(9, 9.0), "std": np.ones(9), "target": np.full(9, 10.0)}
-    others = {"invalid": np.zeros(9, bool), "scale_factor": 1, "offset": 7}
+    others = {
+        "invalid": np.zeros(9, bool), "scale_factor": [1.0], "_FillValue": np.nan, "offset": 7,
+    }  # fmt: skip
+    others = {name: np.asarray(value) for name, value in others.items()}
     report = uqeval.evaluate(arrays | others, None, "regression", workers=1)
     assert report.results["regression"]["rmse"] == 1
     assert any("offset is 7 and is not read" in text for text in report.warnings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tensors import Labelled, LabelledSet
 
 import uqeval
 from uqeval.errors import StoreError
-from uqeval.stores.described import names_of
+from uqeval.stores.axis_names import telling
 
 RNG = np.random.default_rng(0)
 PROBS = RNG.dirichlet(np.ones(4), (2, 5, 5)).transpose(0, 3, 1, 2).astype(np.float32)
@@ -22,8 +23,8 @@ LABELS = PROBS.argmax(1).astype(np.uint8)
 AXES = ("item", "class", "y", "x")
 
 
-def accuracy(*given: Any) -> float:
-    results = uqeval.evaluate(*given, metrics="segmentation", workers=1).results
+def accuracy(*given: Any, **options: Any) -> float:
+    results = uqeval.evaluate(*given, metrics="segmentation", workers=1, **options).results
     found: float = results["segmentation"]["pixel_accuracy"]
     return found
 
@@ -66,8 +67,8 @@ def test_what_names_no_axes(dims: Any) -> None:
 def test_names_that_are_not_known_at_odd_places() -> None:
     says = "dimension_names are ['scene', 'class', 'x', 'y']"
     refused(lambda: accuracy(Labelled(PROBS, ("scene", "class", "x", "y")), LABELS), says)
-    assert names_of(("scene", "y", "x", "class"), 4) is not None
-    assert names_of(("scene", "class"), 2) is None
+    assert telling(("scene", "y", "x", "class")) and telling(("station", "member"))
+    assert not telling(("scene", "class")) and not telling(("member", "station"))
 
 
 def test_attributes_of_arrays_and_of_the_set() -> None:
@@ -120,6 +121,102 @@ def test_labels_and_scales_of_hdf5(tmp_path: Path) -> None:
         some = file.create_dataset("some/probs", data=PROBS)
         some.dims[0].label = "item"
     assert accuracy(f"{tmp_path / 'a.h5'}::/some/probs", LABELS) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "names_of_labels"),
+    [
+        (("valid_time", "class", "latitude", "longitude"), ("valid_time", "latitude", "longitude")),
+        (("z", "c", "y", "x"), ("z", "y", "x")),
+        (("item", None, None, None), ("item", None, None)),
+    ],
+)
+def test_names_of_a_domain_in_zarr(tmp_path: Path, names: Any, names_of_labels: Any) -> None:
+    zarr.create_array(str(tmp_path / "p"), data=PROBS, dimension_names=names)
+    zarr.create_array(str(tmp_path / "l"), data=LABELS, dimension_names=names_of_labels)
+    assert accuracy(tmp_path / "p", tmp_path / "l") == 1
+    data, odd = PROBS.swapaxes(-1, -2), ("scene", "class", "x", "y")
+    zarr.create_array(str(tmp_path / "odd"), data=data, dimension_names=odd)
+    refused(lambda: accuracy(tmp_path / "odd", LABELS), "dimension_names are ['scene', 'class'")
+
+
+@pytest.mark.parametrize("name", ["sample", "t", "x", "y", "station"])
+def test_tables_of_any_axis(name: str) -> None:
+    """One axis has no order, and the axis beside classes or members is that of items."""
+    numbers = RNG.random(5)
+    table = {"mean": numbers, "std": numbers + 1, "target": numbers + 2}
+    expected = uqeval.evaluate(table, None, "regression", workers=1).results
+    own = {key: Labelled(values, (name,)) for key, values in table.items()}
+    assert uqeval.evaluate(own, None, "regression", workers=1).results == expected
+    target = own.pop("target")
+    assert uqeval.evaluate(own, target, "regression", workers=1).results == expected
+    probs, labels = PROBS[:, :, 0, 0], Labelled(LABELS[:, 0, 0], (name,))
+    assert accuracy(Labelled(probs, (name, "class")), labels) == 1
+    assert accuracy({"probs": Labelled(probs, (name, "class")), "labels": labels}, None) == 1
+    if name == "station":
+        members = Labelled(np.stack([numbers, numbers]), ("member", name))
+        arrays = {"mean": members, "std": members, "target": numbers}
+        assert uqeval.evaluate(arrays, None, "regression", workers=1).results
+        turned = Labelled(np.stack([numbers] * 5), (name, "member"))
+        arrays = {"mean": turned, "std": turned, "target": numbers}
+        refused(lambda: uqeval.evaluate(arrays, None), "has the axes [station, sample]")
+    else:
+        turned = Labelled(probs.T, ("class", name))
+        assert accuracy(turned, labels) == 1
+        with uqeval.Evaluator("segmentation") as evaluator:
+            evaluator.update(turned, labels, ["a", "b"])
+            assert evaluator.report().results["segmentation"]["pixel_accuracy"] == 1
+    if name in ("x", "y"):
+        several = Labelled(np.stack([probs] * 3), ("sample", name, "class"))
+        assert accuracy(several, labels) == 1
+
+
+def test_axes_that_can_only_be_items() -> None:
+    """`t` of ids and ground truth, and one band."""
+    for names in (("t", "y", "x"), ("y", "x", "t")):
+        order = [("t", "y", "x").index(name) for name in names]
+        labels = Labelled(LABELS.transpose(order), names)
+        assert accuracy(PROBS, labels) == accuracy(labels, LABELS, classes=4) == 1
+    band, axes = ("band", "y", "x"), ("sample", "class", "y", "x")
+    for own in (Labelled(LABELS[:1], band), Labelled(LABELS[0], ("y", "x"))):
+        assert accuracy(Labelled(PROBS[:1], axes), own) == 1
+        assert accuracy({"probs": Labelled(PROBS[:1], axes), "labels": own}, None) == 1
+    assert accuracy(PROBS[:1], Labelled(LABELS[:1], band)) == 1
+    assert accuracy(Labelled(LABELS[:1], band), LABELS[:1], classes=4) == 1
+    refused(lambda: accuracy(PROBS, Labelled(LABELS, band)), "has the axes [class, y, x]")
+    numbers = {name: Labelled(PROBS[:1, 0] + 1, band) for name in ("mean", "std")}
+    report = uqeval.evaluate(numbers, Labelled(PROBS[:1, 0], band), "regression", workers=1)
+    assert report.results["regression"]["rmse"] == pytest.approx(1)
+
+
+class Variable:
+    """An array with names and attributes as those of netCDF4, which unpacks numbers itself."""
+
+    def __init__(self, values: Any, dimensions: Any, scale: bool = True, **attributes: Any) -> None:
+        self.values, self.dimensions, self.scale = values, dimensions, scale
+        self.attributes = attributes
+
+    def ncattrs(self) -> list[str]:
+        return list(self.attributes)
+
+    def getncattr(self, name: str) -> Any:
+        return self.attributes[name]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.values
+
+
+def test_variables_of_netcdf() -> None:
+    turned, names = PROBS.swapaxes(-1, -2), ("item", "class", "x", "y")
+    assert accuracy(Variable(turned, names), LABELS) == 1
+    assert accuracy(Variable(PROBS, 4), Variable(LABELS, ["x", "y", "item"])) == 1
+    ignored = Variable(LABELS, ("item", "y", "x"), ignore_index=np.uint8(3))
+    report = uqeval.evaluate(PROBS, ignored, "segmentation", workers=1)
+    assert report.results["segmentation"]["pixels"] == np.count_nonzero(LABELS != 3)
+    assert accuracy(Variable(PROBS, AXES, scale_factor=0.1), LABELS) == 1
+    for packed in ({"scale": False}, {"_FillValue": 9}):
+        own = Variable(PROBS, AXES, scale_factor=0.1, **packed)
+        refused(partial(accuracy, own, LABELS), "scale_factor 0.1")
 
 
 DAYS = np.datetime64("2026-01-01") + np.arange(2)

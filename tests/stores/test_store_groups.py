@@ -75,7 +75,7 @@ def test_named_array_of_one_item(tmp_path: Path) -> None:
     assert [part.index for part in store.arrays["probs"]] == [None]
 
 
-@pytest.mark.parametrize("names", [["n", "item", "c", "h", "w"], ["n", "q", "c", "h", "w"]])
+@pytest.mark.parametrize("names", [["n", "item", "c", "h", "w"], ["n", "q", "h", "w", "c"]])
 def test_dimension_names_that_are_wrong(tmp_path: Path, names: list[str]) -> None:
     named = (probs(), {"dimension_names": names})
     store_refused(group(tmp_path / "s", {"probs": named}), "dimension_names", "probs")

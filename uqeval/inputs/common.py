@@ -20,7 +20,7 @@ from uqeval.stores.contents import Contents, Role
 from uqeval.stores.described import DescribedArray, described
 from uqeval.stores.kinds import KNOWN
 from uqeval.stores.names import read_names_file
-from uqeval.stores.orders import refuse_other_order
+from uqeval.stores.orders import refuse_other_order, refuse_other_orders
 from uqeval.stores.store import ARRAY, ARRAYS, contents_of, open_store
 from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import PartsByItem, Watched, WatchedText
@@ -113,24 +113,14 @@ def open_predictions(
     stores, names_of_items = _in_order_of_first(stores)
     if names is not None:
         own, _ = _in_order_of_first([replace(store, names=store.replaced) for store in stores])
-        _refuse_other_orders(own)
+        refuse_other_orders(own)
         stores = [replace(store, names=names_of_items) for store in own]
         return PredictionStores(stores_or_paths, stores, names_of_items)
-    _refuse_other_orders(stores)
+    refuse_other_orders(stores)
     if names_of_items is not None:
         named = next(store for store in stores if store.names is not None)
         stores = [warn_of_positions(store, named, named=True) for store in stores]
     return PredictionStores(stores_or_paths, stores, names_of_items)
-
-
-def _refuse_other_orders(members: Sequence[Store]) -> None:
-    """Raise `StoreError` for members whose coordinates are in another order than those of the
-    first."""
-    first = members[0]
-    for store in members[1:]:
-        refuse_other_order(
-            store, first, by_name=store.names is not None and first.names is not None
-        )
 
 
 def as_store(source: Any, keyword: str) -> Given:

@@ -24,11 +24,12 @@ from uqeval.inputs.ids import (
 from uqeval.inputs.live_frames import Listed, Shot, Stream, check_growing, is_stream, plain_folder
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import PREDICTIONS, inside
-from uqeval.stores.array import ItemArray
+from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.item_folders import Folders
 from uqeval.stores.matching import Files
+from uqeval.stores.orders import refuse_other_orders
 from uqeval.stores.planes import Planes
 from uqeval.stores.store import has_chunks
 from uqeval.stores.video.sequences import Neighbours
@@ -156,6 +157,8 @@ class Live:
             rgb = self._read(shot.read)
             ids = self._read(self._predictions.reading(shot, (rgb.shape[0], rgb.shape[1])))
             sequence, reason = "", "it is the first frame" if shot.number == 0 else None
+            if shot.number == 0 and isinstance(self._shots, Listed):
+                self._predictions.refuse_other_order(self._shots.store)
             if shot.named:
                 sequence, reason = neighbours.next(shot.name, self._shots.where)
             if len(looks) < 2:
@@ -225,6 +228,11 @@ class Predictions:
                 f"{self._video}. They are matched by order, so the values above may belong to "
                 "other frames. Give one prediction per frame, or frames and predictions with names."
             )
+
+    def refuse_other_order(self, frames: Store | None) -> None:
+        """Raise `StoreError` if coordinates show another order than that of a store of frames."""
+        if frames is not None and self._store is not None:
+            refuse_other_orders([frames, self._store[0].store])
 
     def _refuse_tolerance_of(self, path: str) -> None:
         if self._options.sum_tolerance is not None:

@@ -13,7 +13,7 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.inputs.ids import like_ids
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside
-from uqeval.stores.array import StoredArray
+from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.watch import read_whole
 from uqeval.stores.zarr.source import is_zarr
 
@@ -87,6 +87,11 @@ class Listed:
         name = self._left[0]
         has_names = self._frames is None or self._frames.names is not None
         return Shot(name, self._count, has_names, lambda: self._read(name))
+
+    @property
+    def store(self) -> Store | None:
+        """Return the store of the frames; None for files of images."""
+        return self._frames.store if self._frames else None
 
     def like_ids(self, shot: Shot, classes: int, void: int) -> str:
         """Return a warning if the frame looks like an image of class ids, else an empty text.

@@ -19,7 +19,8 @@ from typing import Any
 from uqeval.arrays import Array, np
 from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.maps.checks import evaluated_by
-from uqeval.stores.array import AXES, ItemArray, ItemsOf, Region, Store, StoredArray, arrays_of
+from uqeval.stores.array import ItemArray, ItemsOf, Region, Store, StoredArray, arrays_of
+from uqeval.stores.axis_names import AXES
 from uqeval.stores.fill_values import INVALID, numbers_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
@@ -55,8 +56,14 @@ def joined_members(stores: Sequence[Store]) -> Store:
         name: store.path for store in reversed(others)
         for name in store.arrays if name not in first.arrays
     }  # fmt: skip
+    # Items of members with names may have been brought into another order.
+    coordinates = {
+        name: own for store in reversed(others) for name, own in store.coordinates.items()
+        if own.axis != "item" or store.names is None
+    }  # fmt: skip
     return replace(
         first, arrays=arrays, groups=_groups(stores), other_paths=other_paths,
+        coordinates={**coordinates, **first.coordinates},
         held=tuple(dict.fromkeys(name for store in stores for name in store.held or store.arrays)),
         unlisted=any(store.unlisted for store in stores),
         looked_up=frozenset().union(*(store.looked_up for store in stores)),

@@ -154,6 +154,8 @@ class Inputs:
     inner_classes: int = 0
     #: How many annotators labelled each item; 0 for one label per pixel.
     annotators: int = 0
+    #: The store of all predictions, or of the frames; None for several sets, and for files.
+    store: Store | None = None
 
     @property
     def all_item_names(self) -> tuple[str, ...]:

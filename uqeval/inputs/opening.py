@@ -22,6 +22,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     """
     from uqeval.inputs.common import open_once, open_predictions
     from uqeval.maps.reference import WithReference
+    from uqeval.stores.orders import refuse_other_order
 
     # Options of labels and samples may not apply to the reference.
     class_options = options
@@ -38,6 +39,9 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
         *((own.source.where, own.class_names) for own in (inputs, reference_inputs))
     )
     _refuse_other_units(inputs, reference_inputs)
+    if (own := inputs.store) is not None and (other := reference_inputs.store) is not None:
+        by_name = options.names is None and own.names is not None and other.names is not None
+        refuse_other_order(other, own, by_name=by_name)
     record = inputs.record | {"reference": reference_inputs.record["predictions"][0]}
     combined = dataclasses.replace(
         inputs, source=WithReference(inputs.source, reference_inputs.source),
@@ -140,8 +144,10 @@ def _open(
 
         options.refuse_invalid(predictions_opened.where)
         inputs = open_classes(predictions_opened, truth, options)
-    inputs = dataclasses.replace(inputs, options=options.record(), map_cache=options.map_cache)
     joined, names = predictions_opened.joined, predictions_opened.names
+    inputs = dataclasses.replace(
+        inputs, options=options.record(), map_cache=options.map_cache, store=joined
+    )
     return _with_regions(inputs, options, joined, names, inputs.record["items"])
 
 

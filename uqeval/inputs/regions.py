@@ -24,6 +24,7 @@ from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.contents import Role
 from uqeval.stores.fill_values import ignored
 from uqeval.stores.map_names import STORED_DEPTH
+from uqeval.stores.orders import refuse_other_order
 from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import (
     ASSUMED_VOID,
@@ -128,6 +129,9 @@ class _Opener:
         if self.store is not None:
             parts = in_order_of(store, parts, self.store, self.names, "map")
         else:
+            if (of_items := self.inputs.store) is not None:
+                by_name = store.names is not None and self.names is not None
+                refuse_other_order(store, of_items, by_name=by_name)
             of = "frame" if self.inputs.source.kind == "video" else "item"
             places, warnings = positions_of_frames(
                 store, len(parts), self.names, self.count, "map", of

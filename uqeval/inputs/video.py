@@ -82,6 +82,7 @@ def open_video(
         _warnings(video_inputs, pairs, classes, void)
         + warn_of_masks(stores, options, (), _EXCLUDED),
         partial=len(pairs) < len(video_inputs.sequences.pairs), video=info, session=single_threaded,
+        store=video_inputs.frames.store or next((own.store for own in video_inputs.ids), None),
         keeps_maps=False,  # one pass is enough, and flow takes much room
         flow_seconds=source.seconds, flows=source.records,
         watch=watch, **of_all_shards(evaluated, *_all_pairs(video_inputs)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +14,7 @@ from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.contents import Contents
 from uqeval.stores.names import read_names_file, refuse_reordered
+from uqeval.stores.orders import refuse_other_orders
 from uqeval.stores.store import open_store
 from uqeval.stores.video.sequences import Sequences, sequences_of
 from uqeval.stores.zarr.source import is_url, is_zarr
@@ -93,13 +94,16 @@ def open_video_inputs(
     sequences = sequences_of(item_names, count, frames.where)
     models = _models(predictions, video, store, item_names, count, options)
     truth, truth_record = _truth(labels, video, models, item_names, count, options)
+    ids = [*models, *([truth] if truth else [])]
+    of_frames = [replace(frames.store, names=item_names)] if frames.store else []
+    refuse_other_orders([*of_frames, *(own.store for own in ids)])
     if names is None:
         named = item_names is not None
         models = [own.beside(frames.store or frames.where, named) for own in models]
         truth = truth and truth.beside(frames.store or frames.where, named)
     return VideoInputs(
         path_of(video), frames, item_names or tuple(str(i) for i in range(count)), sequences,
-        models, truth, truth_record, _flows(store, sequences, item_names, count, options),
+        models, truth, truth_record, _flows(store, sequences, item_names, frames, options),
     )  # fmt: skip
 
 
@@ -181,7 +185,7 @@ def _flows(
     store: Given | None,
     sequences: Sequences,
     names: tuple[str, ...] | None,
-    count: int,
+    frames: Frames,
     options: InputOptions,
 ) -> dict[str, Flows]:
     """Return saved flow by direction, from the given paths or the video's store."""
@@ -200,6 +204,7 @@ def _flows(
             where = as_store(path, f"{kind}_path")
         if where is not None:
             flows[kind] = open_flows(
-                where, sequences.pairs, names, count, kind=kind, fill_missing=options.fill
-            )
+                where, sequences.pairs, names, len(frames), kind=kind, fill_missing=options.fill,
+                beside=frames.store,
+            )  # fmt: skip
     return flows

@@ -16,48 +16,10 @@ from numpy.typing import NDArray
 
 from uqeval.arrays import Array
 from uqeval.disk.files import readable
-from uqeval.errors import StoreError, cut
+from uqeval.stores.axis_names import canonical_axes, telling, with_items
 from uqeval.stores.coordinates import Coordinate
 
 Region = tuple[slice, ...]
-
-#: The canonical name of each axis, and other names in `dimension_names`.
-AXES: dict[str, frozenset[str]] = {
-    "item": frozenset({
-        "item", "items", "n", "image", "images", "frame", "frames", "pair", "pairs", "time",
-        "batch",
-    }),
-    "annotator": frozenset({
-        "annotator", "annotators", "rater", "raters", "r", "annotation", "annotations", "expert",
-        "experts", "reader", "readers",
-    }),
-    "sample": frozenset({"sample", "samples", "t", "m", "member", "members", "pass", "draw"}),
-    "class": frozenset({
-        "class", "classes", "c", "channel", "channels", "band", "category", "component",
-        "components", "rgb", "uv",
-    }),
-    "y": frozenset({"y", "h", "height", "row", "rows", "lat", "latitude"}),
-    "x": frozenset({
-        "x", "w", "width", "col", "cols", "column", "columns", "lon", "longitude",
-    }),
-}  # fmt: skip
-
-
-def axis_called(name: str | None) -> str | None:
-    """Return the canonical name of an axis; None if the name is not known."""
-    folded = (name or "").lower()
-    return next((axis for axis, aliases in AXES.items() if folded in aliases), None)
-
-
-def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
-    """Return the canonical names of `dimension_names`. Raises `StoreError` for an unknown name."""
-    axes = tuple(axis_called(name) or "" for name in names)
-    if "" in axes or len(set(axes)) != len(axes):
-        raise StoreError(
-            f"{where}: dimension_names are {cut(list(names))}; expected each of item, sample, "
-            "annotator, class, y, x at most once. Rename the dimensions, or leave the names out."
-        )
-    return axes
 
 
 def file_digest(path: Path, *details: object) -> str:
@@ -98,6 +60,13 @@ class StoredArray(ABC):
     takes_label_map: bool = False
     #: Whether it is at a server, where a second read costs more than one of a temporary file.
     is_remote: bool = False
+
+    @property
+    def named_axes(self) -> tuple[str, ...]:
+        """Return the canonical names of its axes; empty where names tell nothing. Raises
+        `StoreError` for an unknown name beside others that do."""
+        names = telling(self.dimension_names)
+        return canonical_axes(names, self.where) if names else ()
 
     @abstractmethod
     def read(self, region: Region) -> Array:
@@ -296,7 +265,7 @@ class Store:
     unlisted: bool = False
     #: The group (case, volume) of each item, if the store has groups.
     groups: tuple[str, ...] | None = None
-    #: The coordinates of items, rows and columns, by axis.
+    #: The coordinates of items, rows and columns, by their own names.
     coordinates: Mapping[str, Coordinate] = field(default_factory=dict)
     #: Of an ensemble: the path of the member that has an array which the first member lacks.
     other_paths: Mapping[str, str] = field(default_factory=dict)
@@ -387,13 +356,14 @@ class OnePixel(StoredArray):
 def with_pixel(array: StoredArray, kind: str, *, is_single: bool = False) -> StoredArray:
     """Return the array, as `OnePixel` if its axes are those of image classification.
 
+
     `is_single`: the array is one item, without an item axis. Raises `StoreError` for unknown axes.
     """
     forms = _FORMS.get(kind, ())
     if is_single:
         forms = tuple(form[1:] for form in forms)
-    if array.dimension_names and any(array.dimension_names):
-        axes = canonical_axes(array.dimension_names, array.where)
+    if axes := array.named_axes:
+        axes = axes if is_single else with_items(axes)
         fits = any(set(axes) == set(form) for form in forms)
         return OnePixel(array, axes) if fits else array
     for form in forms:

@@ -13,6 +13,7 @@ from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import StoredArray
 from uqeval.stores.fill_values import INVALID
+from uqeval.stores.kinds import single_of
 from uqeval.stores.names import checked_names
 
 #: Attributes of a store.
@@ -46,11 +47,7 @@ def without_attributes(
         del arrays[name]
         value = _value(array)
         if name in _OF_STORE:
-            if known.setdefault(name, value) != value:
-                raise StoreError(
-                    f"{cut(path)}: attribute {name} is {quoted(known[name])}, and the array "
-                    f"{name} {quoted(value)}. Remove one of them."
-                )
+            add_attribute(known, name, value, path)
         elif of_target and target is not None:
             target.attributes = {**target.attributes, "invalid": value}
         elif of_target or name in _LEFT_OUT:
@@ -58,7 +55,7 @@ def without_attributes(
                 f"{cut(path)}: {name} is {quoted(value)} and is not read: it describes no array "
                 "here. Store it as an attribute of its array."
             )
-        elif value not in _OF_ARRAYS[name]:
+        elif not _is_neutral(name, value):
             hint = "call it `invalid`" if name in INVALID else "store the numbers themselves"
             raise StoreError(
                 f"{cut(path)}: {name} is {quoted(value)}, stored beside the arrays, so nothing "
@@ -66,6 +63,23 @@ def without_attributes(
                 f"{hint}; if it has no effect, leave it out."
             )
     return arrays, known, warnings
+
+
+def add_attribute(attributes: dict[str, Any], name: str, value: Any, path: str) -> None:
+    """Add an attribute of a store that an array or a key of a mapping gives. Raises `StoreError` if
+    the store declares another value."""
+    if single_of(attributes.setdefault(name, value)) != single_of(value):
+        raise StoreError(
+            f"{cut(path)}: attribute {name} is {quoted(attributes[name])}, and the array "
+            f"{name} {quoted(value)}. Remove one of them."
+        )
+
+
+def _is_neutral(name: str, value: Any) -> bool:
+    """Return whether an attribute of an array changes no number; NaN is always invalid."""
+    single = single_of(value)
+    is_nan = isinstance(single, float) and math.isnan(single)
+    return single in _OF_ARRAYS[name] or (name in INVALID and is_nan)
 
 
 def _is_mask(array: StoredArray, target: StoredArray | None) -> bool:
@@ -90,7 +104,7 @@ def own_names(
 ) -> tuple[str, ...] | None:
     """Return the names of the items: the array `names`, else the attribute, else None.
 
-    Raises `StoreError` unless there is one text per item.
+    Raises `StoreError` unless there is one text per item, and if both exist and differ.
     """
     array = arrays.get("names")
     if array is None:
@@ -103,7 +117,9 @@ def own_names(
         )
     array.check_claims()
     refuse_large_names(array)
-    return checked_names([str(v) for v in array.read((slice(None),)).tolist()], array.where)
+    names = [str(v) for v in array.read((slice(None),)).tolist()]
+    add_attribute(dict(attributes), "names", names, path)
+    return checked_names(names, array.where)
 
 
 def refuse_large_names(array: StoredArray) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from uqeval.errors import StoreError, cut, listed, quoted
-from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, canonical_axes, with_pixel
+from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, with_pixel
 from uqeval.stores.attribute_arrays import own_names, without_attributes
+from uqeval.stores.axis_names import axis_called, telling
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import NumpyArray
 from uqeval.stores.kinds import (
@@ -29,7 +30,7 @@ from uqeval.stores.kinds import (
 )
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names, refuse_reordered
-from uqeval.stores.orders import coordinates_of
+from uqeval.stores.orders import with_coordinates
 from uqeval.stores.void_id import declared_void
 
 _VERSION = 1
@@ -151,8 +152,8 @@ class Contents(ABC):
         array = self.unnamed
         if array is None or array.dtype.kind not in "biu" or len(array.shape) != 4:
             return False
-        if array.dimension_names and any(array.dimension_names):
-            return "annotator" in canonical_axes(array.dimension_names, array.where)
+        if axes := array.named_axes:
+            return "annotator" in axes
         return "scale" not in array.attributes
 
     def may_be_predictions(self) -> bool:
@@ -203,7 +204,7 @@ def store_of_named(
 ) -> Store:  # fmt: skip
     """Return a store of named arrays in one file, or in memory.
 
-    `coordinates`: those that are not among the arrays, by axis.
+    `coordinates`: those that are not among the arrays, by name.
     """
     members, attributes, warnings = without_attributes(members, attributes, path)
     arrays: dict[str, StoredArray] = {}
@@ -219,7 +220,7 @@ def store_of_named(
         path, arrays, opening.names, names, attributes, warnings, is_single=is_single,
         kinds=tuple(members), maps=opening.maps,
     )  # fmt: skip
-    return replace(store, coordinates={**coordinates_of(members), **(coordinates or {})})
+    return with_coordinates(store, members, coordinates)
 
 
 def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
@@ -243,12 +244,13 @@ def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], b
 def _row(array: NumpyArray) -> NumpyArray:
     """Return a table [N] or [M, N] as an image of one row. Raises `StoreError` for named axes in
     another order."""
-    names = array.dimension_names
-    named = canonical_axes(names, array.where) if names else ()
-    if named and named not in (("item",), ("sample", "item")):
+    names = telling(array.dimension_names)
+    first, last = (axis_called(name) for name in names) if len(names) == 2 else (None, None)
+    if first not in (None, "sample") or last == "sample":
+        axes = ", ".join(axis or str(name) for axis, name in zip((first, last), names, strict=True))
         raise StoreError(
-            f"{array.where}: has the axes [{', '.join(named)}]; expected [item], or [sample, item] "
-            "of members. Transpose it."
+            f"{array.where}: has the axes [{cut(axes)}]; expected [item], or [sample, item] of "
+            "members. Transpose it."
         )
     return array.reshaped((*array.shape[:-1], 1, array.shape[-1]))
 
@@ -274,7 +276,7 @@ def store_of_one(
     store = assemble(
         array.where, {kind: array}, opening.names, None, dict(array.attributes), is_single=is_single
     )
-    return replace(store, coordinates=coordinates or {})
+    return with_coordinates(store, {}, coordinates)
 
 
 def assemble(

@@ -24,9 +24,14 @@ _SECONDS = {
 
 @dataclass(frozen=True)
 class Coordinate:
-    """The values along one axis, which `load` reads, and their attributes."""
+    """The values along one axis, which `load` reads, and their attributes.
+
+    `is_guess`: whether only its name tells the axis, not that of its dimension.
+    """
 
     where: str
+    axis: str
+    is_guess: bool
     load: Callable[[], Array]
     attributes: Mapping[str, Any]
 
@@ -56,6 +61,8 @@ def _comparable(values: Array, attributes: Mapping[str, Any]) -> Array | None:
 def is_other_order(first: Array, second: Array) -> bool:
     """Return whether two arrays have the same values, apart from rounding, in another order."""
     if first.shape != second.shape or first.dtype.kind != second.dtype.kind:
+        return False
+    if np.array_equal(first, second):
         return False
     ordered, other = np.sort(first), np.sort(second)
     if first.dtype.kind == "U":

@@ -1,34 +1,36 @@
 """Arrays in memory with what their library tells of them: names of axes, attributes, coordinates.
 
-xarray has `dims`, `attrs` and `coords`, h5py labels or attached scales, Zarr `dimension_names`.
-No library is imported.
+xarray has `dims`, `attrs` and `coords`, h5py labels or attached scales, Zarr `dimension_names`,
+netCDF4 and h5netcdf `dimensions`. No library is imported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.stores.array import AXES, StoredArray, axis_called, canonical_axes
-from uqeval.stores.coordinates import COMPARED, Coordinate
+from uqeval.stores.array import StoredArray
+from uqeval.stores.axis_names import AXES, canonical_axes, telling, with_items
+from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import in_memory
+from uqeval.stores.fill_values import INVALID
 from uqeval.stores.incoming import as_array
+from uqeval.stores.kinds import PACKED
+from uqeval.stores.orders import coordinate_called
 
 #: The attribute of Zarr 2 with the names of axes, as xarray writes it.
 _ZARR_2 = "_ARRAY_DIMENSIONS"
-#: The places of axes where no axis has a name; classes are before rows and columns, if there are.
-_PLACES = {"item": 0, "annotator": 1, "sample": 1, "class": -3, "y": -2, "x": -1}
 
 
 @dataclass(frozen=True, eq=False)
 class DescribedArray:
     """An array, the object that it was, the names of its axes (None without), its attributes, and
-    its coordinates by axis."""
+    its coordinates by name."""
 
     values: Array
     source: Any = None
@@ -50,36 +52,57 @@ def described(values: Any, where: str) -> DescribedArray:
         return values
     array = as_array(values, where)
     attributes = attributes_of(values)
+    coordinates: dict[str, Coordinate] = {}
+    for name, own in coordinates_in(values).items():
+        if getattr(own, "ndim", 0) == 1:
+            coordinates |= coordinate_called(
+                name, names_of(getattr(own, "dims", None), 1), f"{name} of {where}",
+                partial(np.asarray, own), attributes_of(own),
+            )  # fmt: skip
+    dims = names_of(_dims_of(values, attributes), array.ndim)
+    return DescribedArray(array, values, dims, attributes, coordinates)
+
+
+def _dims_of(values: Any, attributes: Mapping[str, Any]) -> Any:
+    """Return what an array has as names of axes; None without any."""
     dims = getattr(values, "dims", None)
     if dims is None:
         dims = getattr(getattr(values, "metadata", None), "dimension_names", None)
     if dims is None:
-        dims = attributes.get(_ZARR_2)
-    coordinates = {
-        axis: Coordinate(f"{name} of {where}", partial(np.asarray, own), attributes_of(own))
-        for name, own in coordinates_in(values).items()
-        if (axis := axis_called(name)) in COMPARED and getattr(own, "ndim", 0) == 1
-    }
-    return DescribedArray(array, values, names_of(dims, array.ndim), attributes, coordinates)
+        dims = getattr(values, "dimensions", None)
+        dims = dims if isinstance(dims, tuple) else None
+    return attributes.get(_ZARR_2) if dims is None else dims
 
 
-def ordered(values: Any, where: str) -> Array:
+def ordered(values: Any, where: str) -> DescribedArray:
     """Return an array with named axes in canonical order, one without names unchanged. Raises
     `DataError`, and `StoreError` for names of other axes."""
     own = described(values, where)
-    if own.dimension_names is None:
-        return own.values
-    axes = canonical_axes(own.dimension_names, where)
-    order = [axes.index(axis) for axis in AXES if axis in axes]
-    return own.values.transpose(order)
+    if not (names_in_order := telling(own.dimension_names)):
+        return own
+    axes = with_items(canonical_axes(names_in_order, where))
+    names = tuple(axis for axis in AXES if axis in axes)
+    transposed = own.values.transpose([axes.index(axis) for axis in names])
+    return replace(own, values=transposed, dimension_names=names)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:
     """Return the attributes of an object as plain values; empty for one without."""
     attributes = getattr(holder, "attrs", None)
+    if attributes is None and callable(getattr(holder, "ncattrs", None)):
+        attributes = _attributes_of_netcdf(holder)
     if not isinstance(attributes, Mapping):
         return {}
     return {str(name): plain(value) for name, value in attributes.items()}
+
+
+def _attributes_of_netcdf(variable: Any) -> dict[str, Any]:
+    """Return the attributes of a variable of netCDF4, without those of packed numbers if it unpacks
+    them itself. It unpacks its fill values as well, so with these they are packed for us."""
+    attributes = {name: variable.getncattr(name) for name in variable.ncattrs()}
+    if getattr(variable, "scale", False) is True and not attributes.keys() & set(INVALID):
+        return {name: value for name, value in attributes.items() if name not in PACKED}
+    return attributes
 
 
 def coordinates_in(holder: Any) -> dict[str, Any]:
@@ -91,23 +114,12 @@ def coordinates_in(holder: Any) -> dict[str, Any]:
 
 
 def names_of(dims: Any, rank: int) -> tuple[str | None, ...] | None:
-    """Return the names of `rank` axes: texts, or dimensions of h5py with labels or scales.
-
-    None where they are something else, and where they tell nothing: no name is known, or those that
-    are known are at the places that they have without names. Other unknown names are refused where
-    the array is used.
-    """
+    """Return the names of `rank` axes: texts, or dimensions of h5py with labels or scales; None
+    where they are something else."""
     if isinstance(dims, str) or not isinstance(dims, Iterable):
         return None
     names = tuple(map(_name, dims))
-    if len(names) != rank:
-        return None
-    axes = [axis_called(name) for name in names]
-    if None not in axes:
-        return names
-    places = _PLACES if rank > 3 else _PLACES | {"class": -1}
-    known = [(places[axis], place) for place, axis in enumerate(axes) if axis is not None]
-    return None if all(usual % rank == place for usual, place in known) else names
+    return names if len(names) == rank and any(names) else None
 
 
 def _name(dimension: Any) -> str | None:

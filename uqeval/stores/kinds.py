@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, nearest, quoted
-from uqeval.stores.array import StoredArray, canonical_axes
+from uqeval.stores.array import StoredArray
 
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
 _MEMBERS = (("item", "sample", "y", "x"), ("item", "y", "x"))
@@ -61,6 +61,9 @@ REGRESSION = frozenset({"mean", *SPREADS, "samples", "target", "valid"})
 #: Arrays of class ids.
 IDS = frozenset({"labels", "predictions", "sample_predictions"})
 
+#: Arrays with one value per item and pixel, or one of each annotator.
+_BY_ITEM = frozenset({"labels", "predictions", "target", "valid"})
+
 #: Arrays whose integers are multiplied by their attribute `scale`.
 _SCALED = frozenset({"probs", "logits", "mean", *SPREADS, "samples"})
 
@@ -69,7 +72,7 @@ WITH_MEMBER_SCALE = ("probs", "logits", "mean_probs")
 
 #: The attributes of packed numbers (CF conventions, as of netCDF and xarray), with the values that
 #: change no number. Besides these, `_Unsigned` gives integers the other sign.
-_PACKED = {"scale_factor": 1, "add_offset": 0}
+PACKED = {"scale_factor": 1, "add_offset": 0}
 
 #: Names that other tools give to arrays.
 ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
@@ -128,8 +131,8 @@ def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[
     expected = " or ".join(f"[{', '.join(form)}]" for form in forms)
     if forms[0][-1] == "class":
         expected = expected.replace("class", "channel")
-    if array.dimension_names and any(array.dimension_names):
-        axes = canonical_axes(array.dimension_names, array.where)
+    if array.named_axes:
+        axes = _with_items(array, kind, forms)
         # With named axes, an array may be one item; without names its rank decides.
         if any(set(axes) == set(form) for form in (*forms, *short_forms)):
             return axes
@@ -146,13 +149,27 @@ def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[
     )
 
 
+def _with_items(array: StoredArray, kind: str, forms: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the canonical axes of an array, in which that of items may have another name: t of ids
+    and ground truth, which have no samples, and one band of what has no classes."""
+    axes, known = array.named_axes, {axis for form in forms for axis in form}
+    if "item" in axes:
+        return axes
+    others = [
+        axis for axis, size in zip(axes, array.shape, strict=True)
+        if axis not in known
+        and ((axis == "sample" and kind in _BY_ITEM) or (axis == "class" and size == 1))
+    ]  # fmt: skip
+    return tuple("item" if axis in others[:1] else axis for axis in axes)
+
+
 def _refuse_packed(array: StoredArray, kind: str) -> None:
     """Raise `StoreError` for stored numbers that stand for others.
 
     The attribute `scale` is not of the CF conventions. It counts only for integers of predictions,
     whose readers multiply by it, and of a target.
     """
-    neutral = dict(_PACKED)
+    neutral = dict(PACKED)
     scale = _as_number(array, "scale")
     if array.dtype.kind in "iu" and isinstance(scale, int | float):
         if kind == "target":
@@ -324,11 +341,14 @@ def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | Non
     if role == "target":
         return "target" if rank in (1, 2, 3) and dtype in "biuf" else None
     if role == "labels":
-        return "labels" if rank in (1, 3, 4) and dtype in "biuf" else None  # floats are refused
+        fits = rank in (1, 3, 4) or (rank == 2 and array.named_axes)
+        return "labels" if fits and dtype in "biuf" else None  # floats are refused
     if declared.kind is not None:
         return declared.kind
-    if array.dimension_names and any(array.dimension_names):
-        if "class" in canonical_axes(array.dimension_names, array.where):
+    if axes := array.named_axes:
+        if dtype in "biu" and "scale" not in array.attributes:
+            axes = _with_items(array, "predictions", _MAP)
+        if "class" in axes:
             return "probs"
         return "predictions" if dtype in "biu" else None
     if rank in (1, 3) and dtype in "biu" and "scale" not in array.attributes:

@@ -14,6 +14,7 @@ from uqeval.arrays import Array
 from uqeval.disk.files import open_descriptor
 from uqeval.errors import IN_MEMORY, StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray
+from uqeval.stores.attribute_arrays import add_attribute
 from uqeval.stores.contents import (
     Contents,
     Opening,
@@ -32,6 +33,7 @@ from uqeval.stores.described import (
     plain,
 )
 from uqeval.stores.kinds import KNOWN, Declared
+from uqeval.stores.orders import refuse_other_order
 from uqeval.stores.zarr.source import is_url, is_zarr
 from uqeval.stores.zarr.unfinished import hint_of_missing
 
@@ -165,7 +167,7 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening, where: str) -> Sto
     arrays = {name: own for name, own in coordinates_in(given).items() if name in _ARRAYS_OF_COORDS}
     for kind, values in {**arrays, **given}.items():
         if kind in _ATTRIBUTES:
-            attributes[kind] = plain(values)
+            add_attribute(attributes, kind, plain(values), where)
         else:
             is_scale = kind == "scale" and isinstance(values, list | tuple) and len(values) == 1
             is_list = kind == "invalid" and isinstance(values, list | tuple)
@@ -173,6 +175,9 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening, where: str) -> Sto
                 values = np.asarray(values)
             own = described(values, f"{where}, {quoted(kind)}")
             members[str(kind)] = own.stored(f"{kind} of {where}")
+            compared = Store(f"{where}, {quoted(kind)}", {}, coordinates=own.coordinates)
+            others = Store("other arrays", {}, coordinates=coordinates)
+            refuse_other_order(compared, others, by_name=False)
             coordinates |= own.coordinates
     check_attributes(attributes, where)
     return store_of_named(where, members, attributes, opening, coordinates)

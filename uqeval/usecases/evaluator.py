@@ -133,7 +133,8 @@ class Evaluator:
         or a name is too long for a folder. The items added before stay.
         """
         self._check_open()
-        values, ids = ordered(probs, "probs"), ordered(labels, "labels")
+        described = ordered(probs, "probs"), ordered(labels, "labels")
+        values, ids = (own.values for own in described)
         item_names = [str(name) for name in names]
         if not values.shape[:1] == ids.shape[:1] == (len(item_names),):
             raise DataError(
@@ -146,8 +147,9 @@ class Evaluator:
             return 0
         own_names = [item_names[k] for k in new]
         zw.refuse_long_names(own_names)
+        stack, truth = (replace(own, values=own.values[new]) for own in described)
         inputs = open_inputs(
-            {self._kind: values[new], "labels": ids[new]}, None,
+            {self._kind: stack, "labels": truth}, None,
             InputOptions(names=own_names, **self._options),
         )  # fmt: skip
         if not self._names:

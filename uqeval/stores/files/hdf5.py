@@ -16,8 +16,8 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.disk.files import MOST_BYTES, open_descriptor
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
-from uqeval.stores.array import Region, Store, StoredArray, axis_called, file_digest
-from uqeval.stores.attribute_arrays import refuse_large_names
+from uqeval.stores.array import Region, Store, StoredArray, file_digest
+from uqeval.stores.attribute_arrays import add_attribute, refuse_large_names
 from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.contents import (
     Contents,
@@ -28,10 +28,11 @@ from uqeval.stores.contents import (
     store_of_named,
     store_of_one,
 )
-from uqeval.stores.coordinates import COMPARED, Coordinate
+from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.described import names_of
 from uqeval.stores.files.hdf5_chunks import Hdf5Chunks, stored_size
 from uqeval.stores.kinds import REGRESSION, known_as
+from uqeval.stores.orders import coordinate_called
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 #: More missing chunks than this count as damage.
@@ -173,7 +174,7 @@ class Hdf5Group:
         self._path, self._group = cut(path), group
         self.attributes = _attributes(group)
         self.arrays: dict[str, Hdf5Array] = {}
-        #: Coordinates of texts, by axis.
+        #: Coordinates of texts, by name.
         self.coordinates: dict[str, Coordinate] = {}
         self.warnings: list[str] = []
         for name in group:
@@ -187,12 +188,13 @@ class Hdf5Group:
                 continue
             is_number = member.dtype.kind in "biuf" or name in REGRESSION  # `resolve` refuses texts
             is_text = h5py.check_string_dtype(member.dtype) is not None
-            axis = axis_called(name)
             if name in ("names", "class_names") and is_text:
-                self.attributes[name] = _names(path, member)
-            elif is_text and axis in COMPARED and len(member.shape or ()) == 1:
-                texts = partial(_texts, path, member)
-                self.coordinates[axis] = Coordinate(f"{self._path}::{cut(name)}", texts, {})
+                add_attribute(self.attributes, name, _names(path, member), self._path)
+            elif is_text and len(member.shape or ()) == 1:
+                self.coordinates |= coordinate_called(
+                    str(name), names_of(member.dims, 1), f"{self._path}::{cut(name)}",
+                    partial(_texts, path, member), {},
+                )  # fmt: skip
             elif is_number and member.shape is not None:
                 self.arrays[str(name)] = Hdf5Array(path, member)
 

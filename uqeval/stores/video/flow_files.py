@@ -10,7 +10,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut, listed
-from uqeval.stores.array import ItemArray, Region, StoredArray
+from uqeval.stores.array import ItemArray, Region, Store, StoredArray
 from uqeval.stores.contents import Contents
 from uqeval.stores.described import DescribedArray
 from uqeval.stores.files.file_array import FileArray, head_of
@@ -20,6 +20,7 @@ from uqeval.stores.files.pfm_array import PfmFlow
 from uqeval.stores.files.png_array import png_header
 from uqeval.stores.matching import match_files, warnings_of_folders
 from uqeval.stores.names import files_below, natural
+from uqeval.stores.orders import refuse_other_order
 from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.store import open_store
 from uqeval.stores.video.sequences import Pair
@@ -80,12 +81,14 @@ def open_flows(
     *,
     kind: Literal["flow", "flow_forward"] = "flow",
     fill_missing: bool = False,
+    beside: Store | None = None,
 ) -> Flows:
     """Return the flow at `path` for `pairs` out of `frames` frames called `names`.
 
     A file in a folder has the name of the later frame; for frames without names, files are taken in
     natural order. A store has the array `kind` [N-1, H, W, 2]; row k is the flow of the stored
-    frames k and k + 1. Raises `StoreError` if flow is missing, or has another form.
+    frames k and k + 1. Raises `StoreError` if flow is missing, or has another form, or if its rows
+    or columns are in another order than those of `beside`, the store of the frames.
     """
     if isinstance(path, str | Path) and not is_url(str(path)) and not is_zarr(str(path)):
         local = Path(path)
@@ -104,6 +107,8 @@ def open_flows(
             f"{store.path}: holds {listed(sorted(store.arrays))}, but no array `{kind}` "
             "[N-1, H, W, 2]. Store the flow there, or give --flow-path."
         )
+    if beside is not None:
+        refuse_other_order(store, beside, by_name=False)
     rows = store.arrays[kind]
     for array in Planes(rows, channels=True).arrays:
         _check(array)

@@ -118,15 +118,15 @@ def _are_scores(array: StoredArray) -> bool:
     """Return whether an array of items with labels must have class probabilities [item, class]: ids
     are integers, and maps have height and width as well.
     """
-    return len(array.shape) == 2 and array.dtype.kind == "f" and not array.dimension_names
+    return len(array.shape) == 2 and array.dtype.kind == "f" and not array.named_axes
 
 
 def _kind(array: StoredArray, kind: str | None, axes: str | None) -> str:
     """Return the kind of an array after naming its axes; if `kind` is None, from its rank."""
     Declared(kind, axes).name_axes(array)
     if kind is None:
-        axis_names = array.dimension_names
-        if "class" in axis_names if axis_names else len(array.shape) > 3:
+        axes_of_array = array.named_axes
+        if "class" in axes_of_array if axes_of_array else len(array.shape) > 3:
             kind = "probs"
         else:
             raise UsageError(

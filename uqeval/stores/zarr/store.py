@@ -25,7 +25,7 @@ from uqeval.stores.contents import (
 from uqeval.stores.kinds import IDS, KNOWN, REGRESSION, Declared, resolve
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names
-from uqeval.stores.orders import coordinates_of
+from uqeval.stores.orders import with_coordinates
 from uqeval.stores.zarr.array import ZarrArray
 from uqeval.stores.zarr.metadata import (
     Document,
@@ -266,10 +266,8 @@ class ZarrStore(Contents):
             path, arrays, opening.names, names, attributes, warnings, maps=opening.maps
         )
         looked_up = frozenset(self._named & arrays.keys())
-        return replace(
-            store, looked_up=looked_up, unlisted=group.unlisted,
-            coordinates=coordinates_of(group.arrays),
-        )  # fmt: skip
+        store = replace(store, looked_up=looked_up, unlisted=group.unlisted)
+        return with_coordinates(store, group.arrays)
 
     def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
         """Return the array called `key`, or the one at the root; None for a whole group.
