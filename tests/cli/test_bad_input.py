@@ -188,10 +188,10 @@ def test_samples_and_classes_swapped(tmp_path: Path) -> None:
 
 def test_axes_that_nobody_knows(tmp_path: Path) -> None:
     store = save(
-        tmp_path / "bad.zarr", {"probs": probs()}, dimension_names=["n", "t", "c", "u", "v"]
+        tmp_path / "bad.zarr", {"probs": probs()}, dimension_names=["n", "c", "t", "u", "v"]
     )
     pavpu_refused(
-        tmp_path, store, says=["bad.zarr/probs: dimension_names are ['n', 't', 'c', 'u', 'v']"]
+        tmp_path, store, says=["bad.zarr/probs: dimension_names are ['n', 'c', 't', 'u', 'v']"]
     )
 
 

@@ -356,7 +356,6 @@ class OnePixel(StoredArray):
 def with_pixel(array: StoredArray, kind: str, *, is_single: bool = False) -> StoredArray:
     """Return the array, as `OnePixel` if its axes are those of image classification.
 
-
     `is_single`: the array is one item, without an item axis. Raises `StoreError` for unknown axes.
     """
     forms = _FORMS.get(kind, ())
