@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 from uqeval.errors import UqevalError
+
+_T = TypeVar("_T")
 
 #: A command, which stays as it is; `-o`; or an option, with the number, quoted text or capital word
 #: after it, or the word after =.
@@ -40,31 +43,27 @@ def as_flags() -> Iterator[None]:
         _is_command = before
 
 
-@contextmanager
-def as_keys(keys: Collection[str]) -> Iterator[None]:
+def as_keys(keys: Collection[str]) -> AbstractContextManager[None]:
     """Spell the options `keys` as keys of `uqeval.yaml`, also in errors that leave this context."""
-    token = _keys.set(keys)
-    try:
-        yield
-    except UqevalError as error:
-        spell(error, "output")
-        raise
-    finally:
-        _keys.reset(token)
+    return _spelling(_keys, keys)
 
 
-@contextmanager
-def as_commands(owners: Mapping[str, str]) -> Iterator[None]:
+def as_commands(owners: Mapping[str, str]) -> AbstractContextManager[None]:
     """Spell the options `owners` with their commands, also in errors that leave this context:
     `--fit-on FILE` becomes `uqeval calibration --fit-on FILE`."""
-    token = _owners.set(owners)
+    return _spelling(_owners, owners)
+
+
+@contextmanager
+def _spelling(variable: ContextVar[_T], value: _T) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     except UqevalError as error:
         spell(error, "output")
         raise
     finally:
-        _owners.reset(token)
+        variable.reset(token)
 
 
 def for_caller(command: str, python: str, file: str | None = None) -> str:

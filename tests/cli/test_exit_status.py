@@ -107,45 +107,29 @@ entry.main()
     assert (done.status, "Traceback" in done.stderr) == (status, False), done.stderr
 
 
-def test_a_second_signal_while_the_first_is_sent_again(tmp_path: Path) -> None:
-    script = """
-import os, signal, threading, time
-from uqeval.cli import entry
-
-start = threading.Timer.start
-def interrupted(self):
+SECOND_SIGNAL = """
+def start_of_timer(self):
     os.kill(os.getpid(), signal.SIGTERM)
     start(self)
-threading.Timer.start = interrupted
-
-class Held:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(0)
-
-def app(**_):
-    Held()
-    time.sleep(20)
-
-entry.app = app
-entry.main()
 """
-    done = run_script(script, tmp_path)
-    assert (done.status, done.stderr) == (143, ""), done.stderr
-
-
-def test_a_signal_that_is_sent_again_too_early(tmp_path: Path) -> None:
-    """On a busy machine, it comes before the destructor has ended."""
-    script = """
-import os, signal, threading, time
-from uqeval.cli import entry
-
-start = threading.Timer.start
-def slow(self):
+#: On a busy machine, the signal comes before the destructor has ended.
+TOO_EARLY = """
+def start_of_timer(self):
     threading.Timer.start = start
     start(self)
     self.join()
-threading.Timer.start = slow
+"""
+
+
+@pytest.mark.parametrize("start_of_timer", [SECOND_SIGNAL, TOO_EARLY])
+def test_a_signal_that_is_sent_again(tmp_path: Path, start_of_timer: str) -> None:
+    script = f"""
+import os, signal, threading, time
+from uqeval.cli import entry
+
+start = threading.Timer.start
+{start_of_timer}
+threading.Timer.start = start_of_timer
 
 class Held:
     def __del__(self):
