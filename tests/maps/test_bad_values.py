@@ -374,14 +374,10 @@ def test_uncertainties_of_uqeval_are_not_negative(tmp_path: Path, name: str) -> 
     assert len(read_maps(good, truth, wanted=["label", name])) == N
 
 
-@pytest.mark.parametrize(
-    ("dtype", "rounding", "other"),
-    [("f2", -9e-4, -2e-3), ("f4", -8e-6, -2e-5), ("f8", -8e-6, -2e-5)],
-)
-def test_rounding_of_uncertainties(
-    tmp_path: Path, dtype: str, rounding: float, other: float
-) -> None:
-    """It is that of their type; values of which none is positive have the other sign."""
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_rounding_of_uncertainties(tmp_path: Path, dtype: str) -> None:
+    """It is that of 16 bits; values of which none is positive have the other sign."""
+    rounding, other = -4e-3, -1e-2
     values = np.full((N, H, W), 0.1, dtype)
     values[1, 3, 2] = rounding
     good = maps_store(tmp_path / "good", mutual_information=values)

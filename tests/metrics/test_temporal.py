@@ -378,6 +378,13 @@ def test_each_model_has_its_own_void_id(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"the void id .* of predictions.*: 1 and 2"):
         merge(files)
     assert other_setting(first, second, "temporal") == ("ignore_index of predictions", 1, 2)
+    for void in (200, 201):  # the same pixels are void
+        ids = np.where(own.stack("predictions") == 255, void, own.stack("predictions"))
+        attributes = {"names": own.names, "ignore_index": void}
+        save(tmp_path / f"{void}.zarr", {"predictions": ids.astype(np.uint8)}, attributes)
+    first, second = (run(frames, str(tmp_path / f"{void}.zarr"), classes=4) for void in (200, 201))
+    assert first.items[0]["temporal"]["coverage"] < 1
+    assert other_setting(first, second, "temporal") is None
 
 
 def test_runs_of_one_model_under_other_names_are_joined(tmp_path: Path) -> None:

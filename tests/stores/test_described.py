@@ -67,8 +67,16 @@ def test_what_names_no_axes(dims: Any) -> None:
 def test_names_that_are_not_known_at_odd_places() -> None:
     says = "dimension_names are ['scene', 'class', 'x', 'y']"
     refused(lambda: accuracy(Labelled(PROBS, ("scene", "class", "x", "y")), LABELS), says)
-    assert telling(("scene", "y", "x", "class")) and telling(("station", "member"))
-    assert not telling(("scene", "class")) and not telling(("member", "station"))
+    for names in (
+        ("scene", "y", "x", "class"), ("station", "member"), ("member", "station"),
+        ("item", "model"), ("scene", "member", "lat", "lon"), ("scene", "x"),
+        ("cls", "sample", "y", "x"),
+    ):  # fmt: skip
+        assert telling(names) == names
+    for names in (("scene", "class"), ("scene", "lat", "lon"), ("a", "sample", "b", "y", "d")):
+        assert telling(names) == ()
+    several = Labelled(LABELS[:, None].repeat(2, 1), ("scene", "band", "lat", "lon"))
+    refused(lambda: accuracy(PROBS, several), "dimension_names are ['scene', 'band', 'lat', 'lon']")
 
 
 def test_attributes_of_arrays_and_of_the_set() -> None:
@@ -194,7 +202,7 @@ class Variable:
 
     def __init__(self, values: Any, dimensions: Any, scale: bool = True, **attributes: Any) -> None:
         self.values, self.dimensions, self.scale = values, dimensions, scale
-        self.attributes = attributes
+        self.attributes, self.mask = attributes, False
 
     def ncattrs(self) -> list[str]:
         return list(self.attributes)
@@ -203,7 +211,10 @@ class Variable:
         return self.attributes[name]
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return self.values
+        return np.asarray(self.values)
+
+    def __getitem__(self, region: Any) -> Any:
+        return self.values[region]
 
 
 def test_variables_of_netcdf() -> None:
@@ -217,6 +228,13 @@ def test_variables_of_netcdf() -> None:
     for packed in ({"scale": False}, {"_FillValue": 9}):
         own = Variable(PROBS, AXES, scale_factor=0.1, **packed)
         refused(partial(accuracy, own, LABELS), "scale_factor 0.1")
+    masking = Variable(
+        np.ma.masked_equal(LABELS, 9), AXES[:1] + AXES[2:], _FillValue=9, scale_factor=0.1
+    )
+    masking.mask = True
+    assert accuracy(PROBS, masking) == 1
+    masking.values = np.ma.masked_equal(LABELS, 3)
+    refused(partial(accuracy, PROBS, masking), "masked")
 
 
 DAYS = np.datetime64("2026-01-01") + np.arange(2)

@@ -123,3 +123,37 @@ def test_columns_of_tables(tmp_path: Path) -> None:
     table = LabelledSet({"probs": PROBS[:, :, 0, 0], "x": COUNT[:3]})
     turned = {"labels": LABELS[:, 0, 0], "x": COUNT[2::-1]}
     assert evaluate(table, turned, "segmentation").results["segmentation"]["miou"] == 1
+
+
+@pytest.mark.parametrize(
+    ("unit", "turned", "says"),
+    [
+        ("h since 2026-01-01", "hours since 2026-01-01", "the items are in another order"),
+        ("months since 2000-01-01", "months since 2000-01-01", "the items are in another order"),
+        ("days since 1850-1-1", "days since 1850-1-1", "the items are in another order"),
+        ("months since 2000-01-01", "weeks since 2000-01-01", ""),
+    ],
+)
+def test_units_of_times(unit: str, turned: str, says: str) -> None:
+    """Units that are not read are compared only with themselves."""
+
+    def along(units: str, values: Any) -> Labelled:
+        return Labelled(values, ("time",), {"units": units})
+
+    own = probs(time=along(unit, ALONG["time"]))
+    evaluate(own, labels(time=along(unit, ALONG["time"])), "segmentation")
+    other = labels(time=along(turned, ALONG["time"][::-1]))
+    if says:
+        refused(lambda: evaluate(own, other, "segmentation"), says, error=StoreError)
+    else:
+        evaluate(own, other, "segmentation")
+
+
+def test_coordinates_that_are_rounded() -> None:
+    """float32 rounds these by half a metre."""
+    metres = 5400000.37 + 10 * np.arange(6)
+    rounded = metres.astype(np.float32)
+    evaluate(probs(y=metres), labels(y=rounded), "segmentation")
+    says = "the rows are in another order"
+    turned = labels(y=rounded[::-1])
+    refused(lambda: evaluate(probs(y=metres), turned, "segmentation"), says, error=StoreError)

@@ -10,6 +10,7 @@ from typing import Any
 from uqeval.errors import UsageError, cut, listed, number_of, option_name, quoted
 from uqeval.gate.rules import Rule
 from uqeval.gate.same_data import (
+    has_equal_coverage,
     have_no_fingerprint,
     is_void_in_pixels,
     other_data,
@@ -25,7 +26,13 @@ from uqeval.records.folder import Named
 from uqeval.records.input_options import value_options
 from uqeval.records.report import Report
 from uqeval.records.units import is_same_unit
-from uqeval.records.void_ids import IGNORE_INDEX, LABELS, other_void_ids, void_ids
+from uqeval.records.void_ids import (
+    IGNORE_INDEX,
+    LABELS,
+    PREDICTIONS,
+    other_void_ids,
+    void_ids,
+)
 
 #: The setting that names the report of a fitted threshold.
 _SOURCE = "threshold_from"
@@ -176,8 +183,8 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
     A threshold of another report (`threshold_from`) is the same setting as a rule or a number that
     gave the same threshold, and as a threshold of a third report (`other_threshold` tells). Files
     of `fit_on` are the same if they name the same items. The void id is no setting if the numbers
-    of pixels tell which are void (`is_void_in_pixels`): `uqeval reduce` writes another id. Stores
-    need not declare their units.
+    of pixels tell which are void (`is_void_in_pixels`, `has_equal_coverage`): `uqeval reduce`
+    writes another id. Stores need not declare their units.
     """
     for own_key in with_results_read(report, key):
         if (difference := _other_setting(report, baseline, own_key)) is not None:
@@ -192,6 +199,9 @@ def _other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any
     if is_void_in_pixels(report, baseline, key):
         for ids in voids:
             ids.pop(LABELS, None)
+    if has_equal_coverage(report, baseline, key):
+        for ids in voids:
+            ids.pop(PREDICTIONS, None)
     for difference in other_void_ids(*voids):
         return difference
     settings, baseline_settings = _settings(report, key), _settings(baseline, key)

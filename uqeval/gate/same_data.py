@@ -124,6 +124,18 @@ def is_void_in_pixels(report: Report, baseline: Report, key: str) -> bool:
     return is_counted and None not in labels and labels[0] != labels[1]
 
 
+def has_equal_coverage(report: Report, baseline: Report, key: str) -> bool:
+    """Return whether a result of a video counts the same share of the pixels of each pair that both
+    reports have: then other void ids of the predictions are the same pixels, called otherwise."""
+    covered = [
+        {item["name"]: (item.get(key) or {}).get("coverage") for item in own.items}
+        for own in (report, baseline)
+    ]
+    shared = covered[0].keys() & covered[1].keys()
+    shares = [[own[name] for name in sorted(shared)] for own in covered]
+    return bool(shared) and None not in shares[0] and shares[0] == shares[1]
+
+
 class OtherPixels(NamedTuple):
     """In how many items two reports count other pixels, in words, and all that each counts."""
 

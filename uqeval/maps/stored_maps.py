@@ -23,7 +23,7 @@ from uqeval.maps.names import (
     void_of,
 )
 from uqeval.maps.reduction import BLOCK
-from uqeval.stores.bfloat16 import TOLERANCE, is_coarse
+from uqeval.stores.bfloat16 import TOLERANCE
 from uqeval.stores.planes import Planes
 
 #: Maps of probabilities. They may exceed 1 by the largest tolerance of stacks, because a maps store
@@ -31,9 +31,6 @@ from uqeval.stores.planes import Planes
 _PROBABILITIES = ("confidence", "mean_probs", "label_probability")
 #: Other maps that `uqeval` computes, which are negative by rounding at most.
 _NOT_NEGATIVE = (*UNCERTAINTIES, "brier")
-#: How far rounding may bring them below 0, by the type in which they are stored: they are
-#: differences of sums over the classes.
-_ROUNDING = {"float16": 1e-3, "float32": 1e-5, "float64": 1e-5}
 #: Where none is positive, this many that are further below 0 than sums of float32 are no rounding.
 _LEAST, _NOISE = 16, 1e-6
 
@@ -191,9 +188,7 @@ class StoredMaps:
             _check_probabilities(name, values, where)
         elif name in _NOT_NEGATIVE:
             evaluated = np.ones(size, bool) if label is None else label != void_of(self.classes)
-            coarse = is_coarse(self.planes[name].parts[item].array)
-            rounding = TOLERANCE if coarse else _ROUNDING.get(str(plane.dtype), 0.0)
-            _refuse_negative(name, values, evaluated, rounding, where)
+            _refuse_negative(name, values, evaluated, where)
         if name == "mean_probs":
             _check_sums(values, self.tolerance, where)
         return values
@@ -258,14 +253,16 @@ def _check_probabilities(name: str, values: Array, where: str) -> None:
     )
 
 
-def _refuse_negative(
-    name: str, values: Array, evaluated: Array, rounding: float, where: str
-) -> None:
+def _refuse_negative(name: str, values: Array, evaluated: Array, where: str) -> None:
     """Raise `DataError` for evaluated values that are negative, beyond rounding, and for those of
-    which none is positive."""
+    which none is positive.
+
+    They are differences of sums over the classes, which may have been rounded to 16 bits, whatever
+    the type in which they are stored.
+    """
     if values.min() >= -_NOISE:
         return
-    bad = (values < -rounding) & evaluated
+    bad = (values < -TOLERANCE) & evaluated
     if not bad.any() and not (values[evaluated] > 0).any():
         bad = (values < -_NOISE) & evaluated
         bad &= np.count_nonzero(bad) >= _LEAST

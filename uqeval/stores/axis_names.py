@@ -26,10 +26,13 @@ AXES: dict[str, frozenset[str]] = {
         "x", "w", "width", "col", "cols", "column", "columns", "lon", "longitude",
     }),
 }  # fmt: skip
-#: The places of axes where no axis has a name, and those that differ for arrays of fewer axes: of
-#: tables, whose classes are last, and which have no items where members are first.
-_PLACES = {"item": 0, "annotator": 1, "sample": 1, "class": -3, "y": -2, "x": -1}
-_PLACES_OF_FEW = {3: {"class": -1}, 2: {"class": -1, "sample": 0}}
+#: Axes, by the number of axes of the array, whose place tells nothing of the others. Elsewhere,
+#: `sample` and `class` decide what is read.
+_PLACES = {"item": 0, "y": -2, "x": -1}
+_PLACES_OF = {
+    2: {"class": -1}, 3: _PLACES, 4: _PLACES | {"class": 1},
+    5: _PLACES | {"annotator": 1, "sample": 1, "class": 2},
+}  # fmt: skip
 
 
 def axis_called(name: str | None) -> str | None:
@@ -49,6 +52,14 @@ def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
     return axes
 
 
+def refuse_other_names(names: Sequence[str | None] | None, form: Sequence[str], where: str) -> None:
+    """Raise `StoreError` if names tell nothing of the order of axes, but one is that of another
+    axis than the array's form has at its place."""
+    pairs = zip(map(axis_called, names or ()), form, strict=False)
+    if len(form) > 1 and any(called not in (None, axis) for called, axis in pairs):
+        canonical_axes(names or (), where)
+
+
 def with_items(axes: tuple[str, ...]) -> tuple[str, ...]:
     """Return canonical axes of a table, such as [x, class], with that of its items.
 
@@ -66,13 +77,14 @@ def telling(names: Sequence[str | None] | None) -> Sequence[str | None]:
     """Return names of axes that tell their order; else none.
 
     They tell nothing where no name is known, where there is one axis, and where some are not known
-    and the others are at the places that they have without names.
+    and the others are at the places that they have without names, in any kind of array.
     """
     axes = [axis_called(name) for name in names or ()]
-    if not names or len(axes) < 2:
+    if not names or len(axes) < 2 or not any(axes):
         return ()
     if None not in axes:
         return names
-    places = _PLACES | _PLACES_OF_FEW.get(len(axes), {})
-    known = [(places[axis], place) for place, axis in enumerate(axes) if axis is not None]
-    return () if all(usual % len(axes) == place for usual, place in known) else names
+    places = _PLACES_OF.get(len(axes), {})
+    known = [(axis, place) for place, axis in enumerate(axes) if axis is not None]
+    at_usual = all(axis in places and places[axis] % len(axes) == at for axis, at in known)
+    return () if at_usual else names

@@ -15,11 +15,18 @@ from uqeval.errors import StoreError
 
 #: The axes whose coordinates are compared.
 COMPARED = ("item", "y", "x")
-#: Seconds of the units of times, such as "days since 2026-01-01".
+#: Seconds of the units of times, such as "days since 2026-01-01", by the spellings of CF.
 _SECONDS = {
-    "day": 86400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0, "millisecond": 1e-3,
-    "microsecond": 1e-6, "nanosecond": 1e-9,
+    name: seconds
+    for names, seconds in {
+        "d day days": 86400.0, "h hr hrs hour hours": 3600.0, "min mins minute minutes": 60.0,
+        "s sec secs second seconds": 1.0, "ms msec msecs millisecond milliseconds": 1e-3,
+        "us microsecond microseconds": 1e-6, "ns nanosecond nanoseconds": 1e-9,
+    }.items()
+    for name in names.split()
 }  # fmt: skip
+#: The relative rounding of float32, in which one of two equal coordinates may be stored.
+_ROUNDING = 2.0**-22
 
 
 @dataclass(frozen=True)
@@ -35,27 +42,38 @@ class Coordinate:
     load: Callable[[], Array]
     attributes: Mapping[str, Any]
 
-    @cached_property
+    @property
     def values(self) -> Array | None:
         """Texts, or numbers as float64, times in seconds; None if they cannot be compared."""
+        return self._values_and_unit[0]
+
+    @property
+    def unit(self) -> str:
+        """The unit of times that are not in seconds, such as months; else empty."""
+        return self._values_and_unit[1]
+
+    @cached_property
+    def _values_and_unit(self) -> tuple[Array | None, str]:
         with suppress(StoreError, ValueError, TypeError, OverflowError):
-            return _comparable(self.load(), self.attributes)
-        return None
+            return _comparable(self.load(), str(self.attributes.get("units", "")))
+        return None, ""
 
 
-def _comparable(values: Array, attributes: Mapping[str, Any]) -> Array | None:
+def _comparable(values: Array, units: str) -> tuple[Array | None, str]:
+    """Return the values of a coordinate, and their unit, as in `Coordinate`."""
     if values.dtype.kind in "OUST":
-        return values.astype(np.str_)
+        return values.astype(np.str_), ""
     if values.dtype.kind == "M":
-        return values.astype("M8[ns]").astype(np.int64) / 1e9
-    numbers = values.astype(np.float64)
-    unit, is_time, start = str(attributes.get("units", "")).partition(" since ")
+        return values.astype("M8[ns]").astype(np.int64) / 1e9, ""
+    numbers, unit = values.astype(np.float64), ""
+    name, is_time, start = units.partition(" since ")
     if is_time:
-        origin = np.datetime64(start.strip().removesuffix("Z").replace(" ", "T", 1), "ns")
-        numbers = (
-            numbers * _SECONDS[unit.strip().removesuffix("s")] + int(origin.astype("i8")) / 1e9
-        )
-    return numbers if np.isfinite(numbers).all() else None
+        unit = units
+        with suppress(KeyError, ValueError, OverflowError):  # other calendars and spellings
+            origin = np.datetime64(start.strip().removesuffix("Z").replace(" ", "T", 1), "ns")
+            begin = int(origin.astype("i8")) / 1e9
+            numbers, unit = numbers * _SECONDS[name.strip().lower()] + begin, ""
+    return (numbers if np.isfinite(numbers).all() else None), unit
 
 
 def is_other_order(first: Array, second: Array) -> bool:
@@ -70,4 +88,5 @@ def is_other_order(first: Array, second: Array) -> bool:
     steps = [gaps[gaps > 0].min(initial=np.inf) for gaps in (np.diff(ordered), np.diff(other))]
     step = max(steps)
     rounding = np.abs(ordered - other).max(initial=0.0)
-    return bool(rounding <= 1e-3 * step < np.inf and np.abs(first - second).max() > step / 2)
+    allowed = min(max(1e-3 * step, _ROUNDING * np.abs(ordered).max()), step / 2)
+    return bool(rounding <= allowed < np.inf and np.abs(first - second).max() > step / 2)

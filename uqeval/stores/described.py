@@ -50,7 +50,8 @@ def described(values: Any, where: str) -> DescribedArray:
     """Return an array of any framework with its names and attributes. Raises as `as_array`."""
     if isinstance(values, DescribedArray):
         return values
-    array = as_array(values, where)
+    # A variable of netCDF4 that masks loses its masks as a plain array.
+    array = as_array(values[...] if getattr(values, "mask", None) is True else values, where)
     attributes = attributes_of(values)
     coordinates: dict[str, Coordinate] = {}
     for name, own in coordinates_in(values).items():
@@ -97,11 +98,14 @@ def attributes_of(holder: Any) -> dict[str, Any]:
 
 
 def _attributes_of_netcdf(variable: Any) -> dict[str, Any]:
-    """Return the attributes of a variable of netCDF4, without those of packed numbers if it unpacks
-    them itself. It unpacks its fill values as well, so with these they are packed for us."""
+    """Return the attributes of a variable of netCDF4, without those that it applies itself where it
+    is read: it masks fill values, and unpacks numbers. Where it only unpacks, fill values are
+    unpacked as well, so they count as packed."""
     attributes = {name: variable.getncattr(name) for name in variable.ncattrs()}
+    if getattr(variable, "mask", False) is True:
+        attributes = {name: own for name, own in attributes.items() if name not in INVALID}
     if getattr(variable, "scale", False) is True and not attributes.keys() & set(INVALID):
-        return {name: value for name, value in attributes.items() if name not in PACKED}
+        attributes = {name: own for name, own in attributes.items() if name not in PACKED}
     return attributes
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, nearest, quoted
 from uqeval.stores.array import StoredArray
+from uqeval.stores.axis_names import refuse_other_names
 
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
 _MEMBERS = (("item", "sample", "y", "x"), ("item", "y", "x"))
@@ -142,6 +143,7 @@ def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[
         )
     for form in forms:
         if len(form) == len(array.shape):
+            refuse_other_names(array.dimension_names, form, array.where)
             return form
     raise StoreError(
         f"{array.where}: has the shape {array.shape}, expected {expected}. Store {quoted(kind)} "

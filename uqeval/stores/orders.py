@@ -65,8 +65,9 @@ def refuse_other_orders(stores: Iterable[Store]) -> None:
     for store in stores:
         for name in store.coordinates:
             other = first_with.setdefault(name, store)
-            by_name = store.names is not None and other.names is not None
-            refuse_other_order(store, other, by_name=by_name)
+            if other is not store:
+                by_name = store.names is not None and other.names is not None
+                refuse_other_order(store, other, by_name=by_name)
 
 
 def refuse_other_order(store: Store, other: Store, *, by_name: bool) -> None:
@@ -80,7 +81,9 @@ def refuse_other_order(store: Store, other: Store, *, by_name: bool) -> None:
         if same is None or same.axis != axis or (axis == "item" and by_name):
             continue
         first, second = coordinate.values, same.values
-        if first is None or second is None or not is_other_order(first, second):
+        if first is None or second is None or coordinate.unit != same.unit:
+            continue
+        if not is_other_order(first, second):
             continue
         what = {"item": "items", "y": "rows", "x": "columns"}[axis]
         raise StoreError(
