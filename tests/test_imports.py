@@ -67,7 +67,8 @@ LESS = {
         "arrays", "disk", "errors", "stores.array", "stores.attribute_arrays",
         "stores.bfloat16", "stores.buffer_pool",
         "stores.compression", "stores.contents", "stores.file_values", "stores.kinds",
-        "stores.map_names", "stores.names", "stores.orders", "stores.watch", "threads",
+        "stores.map_names", "stores.names", "stores.orders", "stores.shared_attributes",
+        "stores.watch", "threads",
     },
     "records": {"argument_types", "disk", "errors", "keys", "spelling"},
     # Files that an option names: a report with a threshold, a list or table of items. Addresses of

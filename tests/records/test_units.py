@@ -16,6 +16,8 @@ from uqeval.records.units import is_same_unit
         ("km", "kilometers"),
         ("µm", "um", "μm", "microns"),
         ("s", "sec", "seconds"),
+        ("ms", "msec", "msecs", "Milliseconds"),
+        ("µs", "usec", "microsecond"),
         ("deg", "°", "degrees"),
         ("rad", "radian"),
         ("m s-1", "m s-1"),
@@ -27,7 +29,11 @@ def test_spellings_of_one_unit(spellings: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "units", [("m", "cm"), ("mm", "Mm"), ("m", "M"), ("s", "S"), ("ms", "m s"), ("m", ""), (1, "m")]
-)
+    "units",
+    [
+        ("m", "cm"), ("mm", "Mm"), ("m", "M"), ("s", "S"), ("ms", "m s"), ("m", ""), (1, "m"),
+        ("msec", "Msec"), ("msec", "MSEC"), ("usec", "Usec"),
+    ],
+)  # fmt: skip
 def test_other_units(units: tuple[str, str]) -> None:
     assert not is_same_unit(*units)

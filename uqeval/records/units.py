@@ -14,15 +14,19 @@ _NAMES = {
     "h": ("hour", "hr"),
     "min": ("minute",),
     "s": ("second", "sec"),
-    "ms": ("millisecond", "msec"),
-    "µs": ("microsecond", "usec"),
+    "ms": ("millisecond",),
+    "µs": ("microsecond",),
     "deg": ("degree",),
     "rad": ("radian",),
     "px": ("pixel",),
     "K": ("kelvin",),
 }
-#: Other symbols, whose case counts: Mm is no mm. The first µ is the micro sign, μ the letter.
-_SYMBOLS = {"um": "µm", "μm": "µm", "us": "µs", "μs": "µs", "°": "deg"}
+#: Other symbols, whose case counts: Mm is no mm, Msec no msec. The first µ is the micro sign, μ the
+#: letter.
+_SYMBOLS = {
+    "um": "µm", "μm": "µm", "us": "µs", "μs": "µs", "usec": "µs", "usecs": "µs", "msec": "ms",
+    "msecs": "ms", "°": "deg",
+}  # fmt: skip
 _OF_NAMES = {
     spelling: symbol for symbol, names in _NAMES.items() for name in names
     for spelling in (name, f"{name}s")

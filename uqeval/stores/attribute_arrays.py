@@ -17,7 +17,7 @@ from uqeval.stores.kinds import single_of
 from uqeval.stores.names import checked_names
 
 #: Attributes of a store.
-_OF_STORE = frozenset({"class_names", "ignore_index", "sample_kind"})
+OF_STORE = frozenset({"class_names", "ignore_index", "sample_kind"})
 #: Attributes of one array, which change its numbers, with the values that change none.
 _OF_ARRAYS: dict[str, tuple[Any, ...]] = {
     "_FillValue": (), "missing_value": (), "scale_factor": (1,), "add_offset": (0,),
@@ -41,12 +41,12 @@ def without_attributes(
     for name, array in members.items():
         of_target = name == "invalid" and not _is_mask(array, target)
         if len(array.shape) > 1 or not (
-            of_target or name in _OF_STORE | _OF_ARRAYS.keys() | _LEFT_OUT
+            of_target or name in OF_STORE | _OF_ARRAYS.keys() | _LEFT_OUT
         ):
             continue
         del arrays[name]
         value = _value(array)
-        if name in _OF_STORE:
+        if name in OF_STORE:
             add_attribute(known, name, value, path)
         elif of_target and target is not None:
             target.attributes = {**target.attributes, "invalid": value}

@@ -382,7 +382,7 @@ def test_attributes_of_each_file(tmp_path: Path) -> None:
     first = next(iter(SIZES))
     once = dumped("one", lambda name: options if name == first else {})
     (said,) = open_store(str(once), role="predictions").warnings
-    assert "left out class_names, which is not the same in all files" in said
+    assert "left out ignore_index, which is not the same in all files" in said
     with pytest.raises(StoreError, match=r"ignore_index is 3, but the void id is 255"):
         uqeval.evaluate(once, None, "segmentation")
     given = uqeval.evaluate(once, None, "segmentation", ignore_index=3)

@@ -28,6 +28,7 @@ from uqeval.stores.kinds import (
 )
 from uqeval.stores.matching import match_files, warnings_of_match
 from uqeval.stores.names import checked_names, files_below
+from uqeval.stores.shared_attributes import Declaring, shared_attributes
 
 _SUFFIXES = (".npy", ".npz")
 NIFTI = (".nii", ".nii.gz")
@@ -105,7 +106,14 @@ def open_item_folder(path: str, opening: Opening) -> Store:
             raise StoreError(f"{cut(path)}: holds {kinds}, but no {quoted(opening.role)}.")
         parts = {kind: of for kind, of in parts.items() if kind in (opening.role, "valid")}
     names = tuple(dict.fromkeys(name for of in parts.values() for name in of))
-    attributes, warnings = _attributes_of([content for _, content in files], path)
+    attributes, warnings = shared_attributes(
+        [
+            Declaring(f"{path}/{file.path}", of.attributes, not IDS.isdisjoint(of.arrays))
+            for file, of in files
+        ],
+        path, "files",
+    )  # fmt: skip
+    warnings = [text for _, content in files for text in content.warnings] + warnings
     for kind in list(parts):
         if lost := [name for name in names if name not in parts[kind]]:
             message = (
@@ -136,23 +144,6 @@ def open_item_folder(path: str, opening: Opening) -> Store:
         tuple(warnings),
         groups=tuple(groups[place] for place in addresses) if volumes else None,
     )
-
-
-def _attributes_of(contents: Sequence[_Content], path: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the attributes that all files declare, and warnings. A void id also counts for the
-    arrays of its file, so another one in some file is an error when they are read."""
-    warnings = [text for content in contents for text in content.warnings]
-    attributes: dict[str, Any] = {}
-    for name in dict.fromkeys(name for content in contents for name in content.attributes):
-        values = [content.attributes.get(name) for content in contents]
-        if all(value == values[0] for value in values):
-            attributes[name] = values[0]
-        elif name != "ignore_index":
-            warnings.append(
-                f"{cut(path)}: left out {name}, which is not the same in all files. Store it in "
-                "all of them with one value."
-            )
-    return attributes, warnings
 
 
 def _items_of(

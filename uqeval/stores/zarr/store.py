@@ -26,6 +26,7 @@ from uqeval.stores.kinds import IDS, KNOWN, REGRESSION, Declared, resolve
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names
 from uqeval.stores.orders import with_coordinates
+from uqeval.stores.shared_attributes import Declaring, shared_attributes
 from uqeval.stores.zarr.array import ZarrArray
 from uqeval.stores.zarr.metadata import (
     Document,
@@ -387,7 +388,21 @@ class ZarrStore(Contents):
             raise StoreError(
                 f"{cut(path)}: items/ is empty; expected a group for each item. Write it again."
             )
-        warnings = (*left_out.values(), *self._warnings())
-        return Store(
-            path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes, warnings
-        )
+        attributes, of_attributes = _attributes_of(root, [groups[folders[n]] for n in order], path)
+        warnings = (*left_out.values(), *of_attributes, *self._warnings())
+        return Store(path, {k: tuple(v) for k, v in parts.items()}, order, attributes, warnings)
+
+
+def _attributes_of(
+    root: ZarrGroup, groups: Sequence[ZarrGroup | None], path: str
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the attributes of a store of items, with those that the groups of items declare, and
+    warnings."""
+    parts = [
+        Declaring(f"{path}/{group.name}", group.attributes, not IDS.isdisjoint(group.arrays))
+        for group in groups if group is not None
+    ]  # fmt: skip
+    shared, warnings = shared_attributes(
+        [Declaring(path, root.attributes), *parts], path, "groups of items"
+    )
+    return root.attributes | shared, warnings
