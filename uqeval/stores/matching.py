@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from uqeval.errors import StoreError, cut, listed, number_of, quoted
 from uqeval.stores.item_folders import (
@@ -277,12 +278,17 @@ def _matches(path: str | Path, files: Files, names: Sequence[str], noun: str) ->
         if len(owners) > 1:
             owners = [name for name in owners if not files.may_contradict(name, match)]
         if len(owners) > 1:
-            raise StoreError(
-                f"{cut(path)}: the items {quoted(owners[0])} and {quoted(owners[1])} both match "
-                f"{cut(match)}. Put their {noun}s into folders with the names of the items."
-            )
+            refuse_shared(path, owners[0], owners[1], match, noun)
         files_of_names |= dict.fromkeys(owners, match)
     return files_of_names
+
+
+def refuse_shared(path: str | Path, name: str, other: str, file: str, noun: str) -> NoReturn:
+    """Raise `StoreError` for two items that have the same file."""
+    raise StoreError(
+        f"{cut(path)}: the items {quoted(name)} and {quoted(other)} both match {cut(file)}. Put "
+        f"their {noun}s into folders with the names of the items."
+    )
 
 
 def _only(candidates: Sequence[str], name: str, path: str | Path, noun: str) -> str | None:
