@@ -223,6 +223,18 @@ def test_images_belong_to_one_item(tmp_path: Path) -> None:
         images_of(tmp_path, ["../a/q"])
 
 
+@pytest.mark.parametrize(("folder", "is_told"), [("s1", True), ("s2", False), ("images", False)])
+def test_images_of_another_sequence_are_told(tmp_path: Path, folder: str, is_told: bool) -> None:
+    (tmp_path / folder).mkdir()
+    Image.new("RGB", (4, 4)).save(tmp_path / folder / "x.png")
+    stored = {"probs": one_hot(np.zeros((4, 4), int), 2, 0.9), "names": ["s2/x"]}
+    truth = np.zeros((1, 4, 4), "u1")
+    report = uqeval.evaluate(stored, truth, "calibration")
+    note = open_gallery(report, stored, truth, tmp_path, InputOptions()).note
+    assert ("1 item and their image files are in folders of different names" in note) is is_told
+    assert ("'s2/x' and s1/x.png" in note) is is_told
+
+
 @pytest.mark.parametrize("dtype", ["uint16", "int32", "float32"])
 def test_images_of_more_than_8_bits_show_their_range(tmp_path: Path, dtype: str) -> None:
     values = np.array([[1000, 2000], [3000, 4000]], dtype)
