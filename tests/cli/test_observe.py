@@ -61,6 +61,19 @@ def store(path: Path, **arrays: Any) -> Path:
     return path
 
 
+def placed(path: Path, frames: list[str], predictions: list[str], kind: str) -> tuple[Path, Path]:
+    """Frames of these names, and their predictions as files or as a store."""
+    for t, name in enumerate(frames):
+        png(path / "frames" / f"{name}.png", IMAGES[t])
+    if kind == "store":
+        made = store(path / "preds.zarr", predictions=IDS[: len(predictions)])
+        zarr.open_group(made).attrs["names"] = predictions
+        return path / "frames", made
+    for t, name in enumerate(predictions):
+        png(path / "preds" / f"{name}.png", IDS[t])
+    return path / "frames", path / "preds"
+
+
 def strict(constant: str) -> None:
     raise ValueError(constant)
 
@@ -374,6 +387,34 @@ def test_a_reader_that_goes_away(there: Path) -> None:
 
 
 # ---- what never comes
+
+
+@pytest.mark.parametrize("kind", ["files", "store"])
+@pytest.mark.parametrize(
+    ("frames", "predictions", "message", "count"),
+    [
+        # Later frames show that `s2` is a sequence; only the order of frames differs.
+        (["s1/0", "s1/1", "s2/0"], ["s2/0", "s2/1"], "no prediction for the frame s1/0", 0),
+        (["a/0", "a/1", "s2/0"], ["s2/0", "s2/1"], "no prediction for the frame a/0", 0),
+        (["s1/0", "s2/0"], ["0"], "the items 's1/0' and 's2/0' both match 0", 1),
+    ],
+)
+def test_predictions_of_another_sequence(
+    tmp_path: Path, kind: str, frames: list[str], predictions: list[str], message: str, count: int
+) -> None:
+    outcome = run_uqeval("observe", *placed(tmp_path, frames, predictions, kind))
+    assert outcome.status == 2 and len(lines(outcome.stdout)) == count
+    assert message in outcome.stderr
+
+
+@pytest.mark.parametrize("kind", ["files", "store"])
+def test_folders_of_other_names_are_named_once(tmp_path: Path, kind: str) -> None:
+    frames, predictions = ([f"{name}/{k}" for k in range(3)] for name in ("s2", "s1"))
+    told = run_well("observe", *placed(tmp_path, frames, predictions, kind)).stderr
+    assert told.count("in folders of different names") == 1 and "'s2/0' and s1/0" in told
+    roles = [f"labels/{k}" for k in range(3)]
+    told = run_well("observe", *placed(tmp_path / "roles", frames, roles, kind)).stderr
+    assert "different names" not in told
 
 
 def test_a_missing_prediction(tmp_path: Path) -> None:

@@ -73,8 +73,16 @@ LAYOUTS = {
         False,
     ),
     "Windows": ("images\\val\\{1,2}.jpg", "labels/val/{1,2}.png", False),
+    "archives": ("{train/train,test/test}/x", "gt/{train,test}/x.png", False),
+    "cases in cases": ("{case1/case1,case2/case2}/3", "gt/{case1,case2}/3.png", False),
+    "data sets of other depths": (
+        "{camvid,kitti/images,kitti/images}/{x,y,z}",
+        "{camvid,kitti/labels,kitti/labels}/{x,y,z}.png",
+        False,
+    ),
     "other sequence": ("seq2/cam0/000{1,2}", "seq1/cam0/000{1,2}.png", True),
     "other sequence of cameras": ("s2/{left,right}/1", "s1/{left,right}/1.png", True),
+    "other sequence, the number of its camera": ("00/00/5", "02/00/5.png", True),
     "other drive": ("drive_0002_sync/image_02/5", "drive_0013_sync/image_02/5.png", True),
     "other sequence of images": ("seq2/images/1", "seq1/labels/1.png", True),
     "other camera": ("d/image_02/1", "d/proj_depth/groundtruth/image_03/1.png", True),
@@ -205,6 +213,9 @@ def test_many_sequences_take_linear_time(item: str, file: str) -> None:
         (("data/val/bonn/1", "data/val/celle/1"), ("bonn/1.png", "celle/1.png")),
         (("a/val/1",), ("a/val/1.png", "b/a/val/1.png")),
         (("x/val/1", "x/val/2"), ("val/1.png", "val/2.png")),
+        # Repeated folders, and data sets of other depths.
+        (("1/1/a",), ("labels/1/1/a.png", "labels/1/2/a.png")),
+        (("kitti/images/y", "camvid/x"), ("kitti/labels/y.png", "camvid/x.png")),
     ],
 )
 def test_names_and_files_that_belong_together(names: Sequence[str], files: Sequence[str]) -> None:
@@ -226,6 +237,8 @@ def test_names_and_files_that_belong_together(names: Sequence[str], files: Seque
         (("rgb/seq1/1", "rgb/seq2/3"), ("gt/seq1/1", "gt/seq1/3", "gt/seq2/1"), "rgb/seq2/3"),
         (("rgb/seq2/3",), ("gt/seq1/3", "gt/seq2/1"), "rgb/seq2/3"),
         (("a/day/1", "b/day/2"), ("a/day/1", "a/day/2"), "b/day/2"),
+        (("v/00/00/5", "v/01/00/5"), ("gt/v/01/00/5", "gt/v/02/00/5"), "v/00/00/5"),
+        (("a/rgb/1", "a/rgb/2", "b/rgb/3"), ("1", "a/2", "b/3"), "a/rgb/1"),
     ],
 )
 def test_files_of_another_sequence(names: Sequence[str], files: Sequence[str], absent: str) -> None:

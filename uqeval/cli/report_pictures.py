@@ -80,6 +80,8 @@ def dataset_of(reports: Mapping[str, Report], settings: ReportOptions) -> Callab
     (report,) = reports.values()
     images = images_by_item(report, settings.images)
     pictures = _open(report, settings, list(settings.predictions), "--fiftyone")
+    if pictures.note:
+        warn([f"--fiftyone: {pictures.note}"], settings.quiet)
     dataset = FiftyOneDataset(settings.fiftyone)
     return lambda: dataset.add(report, pictures, images)
 

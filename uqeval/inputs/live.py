@@ -21,13 +21,20 @@ from uqeval.inputs.ids import (
     open_ids,
     void_of_ids,
 )
-from uqeval.inputs.live_frames import Listed, Shot, Stream, check_growing, is_stream, plain_folder
+from uqeval.inputs.live_frames import (
+    Listed,
+    Matches,
+    Shot,
+    Stream,
+    check_growing,
+    is_stream,
+    plain_folder,
+)
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import PREDICTIONS, inside
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.files.png_array import PngArray
-from uqeval.stores.item_folders import Folders
 from uqeval.stores.matching import Files
 from uqeval.stores.orders import refuse_other_orders
 from uqeval.stores.planes import Planes
@@ -106,7 +113,8 @@ class Live:
     `predictions`: a folder of PNGs or a store; by default those inside the video. Frames of a
     folder or a store are matched with predictions by name if both have names, else by position in
     natural order. `classes` is known after the first frame. `warn` gets a warning if the first two
-    frames look like images of class ids.
+    frames look like images of class ids, and for folders of frames and predictions that may be of
+    different sequences.
 
     Raises `UsageError` at once. Raises `StoreError` and `DataError` when it reads a frame: for a
     missing or damaged frame only after `patience` has run out; and at the end, if there are more
@@ -135,7 +143,8 @@ class Live:
             if patience.follow and "://" not in video and not Path(video).exists():
                 raise StoreError(f"{cut(video)}: there is no video here to follow. Check the path.")
             self._shots = Listed(video, predictions is None, options, patience.follow)
-        self._predictions = Predictions(video, predictions, options, patience.follow)
+        matches = Matches(self._shots.folders, warn)
+        self._predictions = Predictions(video, predictions, options, patience.follow, matches)
 
     @property
     def classes(self) -> int:
@@ -183,7 +192,9 @@ class Predictions:
     `classes` and `void` come from a store once a frame has been read.
     """
 
-    def __init__(self, video: str, source: str | None, options: InputOptions, follow: bool) -> None:
+    def __init__(
+        self, video: str, source: str | None, options: InputOptions, follow: bool, matches: Matches
+    ) -> None:
         self.classes = options.classes or UNKNOWN_CLASSES
         self._video, self._given = video, source
         self._options = replace(options, limit=None, video=None)
@@ -191,7 +202,7 @@ class Predictions:
         self.void = ASSUMED_VOID if options.ignore_index is None else options.ignore_index
         self._files: tuple[str, Files] | None = None
         self._store: tuple[Ids, FrameIds, dict[str, int] | None, Files, int] | None = None
-        self._folders_of_frames = Folders()
+        self._matches = matches
 
     @property
     def are_computed(self) -> bool:
@@ -206,12 +217,13 @@ class Predictions:
         if self._files is None and self._store is None:
             self._look()
         try:
-            if self._files is not None:
-                return self._from_file(shot, size)
-            return self._from_store(shot, size)
+            read = self._from_store if self._files is None else self._from_file
+            values = read(shot, size)
         except StoreError:
             self._files = self._store = None  # checked again later
             raise
+        self._matches.keep()
+        return values
 
     def refuse_more(self, last: Shot) -> None:
         """Raise `StoreError` if predictions remain after the last frame, and they are matched by
@@ -287,7 +299,7 @@ class Predictions:
         self._files = folder, self._listed(sorted(png_files(folder), key=natural))
 
     def _listed(self, names: Sequence[str]) -> Files:
-        return Files(names, folders_of_items=self._folders_of_frames)
+        return Files(names, folders_of_items=self._matches.folders)
 
     def _from_file(self, shot: Shot, size: tuple[int, int]) -> Array:
         from uqeval.maps.frame_ids import StoredIds
@@ -321,7 +333,7 @@ class Predictions:
         assert self._files is not None
         folder, files = self._files
         if shot.named:
-            return files.file_of(shot.name, folder, "prediction")
+            return self._matches.find(shot.name, files, folder)
         return files.files[shot.number] if shot.number < len(files.files) else None
 
     def _from_store(self, shot: Shot, size: tuple[int, int]) -> Array:
@@ -329,7 +341,7 @@ class Predictions:
         frames, ids, place, stored_names, count = self._store
         number: int | None = shot.number
         if place is not None and shot.named:
-            name = stored_names.file_of(shot.name, ids.where, "prediction")
+            name = self._matches.find(shot.name, stored_names, ids.where)
             number = None if name is None else place[name]
         if number is None or number >= count:
             raise StoreError(

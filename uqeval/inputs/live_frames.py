@@ -14,6 +14,8 @@ from uqeval.inputs.ids import like_ids
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside
 from uqeval.stores.array import Store, StoredArray
+from uqeval.stores.item_folders import FolderPath, Folders, folders_of
+from uqeval.stores.matching import Files, refuse_shared, warnings_of_folders
 from uqeval.stores.watch import read_whole
 from uqeval.stores.zarr.source import is_zarr
 
@@ -40,6 +42,7 @@ class Stream:
         from uqeval.stores.video.video_file import stream
 
         self.where = source
+        self.folders = Folders()
         self._frames = stream(source)
         self._count = 0
 
@@ -64,10 +67,15 @@ class Stream:
 
 
 class Listed:
-    """Frames of a folder or a store, which is listed again after the last known frame."""
+    """Frames of a folder or a store, which is listed again after the last known frame.
+
+    `folders`: those of all listed frames. They say which folders are of sequences before the first
+    frame is read.
+    """
 
     def __init__(self, video: str, strict: bool, options: InputOptions, follow: bool) -> None:
         self.where = video
+        self.folders = Folders()
         self._strict = strict
         self._options = options
         self._follow = follow
@@ -121,6 +129,8 @@ class Listed:
         frames = open_frames(at or self.where, fill_missing=self._options.fill)
         if self._follow:
             check_growing(frames.arrays)
+        for name in frames.names or ():
+            self.folders.add(name)
         names = frames.names or tuple(map(str, range(len(frames))))
         self._frames, self._place = frames, {name: i for i, name in enumerate(names)}
         return frames
@@ -136,6 +146,39 @@ class Listed:
         except StoreError:
             self._frames = None  # checked again later
             raise
+
+
+class Matches:
+    """The predictions of named frames, each of one frame. `folders`: those of the frames."""
+
+    def __init__(self, folders: Folders, warn: Callable[[str], None]) -> None:
+        self.folders = folders
+        self._frames: dict[str, str] = {}
+        self._pairs: set[tuple[FolderPath, FolderPath]] = set()
+        self._warn = warn
+        self._found: tuple[str, str, str] | None = None
+
+    def find(self, frame: str, predictions: Files, where: str) -> str | None:
+        """Return the prediction of a frame; raises `StoreError` if another frame has it."""
+        found = predictions.file_of(frame, where, "prediction")
+        if found is not None and (other := self._frames.get(found, frame)) != frame:
+            refuse_shared(where, other, frame, found, "prediction")
+        self._found = None if found is None else (frame, found, where)
+        return found
+
+    def keep(self) -> None:
+        """Keep the last match once it has been read: until then, a better file may appear. Warn
+        once if the two folders may be of different sequences.
+        """
+        if self._found is None:
+            return
+        frame, prediction, where = self._found
+        self._frames[prediction] = frame
+        folders = folders_of(frame), folders_of(prediction)
+        if folders not in self._pairs:
+            self._pairs.add(folders)
+            for text in warnings_of_folders(where, {frame: prediction}, "prediction"):
+                self._warn(text)
 
 
 def is_stream(video: str) -> bool:

@@ -6,12 +6,17 @@ A file can belong to the item whose name has its stem. Their folders decide:
 2. Else compare the folders that tell items apart. Such a name occurs on both sides, among items and
    among files, but not in every path. If item and file have the same ones in the same order, the
    file belongs to the item.
-3. Else the folders of one must be the last folders of the other.
+3. Else the folders of one must be the last folders of the other. This is not for an item if other
+   files have its folders of step 2: if `bonn/2.png` exists, `1.png` does not replace `bonn/1.png`.
 
 Folders that occur on one side only (`images`, `labels`) and those of every path (`cam0`) do not
 count in step 2, with one exception. Item and file are of different sequences if both have more
 folders of one side than other paths: of `s1/1` and `s2/3`, and `s1/1.png` and `s3/3.png`, the last
-two do not match.
+two do not match. Other paths are those with the same folders of step 2, so a data set of another
+depth changes nothing.
+
+A folder that occurs twice in a name counts as two folders, in order from the last one: `00/00/5`
+and `02/00/5.png` have only the last `00` in common.
 
 Paths alone cannot show whether `a/x` and `b/x` are of two sequences, or image and label of one.
 They match, and a warning appears unless the other folders of one are well-known kinds of data.
@@ -22,11 +27,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from uqeval.errors import StoreError, cut, listed, number_of, quoted
 from uqeval.stores.item_folders import (
     FolderPath,
     Folders,
+    LeastOthers,
     folders_of,
     may_differ,
     split_name,
@@ -98,7 +105,7 @@ class Files:
         if not has_more:
             same = same + groups.get((telling, True), [])
         found = self._allowed(folders, candidates, same, taken)
-        if not found or not telling:
+        if not telling or (not found and telling not in self._telling_of_files):
             ends = self._with_ends(folders, candidates)
             found |= self._allowed(folders, candidates, ends, taken)
         most = max(found.values(), default=0)
@@ -131,16 +138,20 @@ class Files:
         self._telling = self._shared - (items.always & files.always)
         self._others_of_items = items.without(self._shared)
         self._others_of_files = files.without(self._shared)
-        self._least_of_items = min(map(len, self._others_of_items))
-        self._least_of_files = min(map(len, self._others_of_files))
+        self._least_of_items = LeastOthers(items.paths, self._telling, self._shared)
+        self._least_of_files = LeastOthers(files.paths, self._telling, self._shared)
+        self._telling_of_files = {self._telling_in(path) for path in files.paths}
         self._groups.clear()
 
-    def _key(self, folders: FolderPath, least: int) -> tuple[FolderPath, bool]:
-        """Return the folders that tell items apart, and whether there are more others than
-        `least`.
+    def _telling_in(self, folders: FolderPath) -> FolderPath:
+        return tuple(folder for folder in folders if folder in self._telling)
+
+    def _key(self, folders: FolderPath, least: LeastOthers) -> tuple[FolderPath, bool]:
+        """Return the folders that tell items apart, and whether there are more others than in
+        another path that has them.
         """
-        telling = tuple(folder for folder in folders if folder in self._telling)
-        return telling, len(without(self._shared, folders)) > least
+        telling = self._telling_in(folders)
+        return telling, len(without(self._shared, folders)) > least.of(telling)
 
     def _groups_of(self, stem: str) -> dict[tuple[FolderPath, bool], list[FolderPath]]:
         """Return the folders of the files with a stem, by their `_key`."""
@@ -267,12 +278,17 @@ def _matches(path: str | Path, files: Files, names: Sequence[str], noun: str) ->
         if len(owners) > 1:
             owners = [name for name in owners if not files.may_contradict(name, match)]
         if len(owners) > 1:
-            raise StoreError(
-                f"{cut(path)}: the items {quoted(owners[0])} and {quoted(owners[1])} both match "
-                f"{cut(match)}. Put their {noun}s into folders with the names of the items."
-            )
+            refuse_shared(path, owners[0], owners[1], match, noun)
         files_of_names |= dict.fromkeys(owners, match)
     return files_of_names
+
+
+def refuse_shared(path: str | Path, name: str, other: str, file: str, noun: str) -> NoReturn:
+    """Raise `StoreError` for two items that have the same file."""
+    raise StoreError(
+        f"{cut(path)}: the items {quoted(name)} and {quoted(other)} both match {cut(file)}. Put "
+        f"their {noun}s into folders with the names of the items."
+    )
 
 
 def _only(candidates: Sequence[str], name: str, path: str | Path, noun: str) -> str | None:

@@ -15,11 +15,14 @@ from PIL import Image
 from small_videos import save_folder, video
 
 import uqeval
+from uqeval.cli.report_options import ReportOptions
+from uqeval.cli.report_pictures import dataset_of
 from uqeval.inputs import InputOptions
 from uqeval.usecases.gallery.classes import _PATCHES
 from uqeval.usecases.gallery.opening import open_gallery
 from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, images_of, photo
 from uqeval.usecases.gallery.video import warped
+from uqeval.usecases.trackers import fiftyone
 
 
 def pixels(png: bytes) -> Any:
@@ -221,6 +224,34 @@ def test_images_belong_to_one_item(tmp_path: Path) -> None:
         images_of(tmp_path, ["m/y", "n/y"])
     with pytest.raises(uqeval.UqevalError, match="none of the 1 items has its image"):
         images_of(tmp_path, ["../a/q"])
+
+
+def of_a_sequence(folder: Path, sequence: str) -> tuple[uqeval.Report, Path]:
+    """A report of `s2/x`, whose store and labels are in the folder, with an image."""
+    (folder / sequence).mkdir()
+    Image.new("RGB", (4, 4)).save(folder / sequence / "x.png")
+    probs = one_hot(np.zeros((4, 4), int), 2, 0.9)
+    np.savez(folder / "p.npz", probs=probs, labels=np.zeros((1, 4, 4), "u1"), names=["s2/x"])
+    return uqeval.evaluate(folder / "p.npz", None, "calibration"), folder / "p.npz"
+
+
+@pytest.mark.parametrize(("folder", "is_told"), [("s1", True), ("s2", False), ("images", False)])
+def test_images_of_another_sequence_are_told(tmp_path: Path, folder: str, is_told: bool) -> None:
+    report, store = of_a_sequence(tmp_path, folder)
+    note = open_gallery(report, store, None, tmp_path, InputOptions()).note
+    assert ("1 item and their image files are in folders of different names" in note) is is_told
+    assert ("'s2/x' and s1/x.png" in note) is is_told
+
+
+def test_images_of_another_sequence_in_a_dataset_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report, store = of_a_sequence(tmp_path, "s1")
+    monkeypatch.setattr(fiftyone, "FiftyOneDataset", lambda name: name)
+    options = ReportOptions(fiftyone="new", predictions=(str(store),), images=str(tmp_path))
+    dataset_of({"r": report}, options)
+    assert "warning: --fiftyone: " in (told := capsys.readouterr().err)
+    assert "'s2/x' and s1/x.png" in told
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "int32", "float32"])

@@ -77,7 +77,7 @@ def gallery_of(
     """Return the gallery of a report's items from opened inputs."""
     from uqeval.usecases.gallery.classes import Classes
     from uqeval.usecases.gallery.numbers import Numbers
-    from uqeval.usecases.gallery.paint import images_of
+    from uqeval.usecases.gallery.paint import images_of, warnings_of_images
     from uqeval.usecases.gallery.video import Pairs
 
     item_names = list(report.item_names)
@@ -92,7 +92,8 @@ def gallery_of(
     if inputs.source.kind not in (*kinds, "video"):
         raise UsageError(f"--gallery shows {', '.join(kinds)} and video, not {inputs.source.kind}.")
     files = images_of(images, item_names)
-    note = other_data(report.inputs, inputs.record)
+    notes = [other_data(report.inputs, inputs.record), *warnings_of_images(images, files)]
+    note = " ".join(filter(None, notes))
     if inputs.source.kind == "video":
         return Pictures(Pairs(report, inputs, model), inputs, note)
     if model is not None:
@@ -104,7 +105,8 @@ def gallery_of(
 class Pictures:
     """A gallery that raises `ChangedError` if its data change while they are read.
 
-    `note`: the stores that differ from those of the report, as a sentence; empty if none does.
+    `note`: sentences about stores that differ from those of the report, and about images that may
+    be of other items; empty if there are none.
     """
 
     painter: Painter

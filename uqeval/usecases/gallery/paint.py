@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import colorsys
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from uqeval.arrays import Array, np
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.stores.files.image_file import image_bytes
-from uqeval.stores.matching import match_some
+from uqeval.stores.matching import match_some, warnings_of_folders
 from uqeval.stores.names import files_below
 from uqeval.stores.video.image_folder import FORMATS, IMAGES
 
@@ -159,6 +159,14 @@ def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path
     files = files_below(folder, IMAGES)
     files_of_names = match_some(folder, files, names, "image")
     return {name: Path(folder) / file for name, file in files_of_names.items()}
+
+
+def warnings_of_images(folder: str | Path | None, images: Mapping[str, Path]) -> list[str]:
+    """Return a warning if items may be in another sequence than their `images_of` the folder."""
+    if folder is None:
+        return []
+    files = {name: path.relative_to(folder).as_posix() for name, path in images.items()}
+    return warnings_of_folders(folder, files, "image")
 
 
 def _png(image: Any) -> bytes:
