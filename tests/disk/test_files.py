@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from uqeval.disk.files import parse_json
+from uqeval.disk.files import parse_json, path_without_suffix
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,14 @@ def test_what_is_written_is_read(value: Any) -> None:
 def test_what_is_refused(text: str | bytes, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("a/r.json", "a/r"), ("a.b/r", "a.b/r"), ("r.states.zip", "r.states"), ("..json", "."),
+        ("a/..json", "a/."), (".json", ".json"),
+    ],
+)  # fmt: skip
+def test_paths_without_suffix(path: str, expected: str) -> None:
+    assert path_without_suffix(Path(path)) == expected

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from uqeval.cli.streams import console, error_console, print_text, printing, tell
-from uqeval.disk.files import stream_of
+from uqeval.disk.files import path_without_suffix, stream_of
 from uqeval.disk.locks import lock
 from uqeval.disk.output_kinds import KINDS, refuse_other_kind
 from uqeval.disk.outputs import check_writable, refuse_overlap, write
@@ -47,7 +47,7 @@ def _path_of_states(output: str | None, states: bool | None) -> str | None:
     path = Path(output or "")
     if not has_neighbour or states is False or (states is None and not _lies_beside(path)):
         return None
-    return f"{path.with_suffix('')}.states.zip"
+    return f"{path_without_suffix(path)}.states.zip"
 
 
 def _lies_beside(path: Path) -> bool:

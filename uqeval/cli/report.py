@@ -12,6 +12,7 @@ import typer
 from uqeval.cli.declared import with_options
 from uqeval.cli.report_options import ReportOptions
 from uqeval.cli.streams import printing, tell, warn
+from uqeval.disk.files import path_without_suffix
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _by_name(loaded: list[tuple[Path, Report]]) -> dict[str, Report]:
     stems = [path.stem for path, _ in loaded]
     by_name: dict[str, Report] = {}
     for path, report in loaded:
-        name = path.stem if stems.count(path.stem) == 1 else str(path.with_suffix(""))
+        name = path.stem if stems.count(path.stem) == 1 else path_without_suffix(path)
         if name in by_name:
             raise UsageError(f"{cut(path)} is given twice.")
         by_name[name] = report

@@ -140,7 +140,7 @@ def _trainings(paths: Sequence[str], single_model: bool) -> list[Training]:
 def _short_names(paths: Sequence[Path]) -> list[str]:
     """Return the shortest distinctive part of each path. Raises `UsageError`."""
     absolute = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - no link is followed
-    steps = [path.parts if path.is_dir() else path.with_suffix("").parts for path in absolute]
+    steps = [path.parts if path.is_dir() else (*path.parent.parts, path.stem) for path in absolute]
     for path, full_path in zip(paths, absolute, strict=True):
         if absolute.count(full_path) > 1:
             raise UsageError(f"{cut(path)} is given twice.")

@@ -150,6 +150,11 @@ def as_given(text: str) -> str:
     return text
 
 
+def path_without_suffix(path: Path) -> str:
+    """Return a path without the ending of its name. Python 3.13 has none for `..json`."""
+    return str(path).removesuffix(path.suffix)
+
+
 def stream_of(path: str | Path) -> int | None:
     """Return the file descriptor of a path such as /dev/stdout; None for an ordinary path."""
     text = str(path)

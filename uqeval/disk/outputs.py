@@ -16,7 +16,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
-from uqeval.disk.files import as_given, resolved, stream_of, write_stream
+from uqeval.disk.files import as_given, path_without_suffix, resolved, stream_of, write_stream
 from uqeval.disk.locks import clear_beside
 from uqeval.disk.output_kinds import refuse_other_kind
 from uqeval.disk.publishing import new_file, writing
@@ -216,7 +216,7 @@ def refuse_file_name(folder: str | Path) -> None:
     if path.suffix.lower() in _OF_FILES and not path.is_dir():
         raise UsageError(
             f"{cut(folder)}: is the name of a file, and a folder for several files is expected. "
-            f"Give the name of a folder, such as {cut(path.with_suffix(''))}."
+            f"Give the name of a folder, such as {cut(path_without_suffix(path))}."
         )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.argument_types import checks_types
-from uqeval.disk.files import content_of, resolved
+from uqeval.disk.files import content_of, path_without_suffix, resolved
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.records.report import Report, now
 from uqeval.settings import make_settings, takes
@@ -219,5 +219,5 @@ def files_of(parts: Sequence[str | Path]) -> list[Path]:
             paths += path.glob(f"*{SUFFIX}")
             paths += path.glob("*.json")
         else:
-            paths += [path, Path(f"{path.with_suffix('')}{SUFFIX}")]
+            paths += [path, Path(f"{path_without_suffix(path)}{SUFFIX}")]
     return paths
