@@ -19,12 +19,17 @@ from uqeval.spelling import spelled
 from uqeval.stores import bfloat16
 from uqeval.stores.described import ordered
 from uqeval.stores.incoming import as_stack, checked_floats, checked_labels
+from uqeval.stores.kinds import KINDS
 from uqeval.stores.names import checked_names
 from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
 from uqeval.stores.writing.processes import process_count
 from uqeval.stores.writing.sample_buffer import SampleBuffer
 from uqeval.stores.writing.unfinished_store import UnfinishedStore, root_of
 from uqeval.stores.zarr import writer as zw
+
+#: The axes of the predictions of one item, and of its labels.
+_OF_ONE = (("class", "y", "x"), ("sample", "class", "y", "x"))
+_LABELS_OF_ONE = (("y", "x"), ("annotator", "y", "x"))
 
 
 class PredictionWriter:
@@ -166,7 +171,8 @@ class PredictionWriter:
         `OutputError` if the disk fails.
         """
         index = self._place(name)
-        return self._add(index, ordered(values, f"item {quoted(name)}").values, sample)
+        stack = ordered(values, f"item {quoted(name)}", _OF_ONE).values
+        return self._add(index, stack, sample)
 
     @spells_options
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
@@ -177,7 +183,7 @@ class PredictionWriter:
         """
         indices = [self._place(name) for name in names]
         called = f"batch from item {quoted(names[0])} on" if indices else "batch"
-        batch = ordered(values, called).values
+        batch = ordered(values, called, KINDS["probs"]).values
         if batch.ndim not in (4, 5) or len(batch) != len(indices):
             raise DataError(
                 f"batch of {len(indices)} items: has the shape {list(batch.shape)}, expected "
@@ -196,7 +202,7 @@ class PredictionWriter:
         was completed without labels.
         """
         index, description = self._place(name), f"labels of item {quoted(name)}"
-        ids = ordered(labels, description).values
+        ids = ordered(labels, description, _LABELS_OF_ONE).values
         if ids.ndim not in (2, 3) or self.size not in (None, ids.shape[-2:]):
             size = ", ".join(map(str, self.size or ("H", "W")))
             raise DataError(

@@ -15,7 +15,6 @@ from tensors import Labelled, LabelledSet
 
 import uqeval
 from uqeval.errors import StoreError
-from uqeval.stores.axis_names import telling
 
 RNG = np.random.default_rng(0)
 PROBS = RNG.dirichlet(np.ones(4), (2, 5, 5)).transpose(0, 3, 1, 2).astype(np.float32)
@@ -50,6 +49,8 @@ def test_axes_in_any_order(tmp_path: Path) -> None:
         writer.add_batch(["a", "b"], probs)
         for name, own in zip("ab", LABELS, strict=True):
             writer.add_labels(name, transposed(own, ("y", "x"), 1, 0))
+        says = "item 'a': has the axes ['item', 'class', 'y', 'x'], expected [class, y, x] or ["
+        refused(lambda: writer.add("a", Labelled(PROBS, AXES)), says)
     assert accuracy(tmp_path / "w", None) == 1
 
 
@@ -67,16 +68,19 @@ def test_what_names_no_axes(dims: Any) -> None:
 def test_names_that_are_not_known_at_odd_places() -> None:
     says = "dimension_names are ['scene', 'class', 'x', 'y']"
     refused(lambda: accuracy(Labelled(PROBS, ("scene", "class", "x", "y")), LABELS), says)
-    for names in (
-        ("scene", "y", "x", "class"), ("station", "member"), ("member", "station"),
-        ("item", "model"), ("scene", "member", "lat", "lon"), ("scene", "x"),
-        ("cls", "sample", "y", "x"),
-    ):  # fmt: skip
-        assert telling(names) == names
-    for names in (("scene", "class"), ("scene", "lat", "lon"), ("a", "sample", "b", "y", "d")):
-        assert telling(names) == ()
     several = Labelled(LABELS[:, None].repeat(2, 1), ("scene", "band", "lat", "lon"))
     refused(lambda: accuracy(PROBS, several), "dimension_names are ['scene', 'band', 'lat', 'lon']")
+
+
+def test_t_of_frames_means_items() -> None:
+    colours = RNG.integers(0, 255, (3, 16, 16, 3), dtype=np.uint8)
+    probs = RNG.dirichlet(np.ones(4), (3, 16, 16)).transpose(0, 3, 1, 2)
+    named = transposed(colours, ("t", "y", "x", "rgb"), 3, 0, 2, 1)
+    plain, own = (
+        uqeval.evaluate(probs, None, "temporal", video=frames).results
+        for frames in (colours, named)
+    )
+    assert own == plain
 
 
 def test_attributes_of_arrays_and_of_the_set() -> None:

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from command import refused
 from split import split
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.stores.store import open_store
+from uqeval.usecases.inspect import inspect
 
 N, T, C = 60, 3, 4
 RNG = np.random.default_rng(3)
@@ -161,3 +163,15 @@ def test_items_of_their_own_have_a_class_as_a_scalar(form: str, tmp_path: Path) 
         {"probs": PROBS, "labels": LABELS}, metrics=("calibration", "failure")
     )
     assert found.results == together.results
+
+
+def test_claimed_sizes(tmp_path: Path) -> None:
+    """Tables are checked as images are, before anything of the claimed size is allocated."""
+    path = str(tmp_path / "p.zarr")
+    options: dict[str, Any] = {"name": "probs", "chunks": (1000, 4), "dtype": "f4"}
+    zarr.create_array(path, shape=(10**10, 4), **options)[:1000] = 0.25
+    refused(lambda: open_store(path, role="predictions"), "claim the shape (10000000000, 4)")
+    zarr.create_array(path, shape=(1000, 4), compressors=None, overwrite=True, **options)[:] = 0.25
+    (chunk,) = tmp_path.glob("p.zarr/probs/c/*/*")
+    chunk.write_bytes(chunk.read_bytes()[:-1])
+    assert "c/0/0" in inspect(path).problems[0]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from uqeval.arrays import Array
 from uqeval.disk.files import readable
-from uqeval.stores.axis_names import canonical_axes, telling, with_items
+from uqeval.stores.axis_names import axis_called
 from uqeval.stores.coordinates import Coordinate
 
 Region = tuple[slice, ...]
@@ -63,10 +63,11 @@ class StoredArray(ABC):
 
     @property
     def named_axes(self) -> tuple[str, ...]:
-        """Return the canonical names of its axes; empty where names tell nothing. Raises
-        `StoreError` for an unknown name beside others that do."""
-        names = telling(self.dimension_names)
-        return canonical_axes(names, self.where) if names else ()
+        """Return the canonical names of its axes; empty if the name of one is not known, or of a
+        single axis, which may have any name."""
+        called = [axis_called(name) for name in self.dimension_names or ()]
+        known = tuple(axis for axis in called if axis is not None)
+        return known if len(known) == len(called) > 1 else ()
 
     @abstractmethod
     def read(self, region: Region) -> Array:
@@ -292,80 +293,3 @@ class Store:
     def in_memory(self) -> bool:
         """Return whether all arrays are in memory."""
         return all(own.in_memory for parts in self.arrays.values() for own in arrays_of(parts))
-
-
-#: The axes of image classification, by kind of array.
-_FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "probs": (("item", "sample", "class"), ("item", "class")),
-    "logits": (("item", "sample", "class"), ("item", "class")),
-    "labels": (("item",), ("item", "annotator")),
-    "predictions": (("item",),),
-}
-
-
-class OnePixel(StoredArray):
-    """An array without y and x, read with both: each item is an image of 1×1 pixels."""
-
-    def __init__(self, array: StoredArray, axes: tuple[str, ...]) -> None:
-        array.axes = axes
-        array.suit(axes)
-        self._array = array
-        self.where = array.where
-        if len(axes) > 2:  # probably an image without its item axis
-            self.where += f" (read as [{', '.join(axes)}] of image classification)"
-        self.shape = (*array.shape, 1, 1)
-        self.dtype = array.dtype
-        self.chunks = (*array.chunks, 1, 1)
-        self.dimension_names = (*axes, "y", "x")
-        self.attributes = array.attributes
-        self.anywhere, self.in_memory = array.anywhere, array.in_memory
-        self.is_remote = array.is_remote
-        self.format_name, self.write_all_chunks = array.format_name, array.write_all_chunks
-
-    def read(self, region: Region) -> Array:
-        """Return the values of `region`, whose last two slices are those of y and x."""
-        return self._array.read(region[:-2])[..., None, None]
-
-    @property
-    def stored_rank(self) -> int:
-        return self._array.stored_rank
-
-    def missing(self) -> list[tuple[int, ...]] | None:
-        missing = self._array.missing()
-        return None if missing is None else [(*place, 0, 0) for place in missing]
-
-    def stored_bytes(self) -> int | None:
-        return self._array.stored_bytes()
-
-    def fingerprint(self) -> str | None:
-        return self._array.fingerprint()
-
-    def stamp(self, index: int | None) -> str | None:
-        return self._array.stamp(index)
-
-    def states(self, index: int | None) -> dict[str, str]:
-        return self._array.states(index)
-
-    def file_group(self, index: int) -> int:
-        return self._array.file_group(index)
-
-    def recheck(self) -> None:
-        self._array.recheck()
-
-
-def with_pixel(array: StoredArray, kind: str, *, is_single: bool = False) -> StoredArray:
-    """Return the array, as `OnePixel` if its axes are those of image classification.
-
-    `is_single`: the array is one item, without an item axis. Raises `StoreError` for unknown axes.
-    """
-    forms = _FORMS.get(kind, ())
-    if is_single:
-        forms = tuple(form[1:] for form in forms)
-    if axes := array.named_axes:
-        axes = axes if is_single else with_items(axes)
-        fits = any(set(axes) == set(form) for form in forms)
-        return OnePixel(array, axes) if fits else array
-    for form in forms:
-        if len(form) == len(array.shape):
-            return OnePixel(array, form)
-    return array

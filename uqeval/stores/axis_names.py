@@ -26,13 +26,6 @@ AXES: dict[str, frozenset[str]] = {
         "x", "w", "width", "col", "cols", "column", "columns", "lon", "longitude",
     }),
 }  # fmt: skip
-#: Axes, by the number of axes of the array, whose place tells nothing of the others. Elsewhere,
-#: `sample` and `class` decide what is read.
-_PLACES = {"item": 0, "y": -2, "x": -1}
-_PLACES_OF = {
-    2: {"class": -1}, 3: _PLACES, 4: _PLACES | {"class": 1},
-    5: _PLACES | {"annotator": 1, "sample": 1, "class": 2},
-}  # fmt: skip
 
 
 def axis_called(name: str | None) -> str | None:
@@ -52,39 +45,53 @@ def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
     return axes
 
 
-def refuse_other_names(names: Sequence[str | None] | None, form: Sequence[str], where: str) -> None:
-    """Raise `StoreError` if names tell nothing of the order of axes, but one is that of another
-    axis than the array's form has at its place."""
-    pairs = zip(map(axis_called, names or ()), form, strict=False)
-    if len(form) > 1 and any(called not in (None, axis) for called, axis in pairs):
-        canonical_axes(names or (), where)
+def axes_among(
+    forms: Sequence[tuple[str, ...]],
+    names: Sequence[str | None] | None,
+    shape: Sequence[int],
+    where: str,
+    *,
+    short: Sequence[tuple[str, ...]] = (),
+    t_is_item: bool = False,
+) -> tuple[str, ...] | None:
+    """Return the canonical axes of an array, in its own order: those of one of the `forms`, or only
+    with names also of the `short` ones, such as of one item. None if it has none of them.
 
-
-def with_items(axes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return canonical axes of a table, such as [x, class], with that of its items.
-
-    It is the only one that is neither of classes or annotators nor of samples, else that of
-    samples. Other axes are returned unchanged.
+    Names that are all known decide, in any order. Otherwise the number of axes does. A single axis
+    may have any name. `t_is_item`: the array has no samples, so `t` is the axis of items. Raises
+    `StoreError` for unknown names beside known ones that are not where the form has them.
     """
-    others = [axis for axis in axes if axis not in ("class", "annotator", "sample")]
-    if {"class", "annotator"}.isdisjoint(axes) or "item" in axes or len(others) > 1:
-        return axes
-    of_items = others or ["sample"]
-    return tuple("item" if axis in of_items else axis for axis in axes)
+    called = [axis_called(name) for name in names or ()]
+    if len(called) > 1 and None not in called:
+        axes = canonical_axes(names or (), where)
+        if any(set(axes) == set(form) for form in (*forms, *short)):
+            return axes
+        with_items = (_with_items(axes, shape, form, t_is_item=t_is_item) for form in forms)
+        return next(filter(None, with_items), None)
+    by_rank = [form for form in forms if len(form) == len(shape)]
+    for form in by_rank:
+        at_places = (own in (None, axis) for own, axis in zip(called, form, strict=False))
+        if len(called) < 2 or all(at_places):
+            return form
+    return canonical_axes(names or (), where) if by_rank and any(called) else None
 
 
-def telling(names: Sequence[str | None] | None) -> Sequence[str | None]:
-    """Return names of axes that tell their order; else none.
+def _with_items(
+    axes: tuple[str, ...], shape: Sequence[int], form: tuple[str, ...], *, t_is_item: bool
+) -> tuple[str, ...] | None:
+    """Return the axes with that of items, which has another name; None if they are not of the form.
 
-    They tell nothing where no name is known, where there is one axis, and where some are not known
-    and the others are at the places that they have without names, in any kind of array.
+    In a table, such as [x, class], it may have any name but that of annotators. In an image it is
+    `t`, or one band of what has no classes.
     """
-    axes = [axis_called(name) for name in names or ()]
-    if not names or len(axes) < 2 or not any(axes):
-        return ()
-    if None not in axes:
-        return names
-    places = _PLACES_OF.get(len(axes), {})
-    known = [(axis, place) for place, axis in enumerate(axes) if axis is not None]
-    at_usual = all(axis in places and places[axis] % len(axes) == at for axis, at in known)
-    return () if at_usual else names
+    others = [axis for axis in axes if axis not in form]
+    if set(form) - set(axes) != {"item"} or len(others) != 1:
+        return None
+    is_table, other = "y" not in form, others[0]
+    of_items = {
+        "sample": is_table or t_is_item, "y": is_table, "x": is_table,
+        "class": shape[axes.index(other)] == 1,
+    }  # fmt: skip
+    if not of_items.get(other):
+        return None
+    return tuple("item" if axis == other else axis for axis in axes)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from uqeval.errors import StoreError, cut, listed, quoted
-from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, with_pixel
+from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray
 from uqeval.stores.attribute_arrays import own_names, without_attributes
-from uqeval.stores.axis_names import axis_called, telling
+from uqeval.stores.axis_names import axis_called
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import NumpyArray
 from uqeval.stores.kinds import (
@@ -244,7 +244,7 @@ def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], b
 def _row(array: NumpyArray) -> NumpyArray:
     """Return a table [N] or [M, N] as an image of one row. Raises `StoreError` for named axes in
     another order."""
-    names = telling(array.dimension_names)
+    names = array.dimension_names or ()
     first, last = (axis_called(name) for name in names) if len(names) == 2 else (None, None)
     if first not in (None, "sample") or last == "sample":
         axes = ", ".join(axis or str(name) for axis, name in zip((first, last), names, strict=True))
@@ -302,8 +302,7 @@ def assemble(
         if kind not in KNOWN and len(array.shape) < (2 if is_single else 3):
             continue  # coordinates and the like, which xarray stores with the data
         try:
-            array = with_pixel(array, kind, is_single=is_single)
-            resolve(array, kind, is_single=is_single)
+            array = resolve(array, kind, is_single=is_single)
         except StoreError as error:
             if kind in KNOWN or kind in maps:
                 raise

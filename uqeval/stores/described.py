@@ -6,7 +6,7 @@ netCDF4 and h5netcdf `dimensions`. No library is imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.errors import DataError, cut
 from uqeval.stores.array import StoredArray
-from uqeval.stores.axis_names import AXES, canonical_axes, telling, with_items
+from uqeval.stores.axis_names import AXES, axes_among, axis_called
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.fill_values import INVALID
@@ -75,16 +76,25 @@ def _dims_of(values: Any, attributes: Mapping[str, Any]) -> Any:
     return attributes.get(_ZARR_2) if dims is None else dims
 
 
-def ordered(values: Any, where: str) -> DescribedArray:
-    """Return an array with named axes in canonical order, one without names unchanged. Raises
-    `DataError`, and `StoreError` for names of other axes."""
+def ordered(
+    values: Any, where: str, forms: Sequence[tuple[str, ...]], *, t_is_item: bool = False
+) -> DescribedArray:
+    """Return an array with named axes in the order of its form among `forms`, one without names
+    unchanged. Raises `DataError`, and `StoreError` for names of other axes."""
     own = described(values, where)
-    if not (names_in_order := telling(own.dimension_names)):
+    names = own.dimension_names
+    if not any(map(axis_called, names or ())):
         return own
-    axes = with_items(canonical_axes(names_in_order, where))
-    names = tuple(axis for axis in AXES if axis in axes)
-    transposed = own.values.transpose([axes.index(axis) for axis in names])
-    return replace(own, values=transposed, dimension_names=names)
+    axes = axes_among(forms, names, own.values.shape, where, t_is_item=t_is_item)
+    if axes is None:
+        expected = " or ".join(f"[{', '.join(form)}]" for form in forms)
+        raise DataError(
+            f"{where}: has the axes {cut(list(names or ()))}, expected {expected}, in any order. "
+            "Rename the dimensions, or give an array without names."
+        )
+    names_in_order = tuple(axis for axis in AXES if axis in axes)
+    transposed = own.values.transpose([axes.index(axis) for axis in names_in_order])
+    return replace(own, values=transposed, dimension_names=names_in_order)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:

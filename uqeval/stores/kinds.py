@@ -8,7 +8,8 @@ from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, nearest, quoted
 from uqeval.stores.array import StoredArray
-from uqeval.stores.axis_names import refuse_other_names
+from uqeval.stores.axis_names import axes_among
+from uqeval.stores.one_pixel import OnePixel
 
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
 _MEMBERS = (("item", "sample", "y", "x"), ("item", "y", "x"))
@@ -47,6 +48,14 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "flow_forward": _CHANNELS,
 }
 
+#: The axes of the kinds of array that image classification has: its items have no rows and columns.
+_TABLES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "probs": (("item", "sample", "class"), ("item", "class")),
+    "logits": (("item", "sample", "class"), ("item", "class")),
+    "labels": (("item",), ("item", "annotator")),
+    "predictions": (("item",),),
+}
+
 #: Arrays between items, with one row fewer than items.
 FLOWS = frozenset({"flow", "flow_forward"})
 
@@ -62,8 +71,8 @@ REGRESSION = frozenset({"mean", *SPREADS, "samples", "target", "valid"})
 #: Arrays of class ids.
 IDS = frozenset({"labels", "predictions", "sample_predictions"})
 
-#: Arrays with one value per item and pixel, or one of each annotator.
-_BY_ITEM = frozenset({"labels", "predictions", "target", "valid"})
+#: Arrays without samples, so that an axis `t` is that of items.
+_WITHOUT_SAMPLES = FLOWS | {"frames", "labels", "predictions", "target", "valid"}
 
 #: Arrays whose integers are multiplied by their attribute `scale`.
 _SCALED = frozenset({"probs", "logits", "mean", *SPREADS, "samples"})
@@ -119,50 +128,46 @@ def known_once(name: str, array: StoredArray, others: Mapping[str, StoredArray],
     return kind
 
 
+def forms_of(kind: str) -> tuple[tuple[str, ...], ...]:
+    """Return the axes that a kind of array has with items, those of tables last."""
+    return KINDS.get(kind, _MAP) + _TABLES.get(kind, ())
+
+
 def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[str, ...]:
     """Return the canonical axes of `array`: its named axes, else those for its rank.
 
-    `is_single`: the array is one image, in `items/<name>/`. Raises `StoreError` if its rank or its
+    `is_single`: the array is one item, in `items/<name>/`. Raises `StoreError` if its rank or its
     axes are not those of a `kind`.
     """
+    axes = _known_axes(array, kind, is_single=is_single)
+    if axes is not None:
+        return axes
     forms = KINDS.get(kind, _MAP)
-    short_forms = tuple(form[1:] for form in forms)
-    if is_single:
-        forms = short_forms
-    expected = " or ".join(f"[{', '.join(form)}]" for form in forms)
-    if forms[0][-1] == "class":
-        expected = expected.replace("class", "channel")
-    if array.named_axes:
-        axes = _with_items(array, kind, forms)
-        # With named axes, an array may be one item; without names its rank decides.
-        if any(set(axes) == set(form) for form in (*forms, *short_forms)):
-            return axes
+    listed_forms = [shown_axes(kind, form[1:] if is_single else form) for form in forms]
+    expected = " or ".join(f"[{', '.join(form)}]" for form in listed_forms)
+    if named := array.named_axes:
         raise StoreError(
-            f"{array.where}: has the axes [{', '.join(axes)}], expected {expected}, in any order. "
+            f"{array.where}: has the axes [{', '.join(named)}], expected {expected}, in any order. "
             "Rename the dimensions, or store it with these axes."
         )
-    for form in forms:
-        if len(form) == len(array.shape):
-            refuse_other_names(array.dimension_names, form, array.where)
-            return form
     raise StoreError(
         f"{array.where}: has the shape {array.shape}, expected {expected}. Store {quoted(kind)} "
         "with these axes, or name the axes in dimension_names."
     )
 
 
-def _with_items(array: StoredArray, kind: str, forms: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the canonical axes of an array, in which that of items may have another name: t of ids
-    and ground truth, which have no samples, and one band of what has no classes."""
-    axes, known = array.named_axes, {axis for form in forms for axis in form}
-    if "item" in axes:
-        return axes
-    others = [
-        axis for axis, size in zip(axes, array.shape, strict=True)
-        if axis not in known
-        and ((axis == "sample" and kind in _BY_ITEM) or (axis == "class" and size == 1))
-    ]  # fmt: skip
-    return tuple("item" if axis in others[:1] else axis for axis in axes)
+def _known_axes(
+    array: StoredArray, kind: str, *, is_single: bool = False
+) -> tuple[str, ...] | None:
+    """Return the axes as `axes_of`; None if the array has none of those of the kind."""
+    forms = forms_of(kind)
+    of_one = tuple(form[1:] for form in KINDS.get(kind, _MAP))
+    # With named axes, an array may be one item; without names its rank decides.
+    return axes_among(
+        tuple(form[1:] for form in forms) if is_single else forms,
+        array.dimension_names, array.shape, array.where,
+        short=of_one, t_is_item=kind in _WITHOUT_SAMPLES,
+    )  # fmt: skip
 
 
 def _refuse_packed(array: StoredArray, kind: str) -> None:
@@ -237,8 +242,9 @@ def single_of(value: Any) -> Any:
     return value
 
 
-def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
-    """Set `array.axes`; raises `StoreError` if axes or dtype do not fit the `kind`."""
+def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> StoredArray:
+    """Return the array with its `axes` set, as `OnePixel` if they have no rows and columns. Raises
+    `StoreError` if axes or dtype do not fit the `kind`."""
     ids = kind in IDS
     if array.dtype.kind not in ("biu" if ids else "biuf"):
         expected = "numbers. Convert it and write it again"
@@ -257,6 +263,7 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
             f"{cut(', '.join(empty))}. Write it again with the shape of the data."
         )
     array.suit(array.axes)
+    return array if "y" in array.axes else OnePixel(array)
 
 
 #: The axis of each letter of `axes`. The slices Z of a medical volume are items.
@@ -348,9 +355,8 @@ def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | Non
     if declared.kind is not None:
         return declared.kind
     if axes := array.named_axes:
-        if dtype in "biu" and "scale" not in array.attributes:
-            axes = _with_items(array, "predictions", _MAP)
-        if "class" in axes:
+        ids = dtype in "biu" and "scale" not in array.attributes
+        if "class" in axes and not (ids and _known_axes(array, "predictions")):
             return "probs"
         return "predictions" if dtype in "biu" else None
     if rank in (1, 3) and dtype in "biu" and "scale" not in array.attributes:

@@ -27,6 +27,7 @@ from uqeval.inputs import open_inputs
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import stored_name
 from uqeval.stores.described import ordered
+from uqeval.stores.kinds import forms_of
 from uqeval.stores.map_cache import has_room
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.writer import item_folder, open_array
@@ -133,7 +134,10 @@ class Evaluator:
         or a name is too long for a folder. The items added before stay.
         """
         self._check_open()
-        described = ordered(probs, "probs"), ordered(labels, "labels")
+        described = (
+            ordered(probs, "probs", forms_of("probs")),
+            ordered(labels, "labels", forms_of("labels"), t_is_item=True),
+        )
         values, ids = (own.values for own in described)
         item_names = [str(name) for name in names]
         if not values.shape[:1] == ids.shape[:1] == (len(item_names),):

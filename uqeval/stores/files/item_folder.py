@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from uqeval.errors import StoreError, cut, listed, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
+from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.attribute_arrays import without_attributes
 from uqeval.stores.contents import Opening, other_kinds
 from uqeval.stores.files.numpy_files import open_npy, open_npz
@@ -302,9 +302,7 @@ def _read_headers(folder: str, file: _File, opening: Opening) -> _Content:
         if kind in ("labels", "predictions") and len(array.shape) == 3:
             array.dimension_names = array.dimension_names or ("item", "y", "x")
         is_single = "item" not in (array.dimension_names or ())
-        array = with_pixel(array, kind, is_single=is_single)
-        resolve(array, kind, is_single=is_single)
-        resolved[kind] = array
+        resolved[kind] = resolve(array, kind, is_single=is_single)
     return replace(content, arrays=resolved)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from uqeval.disk.files import is_file
 from uqeval.errors import StoreError, UsageError, cut, quoted
-from uqeval.stores.array import ItemArray, Store, StoredArray, with_pixel
+from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.attribute_arrays import own_names, without_attributes
 from uqeval.stores.contents import (
     Contents,
@@ -364,9 +364,9 @@ class ZarrStore(Contents):
                     if kind in IDS and "ignore_index" in group.attributes:
                         of_group = {"ignore_index": group.attributes["ignore_index"]}
                         array.attributes = of_group | array.attributes
-                    single = with_pixel(array, kind, is_single=True)
+                    single: StoredArray = array
                     try:
-                        resolve(single, kind, is_single=True)
+                        single = resolve(array, kind, is_single=True)
                     except StoreError as error:
                         if kind in KNOWN or kind in opening.maps:
                             raise
