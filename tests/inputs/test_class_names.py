@@ -10,8 +10,9 @@ import scenes
 
 import uqeval
 from uqeval.errors import StoreError
-from uqeval.inputs.class_names import names_of_classes, refuse_other_numbers
+from uqeval.inputs.class_names import names_of_classes
 from uqeval.stores.array import Store
+from uqeval.stores.class_numbers import refuse_other_numbers
 
 NAMES = ("road", "car", "sky")
 SWAPPED = ("road", "sky", "car")
@@ -59,11 +60,14 @@ def test_other_words_for_a_class_are_named() -> None:
 
 def test_names_that_do_not_tell_an_order() -> None:
     """Ids in place of names, names of some classes alone, and names that repeat."""
-    refuse_other_numbers(("a", NAMES), ("b", ("0", "1", "2")), ("c", NAMES[:2]))
-    refuse_other_numbers(("a", ("1", "0", "2")), ("b", ("0", "1", "2")))
-    refuse_other_numbers(("a", ("x", "y", "x")), ("b", ("x", "y", "x")))
-    refuse_other_numbers(("a", ("x", "y", "y")), ("b", ("x", "z", "y")))
-    refuse_other_numbers(("a", ("x", "", "")), ("b", ("", "y", "")))
+    for declared in (
+        [("a", NAMES), ("b", ("0", "1", "2")), ("c", NAMES[:2])],
+        [("a", ("1", "0", "2")), ("b", ("0", "1", "2"))],
+        [("a", ("x", "y", "x")), ("b", ("x", "y", "x"))],
+        [("a", ("x", "y", "y")), ("b", ("x", "z", "y"))],
+        [("a", ("x", "", "")), ("b", ("", "y", ""))],
+    ):
+        refuse_other_numbers(declared)
     stores = [Store("a", {}, None, {}), Store("b", {}, None, {"class_names": list(NAMES[:2])})]
     assert names_of_classes(None, stores, 3)[0] == ("0", "1", "2")
     assert names_of_classes(None, stores, 2)[0] == NAMES[:2]

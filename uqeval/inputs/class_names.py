@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.errors import StoreError, UsageError, listed, quoted
+from uqeval.stores.class_numbers import ids_of, refuse_other_numbers
 
 if TYPE_CHECKING:
     from uqeval.stores.array import Store
@@ -25,10 +26,10 @@ def names_of_classes(
         for store in stores
         if given is None and (names := tuple(store.attributes.get("class_names") or ()))
     ]
-    refuse_other_numbers(*declared)
+    refuse_other_numbers(declared)
     complete = [(where, names) for where, names in declared if len(names) == classes]
     if not complete:
-        names = _ids(classes) if given is None else tuple(given)
+        names = ids_of(classes) if given is None else tuple(given)
         return names, _shared(names, "--class-names")
     where, names = complete[0]
     return names, _shared(names, where) + _other(names, where, complete[1:])
@@ -49,31 +50,6 @@ def check_number(
         raise StoreError(
             f"{where}: {len(stored)} class_names for {classes} classes; give one name per class."
         )
-
-
-def refuse_other_numbers(*declared: tuple[str, Sequence[str]]) -> None:
-    """Raise `StoreError` if a class has different numbers in two stores.
-
-    `declared`: the path of each store, and the names of its classes. Names that a store has more
-    than once, empty names and ids do not tell a class.
-    """
-    first_places: dict[str, tuple[int, str]] = {}
-    repeated = {name for _, names in declared for name, n in Counter(names).items() if n > 1}
-    for where, names in declared:
-        for c, name in enumerate(names if tuple(names) != _ids(len(names)) else ()):
-            number, first = first_places.setdefault(name, (c, where))
-            if number != c and name and name not in repeated:
-                raise StoreError(
-                    f"the classes have other numbers: {quoted(name)} is class {number} in "
-                    f"{cut(first)} and class {c} in {cut(where)} (attribute class_names). "
-                    "Write both with the same order of classes, or correct the attribute that is "
-                    "wrong."
-                )
-
-
-def _ids(classes: int) -> tuple[str, ...]:
-    """Return the names of classes that have none."""
-    return tuple(str(c) for c in range(classes))
 
 
 def _shared(names: Sequence[str], where: str) -> list[str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, option_name
-from uqeval.inputs.class_names import refuse_other_numbers
 from uqeval.inputs.opened import Given, Inputs, Recipe
 from uqeval.inputs.options import InputOptions
 from uqeval.records.units import is_same_unit
@@ -22,6 +21,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     """
     from uqeval.inputs.common import open_once, open_predictions
     from uqeval.maps.reference import WithReference
+    from uqeval.stores.class_numbers import refuse_other_numbers
     from uqeval.stores.orders import refuse_other_order
 
     # Options of labels and samples may not apply to the reference.
@@ -35,9 +35,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
         options = dataclasses.replace(options, invalid=None)
     # It may not have all options of the predictions.
     reference_inputs = _open(reference, None, options, "reference")
-    refuse_other_numbers(
-        *((own.source.where, own.class_names) for own in (inputs, reference_inputs))
-    )
+    refuse_other_numbers((own.source.where, own.class_names) for own in (inputs, reference_inputs))
     _refuse_other_units(inputs, reference_inputs)
     if (own := inputs.store) is not None and (other := reference_inputs.store) is not None:
         by_name = options.names is None and own.names is not None and other.names is not None

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, UsageError, cut, listed, quoted
-from uqeval.inputs.class_names import refuse_other_numbers
 from uqeval.inputs.classes import kind_of, open_classes, sizes_of_items, stored_maps
 from uqeval.inputs.common import (
     PredictionStores,
@@ -26,6 +25,7 @@ from uqeval.inputs.common import (
 from uqeval.inputs.opened import Given, Inputs, members_of, of_all_shards
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.array import Store, arrays_of
+from uqeval.stores.class_numbers import refuse_other_numbers
 from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, refuse_other_void, void_id_of
 from uqeval.stores.watch import Watch
@@ -92,11 +92,10 @@ def _open_several(
         of_in = open_classes(opened[0], truth, dataclasses.replace(options, **_WHOLE), range(1))
     _refuse_other_networks([of_in, *(own for _, own in parts)])
     if options.class_names is None:
-        declared = [
-            (store.path, tuple(store.attributes.get("class_names") or ()))
+        refuse_other_numbers(
+            (store.path, store.attributes.get("class_names") or ())
             for own in opened for store in own.stores
-        ]  # fmt: skip
-        refuse_other_numbers(*declared)
+        )  # fmt: skip
     sources: list[Any] = [inputs.source for _, inputs in parts]
     source = Sets(
         sources, [k for k, _ in parts], names[chosen.start : chosen.stop], len(opened),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import StoreError, cut, quoted
+from uqeval.errors import StoreError, cut
 from uqeval.stores.attribute_arrays import OF_STORE
+from uqeval.stores.class_numbers import refuse_other_numbers
 from uqeval.stores.contents import check_attributes
 from uqeval.stores.void_id import declared_void
 
@@ -35,7 +35,10 @@ def shared_attributes(
     """
     for part in parts:
         check_attributes(part.attributes, part.where)
-    _refuse_other_numbers(parts)
+    refuse_other_numbers(
+        ((part.where, part.attributes.get("class_names") or ()) for part in parts),
+        "; the option --class-names does not help",
+    )
     attributes: dict[str, Any] = {}
     warnings = []
     for name in sorted(OF_STORE):
@@ -80,26 +83,3 @@ def _void_ids(parts: Sequence[Declaring]) -> tuple[list[int], bool]:
     if plain:
         return list(plain), True
     return [void for void in of_ids if void is not None], None not in of_ids
-
-
-def _refuse_other_numbers(parts: Sequence[Declaring]) -> None:
-    """Raise `StoreError` if a class has different numbers in two parts. Names that a part has more
-    than once, and empty names, do not tell a class."""
-    orders: dict[tuple[str, ...], str] = {}
-    for part in parts:
-        orders.setdefault(tuple(part.attributes.get("class_names") or ()), part.where)
-    first_places: dict[str, tuple[int, tuple[str, ...]]] = {}
-    for names, where in orders.items():
-        counts = Counter(names)
-        for number, name in enumerate(names):
-            if not name or counts[name] > 1:
-                continue
-            first, others = first_places.setdefault(name, (number, names))
-            if first != number:
-                raise StoreError(
-                    f"the classes have other numbers: {quoted(name)} is class {first} in "
-                    f"{cut(orders[others])} (class_names {cut(', '.join(others))}) and class "
-                    f"{number} in {cut(where)} ({cut(', '.join(names))}). Write both with the same "
-                    "order of classes, or correct the class_names that are wrong; the option "
-                    "--class-names does not help."
-                )
