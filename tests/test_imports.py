@@ -65,8 +65,8 @@ LESS = {
     "stores.states": {"arrays", "disk", "errors", "spelling", "stores.compression"},
     "stores.zarr": {
         "arrays", "disk", "errors", "stores.array", "stores.attribute_arrays",
-        "stores.bfloat16", "stores.buffer_pool",
-        "stores.compression", "stores.contents", "stores.file_values", "stores.kinds",
+        "stores.axis_names", "stores.bfloat16", "stores.buffer_pool", "stores.compression",
+        "stores.contents", "stores.coordinates", "stores.file_values", "stores.kinds",
         "stores.map_names", "stores.names", "stores.orders", "stores.shared_attributes",
         "stores.watch", "threads",
     },

@@ -15,7 +15,7 @@ from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
 
 from uqeval.errors import StoreError
 from uqeval.stores.zarr.array import ZarrArray
-from uqeval.stores.zarr.store import open_zarr
+from uqeval.stores.zarr.group import open_zarr
 
 SHAPE, CHUNKS = (3, 5, 7), (2, 2, 4)
 EVERYTHING = (slice(None),) * 3

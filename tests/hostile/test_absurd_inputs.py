@@ -26,7 +26,7 @@ from uqeval.stores.files.numpy_files import open_npy
 from uqeval.stores.names import read_names_file
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import block_of
-from uqeval.stores.zarr.store import open_zarr
+from uqeval.stores.zarr.group import open_zarr
 
 DEEP = "[" * 100_000
 

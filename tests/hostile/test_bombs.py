@@ -26,7 +26,7 @@ from uqeval.stores.files.numpy_files import open_npz
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.store import open_store
 from uqeval.stores.zarr.decompress import DamagedChunk, decompress
-from uqeval.stores.zarr.store import open_zarr
+from uqeval.stores.zarr.group import open_zarr
 
 #: What each bomb unpacks to, and what a chunk should.
 BOMB, SIZE = 24 << 20, 256

@@ -16,7 +16,7 @@ from uqeval.errors import StoreError
 from uqeval.stores.file_values import FileValues
 from uqeval.stores.files.numpy_files import open_npy, open_npz
 from uqeval.stores.store import open_store
-from uqeval.stores.zarr.store import open_zarr
+from uqeval.stores.zarr.group import open_zarr
 
 #: Pages of values, so that a map of what is cut off would end with SIGBUS.
 SHAPE = (4, 64, 1024)

@@ -6,10 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import small_videos
-from command import refused
+from command import refused, run_well
 from small_videos import save_store
 from tensors import Labelled, LabelledSet
 
@@ -17,6 +18,9 @@ import uqeval
 from uqeval.errors import StoreError
 from uqeval.inputs.live import Live, Patience
 from uqeval.inputs.options import InputOptions
+from uqeval.stores.coordinates import Coordinate
+from uqeval.stores.store import open_store
+from uqeval.usecases.convert import convert
 
 RNG = np.random.default_rng(0)
 PROBS = RNG.dirichlet(np.ones(4), (3, 6, 6)).transpose(0, 3, 1, 2).astype(np.float32)
@@ -157,3 +161,49 @@ def test_coordinates_that_are_rounded() -> None:
     says = "the rows are in another order"
     turned = labels(y=rounded[::-1])
     refused(lambda: evaluate(probs(y=metres), turned, "segmentation"), says, error=StoreError)
+
+
+def saved(path: Path, turned: bool = False, **arrays: Any) -> Path:
+    """A store with coordinates, in Zarr or HDF5."""
+    along = {"time": ALONG["time"], "lat": COUNT[::-1] if turned else COUNT}
+    if path.suffix == ".zarr":
+        return save_store(path, **arrays, **along)
+    with h5py.File(path, "w") as file:
+        for name, values in (arrays | along).items():
+            file[name] = values
+    return path
+
+
+@pytest.mark.parametrize("ending", [".zarr", ".h5"])
+def test_one_array_of_a_store_has_its_coordinates(tmp_path: Path, ending: str) -> None:
+    inside = "" if ending == ".zarr" else "::"
+    own = f"{saved(tmp_path / f'p{ending}', probs=PROBS)}{inside}/probs"
+    good, bad = (
+        f"{saved(tmp_path / f'{turned}{ending}', turned, labels=LABELS)}{inside}/labels"
+        for turned in (False, True)
+    )
+    assert evaluate(own, good, "segmentation").results["segmentation"]["pixel_accuracy"] == 1
+    refused(lambda: evaluate(own, bad, "segmentation"), "the rows are in another order")
+
+
+def test_new_stores_have_the_coordinates(tmp_path: Path) -> None:
+    old = saved(tmp_path / "p.zarr", probs=PROBS)
+    bad = saved(tmp_path / "l.zarr", True, labels=LABELS)
+    convert(old, tmp_path / "c.zarr")
+    convert(saved(tmp_path / "p.h5", probs=PROBS), tmp_path / "d.zarr", key="probs")
+    run_well("reduce", old, "-o", tmp_path / "m.zarr", "--quiet")
+    for new in ("c.zarr", "d.zarr", "m.zarr"):
+        coordinates = open_store(tmp_path / new, role="predictions").coordinates
+        assert {name: own.axis for name, own in coordinates.items()} == {"time": "item", "lat": "y"}
+        refused(lambda: evaluate(tmp_path / new, bad, "segmentation"), "the rows are in")  # noqa: B023
+
+
+def test_times_are_stored_and_texts_are_not() -> None:
+    days = np.array(["2026-01-01", "2026-02-01"], "M8[D]")
+    values, attributes = Coordinate("a", "item", False, lambda: days, {}).stored() or ((), {})
+    own, same = (
+        Coordinate("a", "item", False, load, about).values
+        for load, about in ((lambda: days, {}), (lambda: np.asarray(values), attributes))
+    )
+    assert own is not None and same is not None and (own == same).all()
+    assert Coordinate("a", "item", False, lambda: np.array(["b"]), {}).stored() is None

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.class_names import check_number, names_of_classes
 from uqeval.inputs.common import (
     PredictionStores,
     hint_of_truth,
@@ -30,6 +29,7 @@ from uqeval.maps.labels import check_size
 from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
 from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.bfloat16 import warnings_of
+from uqeval.stores.class_names import check_number, names_of_classes
 from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
 from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes

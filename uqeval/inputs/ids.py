@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.arrays import np
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.class_names import names_of_classes
 from uqeval.inputs.classes import open_classes
 from uqeval.inputs.common import (
     PredictionStores,
@@ -23,6 +22,7 @@ from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import void_of
 from uqeval.stores.array import ItemArray, Store, arrays_of
+from uqeval.stores.class_names import names_of_classes
 from uqeval.stores.files.label_folder import (
     open_label_folder,
     open_ordered_folder,

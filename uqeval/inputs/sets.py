@@ -25,7 +25,7 @@ from uqeval.inputs.common import (
 from uqeval.inputs.opened import Given, Inputs, members_of, of_all_shards
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.stores.array import Store, arrays_of
-from uqeval.stores.class_numbers import refuse_other_numbers
+from uqeval.stores.class_names import refuse_other_numbers
 from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, refuse_other_void, void_id_of
 from uqeval.stores.watch import Watch

@@ -120,6 +120,11 @@ class Contents(ABC):
         Raises `StoreError` for an invalid store, `UsageError` for a wrong declaration.
         """
 
+    def beside(self) -> tuple[Mapping[str, StoredArray], Mapping[str, Coordinate]]:
+        """Return what may be coordinates of the array at the path: the arrays of numbers beside it,
+        and coordinates of texts."""
+        return {}, {}
+
     def store_once(self, opening: Opening) -> Store:
         """Return `store(opening)`; the same object for repeated calls."""
         if self._latest is None or self._latest[0] != opening:

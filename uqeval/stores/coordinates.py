@@ -52,6 +52,16 @@ class Coordinate:
         """The unit of times that are not in seconds, such as months; else empty."""
         return self._values_and_unit[1]
 
+    def stored(self) -> tuple[Array, dict[str, Any]] | None:
+        """Return its numbers as an array of a store, and their attributes; None for texts, which
+        Zarr has no stable format for. Raises `StoreError`."""
+        values, units = self.load(), self.attributes.get("units")
+        if values.dtype.kind == "M":
+            values, units = values.astype("M8[ns]").astype(np.int64), "ns since 1970-01-01"
+        if values.dtype.kind not in "biuf":
+            return None
+        return values, {} if units is None else {"units": units}
+
     @cached_property
     def _values_and_unit(self) -> tuple[Array | None, str]:
         with suppress(StoreError, ValueError, TypeError, OverflowError):

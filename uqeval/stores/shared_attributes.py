@@ -8,7 +8,7 @@ from typing import Any
 
 from uqeval.errors import StoreError, cut
 from uqeval.stores.attribute_arrays import OF_STORE
-from uqeval.stores.class_numbers import refuse_other_numbers
+from uqeval.stores.class_names import refuse_other_numbers
 from uqeval.stores.contents import check_attributes
 from uqeval.stores.void_id import declared_void
 

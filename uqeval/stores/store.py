@@ -34,8 +34,8 @@ from uqeval.stores.described import (
 )
 from uqeval.stores.kinds import KNOWN, Declared
 from uqeval.stores.orders import refuse_other_order
+from uqeval.stores.zarr.group import hint_of_missing
 from uqeval.stores.zarr.source import is_url, is_zarr
-from uqeval.stores.zarr.unfinished import hint_of_missing
 
 #: The formats, in the order in which they are tried. Each has a function that recognises a path by
 #: its name and kind of file, and the name of its class, which is imported on use.

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from uqeval.errors import UsageError, cut, listed, quoted
 from uqeval.inputs import InputOptions
-from uqeval.inputs.class_names import check_number, names_of_classes
 from uqeval.inputs.classes import annotators_of, check_label_sizes, labels_of
 from uqeval.inputs.common import as_store
 from uqeval.maps.names import OF_MEAN_AND_LABEL
 from uqeval.stores.array import ItemArray, Store, arrays_of
+from uqeval.stores.class_names import check_number, names_of_classes
 from uqeval.stores.files.item_folder import kinds_in_folder
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.planes import Planes

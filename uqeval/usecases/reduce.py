@@ -32,6 +32,7 @@ from uqeval.maps.sources import Source, with_samples
 from uqeval.maps.with_stored import WithStored, stored_beside_samples
 from uqeval.stores.array import StoredArray
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
+from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, may_be_class
 from uqeval.stores.zarr import writer as zw
 from uqeval.threads import in_order
@@ -98,7 +99,8 @@ def reduce(
         options.progress.begin("reduce", source.items)
         stack.callback(options.progress.end)
         names = source.names if _has_names(inputs, dense) else None
-        NewStore(new, source.items, names, dense).create(_attributes(inputs, source))
+        new_store = NewStore(new, source.items, names, dense)
+        new_store.create(_attributes(inputs, source), _coordinates(inputs))
         if options.cluster is None:
             resources = Resources(options.threads(), options.memory)
             writing.write(inputs, source.batches(), resources, options.progress.advance)
@@ -271,6 +273,14 @@ def _mean_probs_origin(source: Source) -> Mapping[str, str] | None:
     """Return the attributes of `mean_probs` if its samples are coarser than float32, else None."""
     stack = getattr(source, "stack", None)
     return SOURCE if stack is not None and any(map(is_coarse, stack.arrays)) else None
+
+
+def _coordinates(inputs: Inputs) -> dict[str, Coordinate]:
+    """Return the coordinates of the predictions, those of items only if all are written."""
+    if (store := inputs.store) is None:
+        return {}
+    are_all = store.items == inputs.source.items
+    return {name: own for name, own in store.coordinates.items() if are_all or own.axis != "item"}
 
 
 def _attributes(inputs: Inputs, source: Source) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
 
 from uqeval.stores.zarr.array import ZarrArray
+from uqeval.stores.zarr.group import open_zarr
 from uqeval.stores.zarr.source import FolderSource
-from uqeval.stores.zarr.store import open_zarr
 from uqeval.usecases.inspect import inspect
 
 VALUES = np.random.default_rng(0).normal(size=(4, 8, 8)).astype("f4")

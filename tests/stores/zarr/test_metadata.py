@@ -14,7 +14,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 from zarr_files import CHUNKS, EVERYTHING, change, opened, read_refused, write
 
 from uqeval.errors import StoreError
-from uqeval.stores.zarr.store import open_zarr
+from uqeval.stores.zarr.group import open_zarr
 
 LITTLE, BIG = ({"name": "bytes", "configuration": {"endian": e}} for e in ("little", "big"))
 QUANTIZED = {"digits": 3, "dtype": "<f4"}

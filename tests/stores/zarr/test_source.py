@@ -26,7 +26,7 @@ from uqeval.errors import ChangedError, StoreError
 from uqeval.stores.array import ItemArray
 from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch
-from uqeval.stores.zarr.store import ZarrGroup, open_zarr
+from uqeval.stores.zarr.group import ZarrGroup, open_zarr
 
 
 @pytest.mark.parametrize("form", [2, 3])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -18,6 +18,7 @@ from uqeval.disk.files import MOST_BYTES, open_descriptor
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.stores.array import Region, Store, StoredArray, file_digest
 from uqeval.stores.attribute_arrays import add_attribute, refuse_large_names
+from uqeval.stores.axis_names import axis_called
 from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.contents import (
     Contents,
@@ -28,11 +29,11 @@ from uqeval.stores.contents import (
     store_of_named,
     store_of_one,
 )
-from uqeval.stores.coordinates import Coordinate
+from uqeval.stores.coordinates import COMPARED, Coordinate
 from uqeval.stores.described import names_of
 from uqeval.stores.files.hdf5_chunks import Hdf5Chunks, stored_size
 from uqeval.stores.kinds import REGRESSION, known_as
-from uqeval.stores.orders import coordinate_called
+from uqeval.stores.orders import coordinate_called, with_coordinates
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 #: More missing chunks than this count as damage.
@@ -61,7 +62,7 @@ class Hdf5Array(StoredArray):
         self.dimension_names = names_of(dataset.dims, len(self.shape))
         self.attributes = _attributes(dataset) | dict(SOURCE if _is_bfloat16(dataset) else {})
         self._path = path
-        self._dataset = dataset
+        self.dataset = dataset
         self.fill_missing = False
         self._refuse()
         self._chunks = Hdf5Chunks(dataset, self.where) if dataset.chunks else None
@@ -70,15 +71,15 @@ class Hdf5Array(StoredArray):
         """Raise `StoreError` for values in other files, and for a shape that the file cannot
         fill.
         """
-        if self._dataset.external or self._dataset.is_virtual:
+        if self.dataset.external or self.dataset.is_virtual:
             raise StoreError(
                 f"{self.where}: its values are in other files, which are not read. Copy them into "
                 "one file."
             )
-        if math.prod(self.chunks) * self.dtype.itemsize > _MOST_CHUNK and self._dataset.chunks:
+        if math.prod(self.chunks) * self.dtype.itemsize > _MOST_CHUNK and self.dataset.chunks:
             raise StoreError(f"{self.where}: has chunks {self.chunks} of more than 4 GiB.")
-        needed, stored = self._needed_bytes(), int(self._dataset.id.get_storage_size())
-        if self._dataset.chunks is None:
+        needed, stored = self._needed_bytes(), int(self.dataset.id.get_storage_size())
+        if self.dataset.chunks is None:
             if stored != needed > _MOST_MISSING:
                 raise StoreError(
                     f"{self.where}: claims the shape {self.shape}, but {needed - stored:,} of its "
@@ -92,20 +93,20 @@ class Hdf5Array(StoredArray):
 
     def _needed_bytes(self) -> int:
         """Return the bytes of all values on disk."""
-        return math.prod(self.shape) * stored_size(self._dataset)
+        return math.prod(self.shape) * stored_size(self.dataset)
 
     def _grid(self) -> int:
         return math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
 
     def _absent(self) -> int:
-        if self._dataset.chunks is None:
-            is_stored = self._dataset.id.get_storage_size() == self._needed_bytes()
+        if self.dataset.chunks is None:
+            is_stored = self.dataset.id.get_storage_size() == self._needed_bytes()
             return 0 if is_stored else self._grid()
-        return self._grid() - int(self._dataset.id.get_num_chunks())
+        return self._grid() - int(self.dataset.id.get_num_chunks())
 
     def suit(self, axes: tuple[str, ...]) -> None:
         """Set the tile of a dataset without chunks: one item at a time."""
-        if self._dataset.chunks is None and "item" in axes and len(axes) > 1:
+        if self.dataset.chunks is None and "item" in axes and len(axes) > 1:
             self.chunks = tuple(
                 1 if axis == "item" else n for axis, n in zip(axes, self.chunks, strict=True)
             )
@@ -124,7 +125,7 @@ class Hdf5Array(StoredArray):
                     "--missing-chunks fill."
                 )
             if self._chunks is None:
-                values = self._dataset[region]
+                values = self.dataset[region]
             else:
                 values = self._chunks.read(region, self.fill_missing)
             return np.require(values, self.dtype, ["C"])
@@ -138,21 +139,21 @@ class Hdf5Array(StoredArray):
         if not self._absent():
             return []
         absent = np.ones([-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True)], bool)
-        if self._dataset.chunks is not None:
-            for number in range(self._dataset.id.get_num_chunks()):
-                start = self._dataset.id.get_chunk_info(number).chunk_offset
+        if self.dataset.chunks is not None:
+            for number in range(self.dataset.id.get_num_chunks()):
+                start = self.dataset.id.get_chunk_info(number).chunk_offset
                 absent[tuple(s // c for s, c in zip(start, self.chunks, strict=True))] = False
         return [tuple(map(int, place)) for place in np.argwhere(absent)]
 
     def stored_bytes(self) -> int:
         with _readable(self.where):
-            return int(self._dataset.id.get_storage_size())
+            return int(self.dataset.id.get_storage_size())
 
     def fingerprint(self) -> str:
         """Return SHA-256 of the file's name, size and time of change, and of the dataset's
         address.
         """
-        return file_digest(Path(self._path), self._dataset.name, self.shape, str(self.dtype))
+        return file_digest(Path(self._path), self.dataset.name, self.shape, str(self.dtype))
 
     def stamp(self, index: int | None) -> str | None:
         """Return a stamp of the whole file."""
@@ -166,9 +167,12 @@ class Hdf5Array(StoredArray):
 
 
 class Hdf5Group:
-    """The arrays of numbers in an HDF5 group by name, its item names, and its attributes."""
+    """The arrays of numbers in an HDF5 group by name, its item names, and its attributes.
 
-    def __init__(self, path: str, group: Any) -> None:
+    `members`: the names of those that are opened, all if it is None.
+    """
+
+    def __init__(self, path: str, group: Any, members: Iterable[str] | None = None) -> None:
         import h5py
 
         self._path, self._group = cut(path), group
@@ -177,8 +181,8 @@ class Hdf5Group:
         #: Coordinates of texts, by name.
         self.coordinates: dict[str, Coordinate] = {}
         self.warnings: list[str] = []
-        for name in group:
-            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        for name in group if members is None else members:
+            if not _is_inside(group, name):
                 self.warnings.append(
                     f"left out: {cut(path)}::{cut(name)} is a link, which is not followed."
                 )
@@ -190,7 +194,7 @@ class Hdf5Group:
             is_text = h5py.check_string_dtype(member.dtype) is not None
             if name in ("names", "class_names") and is_text:
                 add_attribute(self.attributes, name, _names(path, member), self._path)
-            elif is_text and len(member.shape or ()) == 1:
+            elif is_text and _rank(member) == 1:
                 self.coordinates |= coordinate_called(
                     str(name), names_of(member.dims, 1), f"{self._path}::{cut(name)}",
                     partial(_texts, path, member), {},
@@ -272,8 +276,7 @@ def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
     place = address.strip("/")
     node: Any = file
     for name in place.split("/") if place else ():
-        link = node.get(name, getlink=True) if isinstance(node, h5py.Group) else None
-        if not isinstance(link, h5py.HardLink):
+        if not _is_inside(node, name):
             members = ", ".join(sorted(map(str, node))[:10]) if isinstance(node, h5py.Group) else ""
             raise StoreError(
                 f"{cut(path)}::{address}: there is nothing here; {node.name} holds "
@@ -285,6 +288,29 @@ def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
             raise StoreError(f"{cut(path)}::{address}: holds {node.dtype}; expected numbers.")
         return Hdf5Array(path, node)
     return Hdf5Group(path, node)
+
+
+def _beside(path: str, dataset: Any) -> Hdf5Group:
+    """Return what is called like an axis, and has one, in the group that has a dataset."""
+    group = dataset.parent
+    with _readable(cut(path)):
+        axes = [name for name in group if axis_called(name) in COMPARED]
+        members = [n for n in axes if _is_inside(group, n) and _rank(group[n]) == 1]
+        return Hdf5Group(path, group, members)
+
+
+def _is_inside(group: Any, name: str) -> bool:
+    """Return whether a member of a group is in its file; links are not followed."""
+    import h5py
+
+    return isinstance(group, h5py.Group) and isinstance(
+        group.get(name, getlink=True), h5py.HardLink
+    )
+
+
+def _rank(member: Any) -> int:
+    """Return the number of axes of a member of a group; 0 of one that is no array."""
+    return len(getattr(member, "shape", None) or ())
 
 
 def _is_bfloat16(dataset: Any) -> bool:
@@ -346,7 +372,8 @@ class Hdf5Store(Contents):
         opened = self._opened
         if not isinstance(opened, Hdf5Group):
             opened.fill_missing = opening.fill_missing
-            return replace(store_of_one(opened, opening), path=self._shown)
+            one = with_coordinates(store_of_one(opened, opening), *self.beside())
+            return replace(one, path=self._shown)
         for array in opened.arrays.values():
             array.fill_missing = opening.fill_missing
         check_attributes(opened.attributes, self._shown)
@@ -357,3 +384,10 @@ class Hdf5Store(Contents):
             self._shown, opened.arrays, opened.attributes, opening, opened.coordinates
         )
         return replace(store, warnings=(*store.warnings, *opened.warnings))
+
+    def beside(self) -> tuple[Mapping[str, StoredArray], Mapping[str, Coordinate]]:
+        if isinstance(self._opened, Hdf5Group):
+            return self._opened.arrays, self._opened.coordinates
+        file, _ = hdf5_path(self.path) or (self.path, "/")
+        group = _beside(file, self._opened.dataset)
+        return group.arrays, group.coordinates

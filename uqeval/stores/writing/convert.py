@@ -112,7 +112,9 @@ def write_converted(
     in_chunk = items_in_chunk(source.items, largest) if dense else 1
     total, copied = sum(map(len, forms.values())), 0
     with replacing(target) as root:
-        NewStore(root, source.items, source.names, dense).create(_attributes(source))
+        NewStore(root, source.items, source.names, dense).create(
+            _attributes(source), source.coordinates
+        )
         for kind, parts in source.arrays.items():
             store = NewStore(root, len(parts), source.names, dense, compression, in_chunk)
             for count in _copy(parts, forms[kind], store, numbers[kind], checks, watches[kind]):

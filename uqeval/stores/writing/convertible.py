@@ -16,6 +16,7 @@ from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.files.label_folder import open_predicted_ids, png_files
 from uqeval.stores.files.numpy_store import NpyStore, NpzStore
 from uqeval.stores.kinds import ALIASES, KINDS, Declared, with_scale
+from uqeval.stores.orders import with_coordinates
 from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.zarr.source import is_url, is_zarr
 from uqeval.stores.zarr.store import ZarrStore
@@ -75,10 +76,11 @@ def open_convertible(
             if kind is axes is None and has_labels and _are_scores(array):
                 kind = "probs"
             kind = _kind(array, kind, axes)
-            return assemble(
+            store = assemble(
                 source, {kind: array}, names, described.names, described.attributes,
                 described.warnings,
             )  # fmt: skip
+            return with_coordinates(store, *contents.beside())
         _needs_key(kind, axes)
     return open_store(contents, role="predictions", names=names, fill_missing=fill_missing)
 

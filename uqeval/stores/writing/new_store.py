@@ -25,6 +25,7 @@ from uqeval.disk.publishing import hidden_path
 from uqeval.errors import DataError, OutputError, cut
 from uqeval.stores.array import StoredArray
 from uqeval.stores.bfloat16 import SOURCE
+from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.fill_values import INVALID
 from uqeval.stores.zarr import writer as zw
 
@@ -136,15 +137,31 @@ class NewStore:
     )
     _arrays: dict[Path, Any] = field(default_factory=dict, init=False, repr=False)
 
-    def create(self, attributes: Mapping[str, Any]) -> None:
-        """Make the group at the root. Raises `OutputError`, also for a name that is too long for a
-        folder.
+    def create(
+        self, attributes: Mapping[str, Any], coordinates: Mapping[str, Coordinate] | None = None
+    ) -> None:
+        """Make the group at the root, in a dense store with its `coordinates` by name.
+
+        Raises `OutputError`, also for a name that is too long for a folder, and `StoreError` for
+        coordinates that cannot be read.
         """
         zw.refuse_long_names(() if self.dense else self.names or ())
         names = {"names": list(self.names)} if self.names is not None else {}
         zw.create_group(self.root, {**attributes, **names})
         if not self.dense:
             zw.create_group(self.root / "items", {})
+            return
+        for name, coordinate in (coordinates or {}).items():
+            if (stored := coordinate.stored()) is not None:
+                self._write_coordinate(self.root / name, coordinate.axis, *stored)
+
+    @staticmethod
+    def _write_coordinate(
+        folder: Path, axis: str, values: Array, attributes: Mapping[str, Any]
+    ) -> None:
+        shape = values.shape
+        array = zw.create_array(folder, shape, values.dtype, shape, [axis], attributes=attributes)
+        zw.write(array, (slice(None),), values, folder)
 
     def array(
         self,

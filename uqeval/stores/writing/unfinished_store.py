@@ -15,7 +15,7 @@ from uqeval.stores.writing.new_store import NewStore, local_path
 from uqeval.stores.writing.verification import check_same_settings, damaged_parts
 from uqeval.stores.writing.write_lock import HINT, WriteLock, begin
 from uqeval.stores.zarr import writer as zw
-from uqeval.stores.zarr.unfinished import is_unfinished, path_of_new
+from uqeval.stores.zarr.group import is_unfinished, path_of_new
 
 #: The part that a writer locks to complete the store.
 _END = "end"

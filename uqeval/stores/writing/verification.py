@@ -14,8 +14,8 @@ from typing import Any
 from uqeval.errors import OutputError, StoreError, cut
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.array import ZarrArray
+from uqeval.stores.zarr.group import ZarrGroup, open_zarr_group
 from uqeval.stores.zarr.source import FolderSource
-from uqeval.stores.zarr.store import ZarrGroup, open_zarr_group
 
 #: Arrays whose samples may be written one by one.
 _STACKS = ("probs", "logits")

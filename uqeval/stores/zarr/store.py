@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
-from uqeval.disk.files import is_file
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.attribute_arrays import own_names, without_attributes
@@ -22,171 +18,25 @@ from uqeval.stores.contents import (
     refuse_nested,
     store_of_one,
 )
+from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.kinds import IDS, KNOWN, REGRESSION, Declared, resolve
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names
 from uqeval.stores.orders import with_coordinates
 from uqeval.stores.shared_attributes import Declaring, shared_attributes
 from uqeval.stores.zarr.array import ZarrArray
-from uqeval.stores.zarr.metadata import (
-    Document,
-    Layout,
-    check_format,
-    load_json,
-    load_layout,
-    load_node,
+from uqeval.stores.zarr.group import (
+    ZarrGroup,
+    coordinates_beside,
+    is_child,
+    note_of_older,
+    open_source,
+    open_zarr,
+    open_zarr_group,
 )
-from uqeval.stores.zarr.source import FolderSource, Source, ZipSource, array_place, is_url
-from uqeval.stores.zarr.unfinished import hint_of_missing, note_of_older
+from uqeval.stores.zarr.metadata import load_json, load_node
+from uqeval.stores.zarr.source import is_url
 from uqeval.stores.zarr.writer import item_folder
-
-
-def open_source(path: str) -> Source:
-    """Return the source at a local path or URL; raises `StoreError` if there is none."""
-    if is_url(path):
-        from uqeval.stores.zarr.object_source import ObjectSource
-
-        return ObjectSource(path)
-    if Path(path).is_dir():
-        return FolderSource(path)
-    if is_file(path) and zipfile.is_zipfile(path):
-        return ZipSource(path)
-    if Path(path).exists():
-        raise StoreError(
-            f"{cut(path)}: is neither a folder nor a readable zip file, so it cannot hold a Zarr "
-            "store. If it was copied here, copy it again."
-        )
-    raise StoreError(f"{cut(path)}: there is nothing here. {hint_of_missing(path)}")
-
-
-@dataclass(frozen=True)
-class ZarrGroup:
-    """An opened Zarr group: its attributes, the arrays in it, and the names of its sub-groups.
-
-    `unreadable`: why an array cannot be read, by name; the run may not need it. `unlisted`: whether
-    there may be more arrays, because neither the source nor the metadata list them.
-    """
-
-    source: Source
-    name: str
-    attributes: dict[str, Any]
-    arrays: dict[str, ZarrArray]
-    groups: tuple[str, ...]
-    unreadable: dict[str, StoreError]
-    unlisted: bool = False
-
-    def look_up(self, names: Sequence[str]) -> list[str]:
-        """Add the arrays of these names, and return the names without one.
-
-        At a server, several names at once: an array that is not there costs two requests.
-        """
-
-        def load(name: str) -> Layout | StoreError | None:
-            place = f"{self.name}/{name}" if self.name else name
-            try:
-                node = load_node(self.source, place)
-                return load_layout(self.source, place, array_place(self.source, place), node)
-            except StoreError as error:
-                return error
-
-        others = []
-        for name, layout in zip(names, self.source.each(load, names), strict=True):
-            place = f"{self.name}/{name}" if self.name else name
-            if isinstance(layout, StoreError):
-                self.unreadable[name] = layout
-            elif layout is not None:
-                self.arrays[name] = ZarrArray(self.source, place, layout)
-            else:
-                others.append(name)
-        return others
-
-
-def open_zarr(source: Source | str, name: str = "") -> ZarrArray | ZarrGroup | None:
-    """Return the array or group called `name` (empty: the root) in `source`; None if there is
-    neither.
-
-    Raises `StoreError` if the source cannot be opened, or its metadata are damaged or unsupported.
-    """
-    if isinstance(source, str):
-        source = open_source(source)
-    node = load_node(source, name)
-    layout = load_layout(source, name, array_place(source, name), node)
-    if layout is not None:
-        return ZarrArray(source, name, layout)
-    return _group(source, name, node)
-
-
-def open_zarr_group(source: Source, name: str = "") -> ZarrGroup | None:
-    """Return the group called `name` (empty: the root) in `source`; None if there is none.
-
-    Raises `StoreError` if the group's own metadata are damaged.
-    """
-    return _group(source, name, load_node(source, name))
-
-
-def _group(source: Source, name: str, node: Document | None) -> ZarrGroup | None:
-    """Return the group `name` with the arrays in it; `node` is its `zarr.json`."""
-    start = f"{name}/" if name else ""
-    if node is not None:
-        attributes = dict(node[0].get("attributes") or {})
-    else:
-        old = load_json(source, f"{start}.zgroup")
-        extra = load_json(source, f"{start}.zattrs")
-        if old is None and extra is None:
-            return None
-        if old is not None:
-            check_format(old[0], 2, array_place(source, name))
-        attributes = extra[0] if extra else {}
-    recorded: set[str] = set()
-    if source.listable:
-        children = source.children(name)
-    else:
-        recorded = _recorded(source, name, node, attributes)
-        children = sorted(KNOWN | READ_BY_NAME | {"names"} | recorded)
-    unlisted = not (source.listable or recorded)
-    group = ZarrGroup(source, name, attributes, {}, (), {}, unlisted)
-    groups = group.look_up(children)
-    return replace(group, groups=tuple(groups) if source.listable else ())
-
-
-def _recorded(
-    source: Source, name: str, node: Document | None, attributes: Mapping[str, Any]
-) -> set[str]:
-    """Return the names of arrays in a group that its metadata list: consolidated metadata, or the
-    attribute `uqeval` of stores that `uqeval` has written.
-
-    They are only names to look up: an array may have been removed since.
-    """
-    own = attributes.get("uqeval")
-    listed: Any = own.get("arrays") if isinstance(own, dict) else None
-    names = set(listed) if isinstance(listed, list) and all(map(_is_text, listed)) else set()
-    if node is not None:
-        below = _members(node[0].get("consolidated_metadata"))
-        names |= {key for key, value in below.items() if _is_array(value)}
-    else:
-        with suppress(StoreError):  # no reader of version 2 needs it
-            old = load_json(source, f"{name}/.zmetadata" if name else ".zmetadata")
-            below = _members(old[0] if old else None)
-            names |= {key.removesuffix("/.zarray") for key in below if key.endswith("/.zarray")}
-    return set(filter(_is_child, names))
-
-
-def _is_child(name: str) -> bool:
-    return name != "" and "/" not in name and not name.startswith(".")
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_array(value: object) -> bool:
-    return isinstance(value, dict) and value.get("node_type") == "array"
-
-
-def _members(consolidated: object) -> dict[str, Any]:
-    """Return consolidated metadata by key; nothing if they have another form."""
-    members = consolidated.get("metadata") if isinstance(consolidated, dict) else None
-    return members if isinstance(members, dict) else {}
 
 
 class ZarrStore(Contents):
@@ -214,7 +64,7 @@ class ZarrStore(Contents):
         path = self.path
         if self._array is not None:
             self._array.fill_missing = opening.fill_missing
-            one = store_of_one(self._array, opening)
+            one = with_coordinates(store_of_one(self._array, opening), *self.beside())
             return replace(one, warnings=(*one.warnings, *self._warnings()))
         group = self._group
         if group is None and is_url(path) and path.lower().endswith(".zip"):
@@ -230,7 +80,7 @@ class ZarrStore(Contents):
         check_attributes(group.attributes, path)
         if not self._source.listable:
             tried = group.arrays.keys() | group.unreadable.keys()
-            named = set(filter(_is_child, opening.maps - tried))
+            named = set(filter(is_child, opening.maps - tried))
             group.look_up(sorted(named))
             self._named |= named
         if "items" in group.groups:
@@ -269,6 +119,11 @@ class ZarrStore(Contents):
         looked_up = frozenset(self._named & arrays.keys())
         store = replace(store, looked_up=looked_up, unlisted=group.unlisted)
         return with_coordinates(store, group.arrays)
+
+    def beside(self) -> tuple[Mapping[str, StoredArray], Mapping[str, Coordinate]]:
+        if self._group is not None or self._array is None:
+            return {} if self._group is None else self._group.arrays, {}
+        return coordinates_beside(self.path, self._array), {}
 
     def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
         """Return the array called `key`, or the one at the root; None for a whole group.

@@ -43,7 +43,7 @@ def _zarr(
     checks: Checks, name: str, folder: Path, data: Any, form: int, kind: str
 ) -> None:  # fmt: skip
     """Write by the Zarr library, read by uqeval."""
-    from uqeval.stores.zarr.store import open_zarr
+    from uqeval.stores.zarr.group import open_zarr
 
     path = folder / f"{name.replace(' ', '-').replace(',', '')}.zarr"
     write_array(path, data, (2, 3, 4, 11), kind, form)
@@ -139,7 +139,7 @@ def _flow(checks: Checks, folder: Path) -> None:
 
 def _damage(checks: Checks, folder: Path) -> None:
     """Check that a chunk that was changed on disk is refused."""
-    from uqeval.stores.zarr.store import open_zarr
+    from uqeval.stores.zarr.group import open_zarr
 
     path = folder / "damaged.zarr"
     data = synthetic_data.uniform("damage", (2, 3, 8, 8)).astype("f4")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from uqeval.errors import StoreError, UsageError, listed, quoted
-from uqeval.stores.class_numbers import ids_of, refuse_other_numbers
+from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 
 if TYPE_CHECKING:
     from uqeval.stores.array import Store
@@ -29,7 +28,7 @@ def names_of_classes(
     refuse_other_numbers(declared)
     complete = [(where, names) for where, names in declared if len(names) == classes]
     if not complete:
-        names = ids_of(classes) if given is None else tuple(given)
+        names = _ids(classes) if given is None else tuple(given)
         return names, _shared(names, "--class-names")
     where, names = complete[0]
     return names, _shared(names, where) + _other(names, where, complete[1:])
@@ -50,6 +49,35 @@ def check_number(
         raise StoreError(
             f"{where}: {len(stored)} class_names for {classes} classes; give one name per class."
         )
+
+
+def refuse_other_numbers(declared: Iterable[tuple[str, Sequence[str]]], advice: str = "") -> None:
+    """Raise `StoreError` if a class has different numbers in two places.
+
+    `declared`: each place, and the names of its classes. Names that a place has more than once,
+    empty names and ids do not tell a class. `advice`: the end of the message.
+    """
+    places: dict[tuple[str, ...], str] = {}
+    for where, names in declared:
+        if tuple(names) != _ids(len(names)):
+            places.setdefault(tuple(names), where)
+    repeated = {name for names in places for name, n in Counter(names).items() if n > 1}
+    first_places: dict[str, tuple[int, tuple[str, ...]]] = {}
+    for names, where in places.items():
+        for number, name in enumerate(names):
+            first, others = first_places.setdefault(name, (number, names))
+            if first != number and name and name not in repeated:
+                raise StoreError(
+                    f"the classes have other numbers: {quoted(name)} is class {first} in "
+                    f"{cut(places[others])} (class_names {cut(', '.join(others))}) and class "
+                    f"{number} in {cut(where)} ({cut(', '.join(names))}). Write both with the same "
+                    f"order of classes, or correct the class_names that are wrong{advice}."
+                )
+
+
+def _ids(classes: int) -> tuple[str, ...]:
+    """Return the names of classes that have none."""
+    return tuple(str(c) for c in range(classes))
 
 
 def _shared(names: Sequence[str], where: str) -> list[str]:

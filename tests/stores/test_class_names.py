@@ -10,9 +10,8 @@ import scenes
 
 import uqeval
 from uqeval.errors import StoreError
-from uqeval.inputs.class_names import names_of_classes
 from uqeval.stores.array import Store
-from uqeval.stores.class_numbers import refuse_other_numbers
+from uqeval.stores.class_names import names_of_classes, refuse_other_numbers
 
 NAMES = ("road", "car", "sky")
 SWAPPED = ("road", "sky", "car")
