@@ -272,6 +272,9 @@ def test_labels_with_another_void_id_but_the_same_void_pixels(tmp_path: Path) ->
         assert other_setting(other, same, "failure") is None
         assert other_pixels(other, same, "failure", NAMES) is not None
     assert other_setting(direct, other, "failure") == ("ignore_index", 3, 2)
+    plain = save(tmp_path / "plain", {"probs": probs(), "labels": ids % 3}, {"names": NAMES})
+    unused = [uqeval.evaluate(plain, None, "failure", ignore_index=i) for i in (200, 255)]
+    assert other_setting(*unused, "failure") is None
 
 
 def test_the_void_id_is_a_setting_where_no_pixels_are_counted() -> None:

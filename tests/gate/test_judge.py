@@ -74,6 +74,7 @@ def test_the_value_at_an_address(tmp_path: Path, address: str, value: float) -> 
         ),
         ("calibration.eec", "no field of calibration 'eec'", "calibration.ece"),
         ("calibration.temperature", "holds several values", "calibration.temperature.ece"),
+        ("failure.risk_at_coverage", "holds several values", "failure.risk_at_coverage.80"),
         ("calibration.ECE", "no field of calibration 'ECE'", "calibration.ece"),
         ("failure.AUROC", "no field of failure 'AUROC'", "failure.auroc"),
         ("PAvPU.PAvPU", "no metric 'PAvPU'; the nearest is 'pavpu'", "pavpu.pavpu"),
@@ -153,6 +154,14 @@ def test_unrounded(value: float, limit: float) -> None:
     rule = Rule(Address.parse("pavpu.pavpu"), Limits(min=limit), "r", 1)
     (found,) = judge([named(value=value)], [rule]).verdicts
     assert (found.status == "pass") == (value >= limit)
+
+
+def test_a_change_by_rounding_is_none(tmp_path: Path) -> None:
+    """Sums in another order of items differ in their last bits."""
+    found = only(
+        tmp_path, "pavpu.pavpu: {max_rise: 0}", named(value=0.1 + 0.2), baseline=[named(value=0.3)]
+    )
+    assert found.status == "pass" and found.change == 0
 
 
 def test_a_rule_with_several_limits_has_a_verdict_each(tmp_path: Path) -> None:

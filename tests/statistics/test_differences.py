@@ -8,7 +8,7 @@ from typing import Any
 import naive_statistics as naive
 import numpy as np
 import pytest
-from saved_runs import run, scoring
+from saved_runs import run, scoring, stack
 
 import uqeval
 from uqeval.statistics import flips
@@ -233,6 +233,25 @@ def test_the_same_model_twice(runs: list[Scoring]) -> None:
     samples = Samples([runs[0]] * 2, [range(N)] * 2, Resampling(NAMES, 300, 1))
     found = difference(samples, "calibration.ece", 0.95)
     assert isinstance(found, Bounds) and (found.low, found.high) == (0, 0)
+    # Whatever a sample of these few items could not show.
+    for text in ("calibration.per_image.worst", "calibration.per_image.p90"):
+        assert difference(samples, text, 0.95) == found
+
+
+def test_the_same_items_in_another_order_differ_by_rounding(tmp_path: Path) -> None:
+    probs, labels = stack(N)
+    runs_in_order = []
+    for order in (range(N), range(N)[::-1]):
+        path = tmp_path / f"{order[0]}.zip"
+        names = [NAMES[i] for i in order]
+        uqeval.evaluate(probs[order], labels[order], "calibration", names=names, states=path)
+        runs_in_order.append(Scoring(SavedStates(path)))
+        runs_in_order[-1].index["inputs"]["predictions"] = [{"fingerprint": "of sizes"}]
+    places = [range(N), [N - 1 - i for i in range(N)]]
+    samples = Samples(runs_in_order, places, Resampling(NAMES, 300, 1))
+    for text in ("calibration.nll", "calibration.brier", "calibration.ece"):
+        found = difference(samples, text, 0.95)
+        assert isinstance(found, Bounds) and (found.low, found.high) == (0, 0), text
 
 
 def test_the_same_model_with_more_metrics(runs: list[Scoring], tmp_path: Path) -> None:

@@ -303,8 +303,15 @@ def test_what_states_do_not_give_is_null(table: Path, tmp_path: Path) -> None:
 def test_the_gate_marks_levels_and_changes_of_slices(table: Path, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     evaluated("calibration", slices=table, states=tmp_path / "r.states.zip", **NAMED).save(path)
+    turned = {key: values[::-1].copy() for key, values in calibrated().items()}
+    other = tmp_path / "o.json"
+    uqeval.evaluate(
+        turned, metrics=CASES["calibration"][1], names=NAMES, slices=table,
+        states=tmp_path / "o.states.zip", **NAMED,
+    ).save(other)  # fmt: skip
     states = FromStates()
     for text, is_rough in (("", False), ("@weather=wet", True)):
         address = Address.parse(f"calibration.adaptive_ece{text}")
         assert states.interval(path, address, 0.8).approximate == is_rough
-        assert states.change(path, path, address, 0.8, relative=False).approximate == is_rough
+        assert states.change(other, path, address, 0.8, relative=False).approximate == is_rough
+        assert not states.change(path, path, address, 0.8, relative=False).approximate

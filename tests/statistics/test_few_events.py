@@ -75,18 +75,20 @@ def test_differences(tmp_path: Path, errors: float, has_interval: bool) -> None:
             FromStates().change(*paths, address, 0.95, False)
 
 
-def with_errors(folder: Path, items: int, wrong: int, of: int = ITEMS) -> Report:
+def with_errors(
+    folder: Path, items: int, wrong: int, of: int = ITEMS, name: str = "a", seed: int = 2
+) -> Report:
     """A report of images of 64 pixels, of which the first ones have some wrong pixels."""
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(seed)
     confidence = rng.uniform(0.6, 1.0, (of, 8, 8))
     labels = np.zeros(confidence.shape, np.uint8)
     labels[:items, 0, :wrong] = 1
     confidence[labels == 1] -= 0.1 * rng.random(np.count_nonzero(labels))
     report = uqeval.evaluate(
         np.stack([confidence, 1 - confidence], 1)[:, None], labels, ["failure"], ci=0.9,
-        states=folder / "a.states.zip",
+        states=folder / f"{name}.states.zip",
     )  # fmt: skip
-    report.save(folder / "a.json")
+    report.save(folder / f"{name}.json")
     return report
 
 
@@ -125,8 +127,11 @@ def test_a_quantile_of_the_errors_needs_some_items_on_each_side(
     assert record["low"] is None and reason in record["reason"]
     with pytest.raises(NoInterval, match=reason):
         resampler.interval(tmp_path / "a.json", address, 0.9)
+    with_errors(tmp_path, items, 3, of=64, name="b", seed=3)
     with pytest.raises(NoInterval, match=reason):
-        resampler.change(tmp_path / "a.json", tmp_path / "a.json", address, 0.9, False)
+        resampler.change(tmp_path / "b.json", tmp_path / "a.json", address, 0.9, False)
+    same = resampler.change(tmp_path / "a.json", tmp_path / "a.json", address, 0.9, False)
+    assert (same.low, same.high, same.method) == (0, 0, "identical")
 
 
 def outside(items: int, seed: int) -> np.ndarray:

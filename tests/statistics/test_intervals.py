@@ -144,10 +144,10 @@ def test_the_low_end_of_a_calibration_error_is_beyond_its_bias(own: Scoring) -> 
     assert wider == 5
 
 
-def test_the_worst_item_has_no_interval(own: Scoring) -> None:
+def test_the_worst_item_has_no_interval(own: Scoring, tmp_path: Path) -> None:
     """Draws of the items have no larger value than these; a quantile needs some on each side."""
-    found = found_in(own, UNITS[0])
-    worst = found["calibration.per_image.worst"]
+    found, worst_of = found_in(own, UNITS[0]), "calibration.per_image.worst"
+    worst = found[worst_of]
     assert worst["low"] is None and worst["reason"].startswith(
         "the score is the largest value of these items"
     )
@@ -155,9 +155,11 @@ def test_the_worst_item_has_no_interval(own: Scoring) -> None:
         "14 items have this score; an interval of a 90 % quantile needs 36"
     )
     assert found["calibration.per_image.median"]["low"] is not None
-    two = Samples([own, own], [range(N)] * 2, UNITS[0])
-    change = difference(two, "calibration.per_image.worst", 0.95)
+    other = scoring(run(tmp_path, N, ["calibration"], data=1)[1])
+    change = difference(Samples([other, own], [range(N)] * 2, UNITS[0]), worst_of, 0.95)
     assert isinstance(change, NoBounds) and "largest" in change.reason
+    same = difference(Samples([own, own], [range(N)] * 2, UNITS[0]), worst_of, 0.95)
+    assert isinstance(same, Bounds) and (same.low, same.high) == (0, 0)
 
 
 def test_gaps_add_up_to_the_calibration_errors(own: Scoring) -> None:

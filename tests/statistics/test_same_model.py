@@ -110,3 +110,17 @@ def test_equal_classes_of_items_of_one_pixel_do_not_show_it(tmp_path: Path) -> N
         runs.append(Scoring(SavedStates(path)))
     assert not is_same_model(runs[:2], "segmentation.miou")
     assert is_same_model(runs[::2], "segmentation.miou")
+
+
+def test_scores_of_whole_items_need_the_same_predictions(tmp_path: Path) -> None:
+    """No tally counts them, so that states alone do not show another model."""
+    first, same, other = (scored(tmp_path / f"{k}.zip", "image_failure") for k in range(3))
+    other.index["inputs"]["predictions"] = [{"fingerprint": "another", "arrays": {"probs": {}}}]
+    assert is_same_model([first, same], "image_failure.aurc")
+    assert not is_same_model([first, other], "image_failure.aurc")
+
+
+def test_how_often_a_merged_run_names_a_store_does_not_count(tmp_path: Path) -> None:
+    first, other = (scored(tmp_path / f"{k}.zip", COUNTS) for k in range(2))
+    other.index["inputs"]["predictions"] *= 2
+    assert is_same_model([first, other], "pavpu.pavpu")

@@ -7,18 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uqeval.compare.comparison import Rank, Row
+from uqeval.records.rounding import is_rounding
 
 if TYPE_CHECKING:
     from uqeval.statistics.paired_comparison import PairedComparison
 
-#: Relative difference of equal scores whose sums are in another order.
-_ROUNDING = 1e-12
-
 
 def minus(value: float, other: float) -> float:
     """Return the difference of two scores; 0 if they differ by rounding only."""
-    is_rounding = abs(value - other) <= _ROUNDING * max(abs(value), abs(other))
-    return 0.0 if is_rounding else value - other
+    return 0.0 if is_rounding(value, other) else value - other
 
 
 def with_ranks(row: Row, paired: PairedComparison | None) -> Row:

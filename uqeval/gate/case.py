@@ -22,6 +22,7 @@ from uqeval.keys import family_of
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, find, slice_names
 from uqeval.records.resampling import (
+    IDENTICAL,
     Interval,
     NoInterval,
     Resampler,
@@ -29,6 +30,7 @@ from uqeval.records.resampling import (
     recorded_units,
     units_of,
 )
+from uqeval.records.rounding import is_rounding
 from uqeval.records.scalars import described
 
 _RELATIVE_TO_0 = "the baseline's value is 0, so its change has no relative size"
@@ -99,8 +101,9 @@ class Case:
                     return Verdict(**record, status="inconclusive", counts_as=counts, reason=reason)
                 record["notes"] = (*record["notes"], str(error))
             else:
-                of_classes = note_on_classes(score, interval.units, self._having)
-                record["notes"] = (*record["notes"], *notes_on(interval.units), *of_classes)
+                if interval.method != IDENTICAL:
+                    of_classes = note_on_classes(score, interval.units, self._having)
+                    record["notes"] = (*record["notes"], *notes_on(interval.units), *of_classes)
                 status = self._status(_exact(interval.low), _exact(interval.high))
                 record["units"] = interval.units
                 record["interval"] = interval.negated if "drop" in self.kind else interval
@@ -174,7 +177,8 @@ class Case:
             return value, None
         if base.value is None:
             return None, f"in the baseline: {base.reason}"
-        change = value - _exact(base.value)
+        is_equal = is_rounding(self.score.value, base.value)
+        change = Fraction(0) if is_equal else value - _exact(base.value)
         if "drop" in self.kind:
             change = -change
         if self._is_relative_to_0(base):

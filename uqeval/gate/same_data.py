@@ -115,13 +115,16 @@ def with_results_read(report: Report, key: str) -> tuple[str, ...]:
 
 
 def is_void_in_pixels(report: Report, baseline: Report, key: str) -> bool:
-    """Return whether both reports have labels, with other fingerprints, so that each may have its
-    own void id, and the number of pixels that a result counts in each item.
+    """Return whether the pixels that a result counts tell whether two void ids mean the same: both
+    reports count them in each item, and either have labels with other fingerprints, so that each
+    may have its own void id, or count equal numbers.
     """
     reports = report, baseline
     labels = [_stores(own)["labels"].get("fingerprint") for own in reports]
-    is_counted = all(_pixels(own, key, own.item_names) for own in reports)
-    return is_counted and None not in labels and labels[0] != labels[1]
+    if None in labels or not all(_pixels(own, key, own.item_names) for own in reports):
+        return False
+    shared = [name for name in report.item_names if name in set(baseline.item_names)]
+    return labels[0] != labels[1] or _pixels(report, key, shared) == _pixels(baseline, key, shared)
 
 
 def has_equal_coverage(report: Report, baseline: Report, key: str) -> bool:

@@ -38,6 +38,10 @@ class Units:
     effective: float | None = None
 
 
+#: The method of the difference of two runs on the same predictions, which is 0 in any sample.
+IDENTICAL = "identical"
+
+
 @dataclass(frozen=True)
 class Interval:
     """A two-sided interval of a value or of its change.

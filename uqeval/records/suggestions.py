@@ -82,6 +82,9 @@ def _suggested(reports: Sequence[Report], address: Address, lookup: NoScore | No
                 valid |= dict.fromkeys(f"{name}{end}" for name in addresses_in(key, record))
     if (wanted := str(address)) in valid:  # of the key that was meant
         return wanted
+    if continued := [text for text in valid if text.startswith(f"{wanted}.")]:
+        scores = [text for text in continued if any(_is_score(report, text) for report in reports)]
+        return nearest(wanted, scores[:3000], 0.5) or next(iter(scores), None)
     if nested := _with_all_fields(address, valid):
         return nested
     if lookup is not None and lookup.near is not None and (at := lookup.depth - 2) >= 0:
@@ -95,11 +98,14 @@ def _suggested(reports: Sequence[Report], address: Address, lookup: NoScore | No
     if in_class and same_class is None:
         return None
     same_class = same_class or [text for text in valid if ".per_class." not in text]
-    continued = [text for text in valid if text.startswith(f"{wanted}.")]
-    for candidates in (continued, same_class, list(valid)):
+    for candidates in (same_class, list(valid)):
         if near := nearest(wanted, candidates[:3000], 0.5):
             return near
     return None
+
+
+def _is_score(report: Report, text: str) -> bool:
+    return not isinstance(find(report, Address.parse(text)), NoScore)
 
 
 def _with_all_fields(address: Address, valid: Iterable[str]) -> str | None:

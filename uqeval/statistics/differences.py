@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from uqeval.arrays import Floats
 from uqeval.metrics import Metric
 from uqeval.records.intervals import plural
+from uqeval.records.resampling import IDENTICAL
+from uqeval.records.rounding import ROUNDING, is_rounding
 from uqeval.statistics import jackknife, methods, mover
 from uqeval.statistics.flips import least_shares
 from uqeval.statistics.intervals import UNDEFINED, inside, is_approximate, within
@@ -35,8 +37,6 @@ from uqeval.statistics.no_interval import (
 from uqeval.statistics.same_model import is_same_model
 from uqeval.statistics.samples import Samples, Sets
 
-#: Scores that differ by less, or whose correlation does from 1, count as the same.
-_ROUNDING = 1e-12
 #: The runs of a model, and those of the other: several are trainings, whose scores are averaged.
 TwoModels = tuple[Sequence[int], Sequence[int]]
 
@@ -77,12 +77,13 @@ def _bounds(
     samples: Samples, text: str, level: float, relative: bool, runs: TwoModels
 ) -> Bounds | NoBounds:
     """Return the bounds of `difference`, also beyond the range of the metric."""
-    metric = metric_at(text)
+    metric, both = metric_at(text), [*runs[0], *runs[1]]
+    if metric is not None and _is_unchanged(samples, text, relative, runs):
+        return Bounds(0.0, 0.0, IDENTICAL)
     samples = of_difference(samples, text, relative, runs)
     resampling = samples.resampling
     if resampling.problem:
         return NoBounds(resampling.problem)
-    both = [*runs[0], *runs[1]]
     apart = fitted_apart(samples, text, both)
     if metric is None:
         return NoBounds(apart or not_a_metric(text))
@@ -104,9 +105,6 @@ def _bounds(
         return NoBounds(reason)
     if reason := too_few_events(samples, text, metric, least, both):
         return NoBounds(reason)
-    is_undefined = relative and b == 0
-    if a == b and not is_undefined and is_same_model([samples.runs[i] for i in both], text):
-        return Bounds(0.0, 0.0, "identical")
     if apart:
         return NoBounds(apart)
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
@@ -126,6 +124,22 @@ def _bounds(
     if metric.interval in ("share", "logit") and isinstance(bounds, Bounds):
         return pair.for_few_changes(bounds)
     return bounds
+
+
+def _is_unchanged(samples: Samples, text: str, relative: bool, runs: TwoModels) -> bool:
+    """Return whether both models are one, so that a score differs by rounding at most: the order of
+    items may be another. Then the difference is 0 whatever is sampled, unless it has no size, as a
+    fraction of 0."""
+    both = [*runs[0], *runs[1]]
+    if not is_same_model([samples.runs[i] for i in both], text):
+        return False
+    scores = np.array([samples.exact(text, run) for run in range(len(samples.runs))], np.float64)
+    if np.isnan(scores[both]).any():
+        if not_in_states(samples, text, both) is not None:
+            return False
+        scores = samples.scores("whole", text)[:, 0]
+    first, second = (float(score[0]) for score in _means(scores[:, None], runs))
+    return is_rounding(first, second) and not (relative and second == 0)
 
 
 def of_difference(
@@ -241,7 +255,7 @@ class _Pair:
         first, second = self.scores("alone")
         has_both = np.isfinite(first) & np.isfinite(second)
         first, second = first[has_both], second[has_both]
-        is_equal = np.abs(first - second) <= _ROUNDING * np.maximum(np.abs(first), np.abs(second))
+        is_equal = np.abs(first - second) <= ROUNDING * np.maximum(np.abs(first), np.abs(second))
         changes: Floats = np.where(is_equal, 0.0, first - second)
         return changes
 
@@ -294,7 +308,7 @@ def _correlation(first: Floats, second: Floats) -> float:
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return 0.0
     r = max(float(np.corrcoef(first, second)[0, 1]), 0.0)
-    return 1.0 if r > 1 - _ROUNDING else r
+    return 1.0 if r > 1 - ROUNDING else r
 
 
 def _unless_infinite(bounds: Bounds) -> Bounds | NoBounds:

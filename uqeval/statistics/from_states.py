@@ -11,7 +11,7 @@ from uqeval.arrays import Floats
 from uqeval.errors import StoreError
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
-from uqeval.records.resampling import Interval, Mover, NoInterval, Units
+from uqeval.records.resampling import IDENTICAL, Interval, Mover, NoInterval, Units
 from uqeval.statistics.differences import defined_in_both, difference, of_difference
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import check_level, interval, is_approximate
@@ -100,7 +100,7 @@ class FromStates:
         score_change = difference(samples, address.within, level, relative)
         if isinstance(score_change, NoBounds):
             raise NoInterval(f"the change has no interval: {score_change.reason}")
-        rough = is_approximate(samples, address.within)
+        rough = score_change.method != IDENTICAL and is_approximate(samples, address.within)
         of_units = units_of(samples.resampling, defined_in_both(samples, address.within))
         return Interval(
             level,

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from uqeval.records.report import Report
-from uqeval.records.resampling import Interval, Units
+from uqeval.records.resampling import IDENTICAL, Interval, Units
 from uqeval.statistics.differences import defined_in_both, difference, of_difference, possible
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import units_of
@@ -106,6 +106,7 @@ class PairedComparison:
             interval = change
         else:
             units = units_of(samples.resampling, defined_in_both(samples, address, runs))
+            rough = change.method != IDENTICAL and rough
             interval = Interval(level, change.low, change.high, rough, change.method, units,
                                 change.standard_error)  # fmt: skip
         test = None if max(trainings) > 1 else self._tested(model, baseline).get(address)

@@ -25,7 +25,8 @@ def is_same_model(runs: Sequence[Scoring], address: str) -> bool:
     little. States have a key with all parameters, and each family saves sums or ranks of values.
     """
     first, *others = runs
-    keys = _keys_in_common(tuple(runs))
+    if (keys := _keys_in_common(tuple(runs))) is None:
+        return False
     tallies = [tally for columns in first.columns([address]) for tally in columns.tallies]
     if not {tally_key(tally.parameters()) for tally in tallies} <= keys:
         return False
@@ -40,15 +41,15 @@ def _by_name(run: Scoring, key: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4)
-def _keys_in_common(runs: tuple[Scoring, ...]) -> frozenset[str]:
-    """Return the keys of the tallies of which all runs have states; none if the runs are not of the
+def _keys_in_common(runs: tuple[Scoring, ...]) -> frozenset[str] | None:
+    """Return the keys of the tallies of which all runs have states; None if the runs are not of the
     same predictions."""
     first, *others = runs
     fingerprints = _fingerprints(first.index)
     tallies = [{tally_key(own): own for own in run.parameters()} for run in runs]
     common = frozenset.intersection(*map(frozenset, tallies))
-    if not all(fingerprints) or not _shows_a_change(first, common):
-        return frozenset()
+    if fingerprints is None or not _shows_a_change(first, common):
+        return None
     for other in others:
         is_same = (
             _fingerprints(other.index) == fingerprints
@@ -56,7 +57,7 @@ def _keys_in_common(runs: tuple[Scoring, ...]) -> frozenset[str]:
             and all(_are_equal(first, other, tallies[0][key]) for key in sorted(common))
         )
         if not is_same:
-            return frozenset()
+            return None
     return common
 
 
@@ -91,9 +92,12 @@ def _reads_values(tally: Tally) -> bool:
     return not _IDS.issuperset(tally.inputs)
 
 
-def _fingerprints(index: Mapping[str, Any]) -> list[str | None]:
-    """Return the fingerprints of the predictions of a run, sorted: merged runs have those of each
-    run. [None] if one is unknown."""
+def _fingerprints(index: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the fingerprints of the predictions of a run; merged runs have those of each run. None
+    if one is unknown.
+
+    How many stores have one does not count: a merged run names a store once for each of its paths.
+    """
     given: Sequence[Mapping[str, Any]] = index["inputs"].get("predictions") or [{}]
     fingerprints = [record.get("fingerprint") for record in given]
-    return [*sorted(map(str, fingerprints))] if all(fingerprints) else [None]
+    return frozenset(map(str, fingerprints)) if all(fingerprints) else None

@@ -245,3 +245,20 @@ def test_fingerprint_sees_the_metadata(tmp_path: Path) -> None:
     write(tmp_path / "a")
     write(tmp_path / "b", attributes={"scale": 255})
     assert opened(tmp_path / "a").fingerprint() != opened(tmp_path / "b").fingerprint()
+
+
+@pytest.mark.parametrize("shard", [None, (2, 256, 256)])
+def test_fingerprint_sees_values_where_nothing_is_checked(tmp_path: Path, shard: Any) -> None:
+    """Chunks of equal sizes may hold other values: blocks are compared, spread over all of them."""
+    data = np.arange(2 * 512 * 512, dtype="u1").reshape(2, 512, 512)
+    prints = set()
+    for k, change in enumerate((0, 0, 7)):
+        path = tmp_path / str(k)
+        array = zarr.create_array(
+            str(path), shape=data.shape, chunks=(1, 128, 128), shards=shard, dtype="u1",
+            compressors=None,
+        )  # fmt: skip
+        array[...] = data
+        array[1, 300:350, 256:512] += np.uint8(change)
+        prints.add(opened(path).fingerprint())
+    assert len(prints) == 2

@@ -7,7 +7,6 @@ the chunk.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import threading
@@ -225,7 +224,8 @@ class ZarrArray(StoredArray):
 
     def fingerprint(self) -> str | None:
         """Return SHA-256 of the metadata and of every chunk's key, size and stored checksum or
-        ETag (at a web server without ETags, the time of change).
+        ETag (at a web server without ETags, the time of change); of chunks in local files without
+        checksums also 64 blocks of 4 KiB, spread over all chunks.
 
         None for a web server that gives neither of a chunk. Raises `StoreError` if the chunks
         cannot be listed.
@@ -235,17 +235,7 @@ class ZarrArray(StoredArray):
             return None
         if not self._source.listable and not all(entry.tag for entry in entries.values()):
             return None
-        layout = self._layout
-        checked = layout.codec.checksum_last
-        if layout.shards:
-            checked = layout.shards.index_at_end and layout.shards.index_checked
-        digest = hashlib.sha256(layout.document)
-        for position, entry in sorted(entries.items()):
-            key, tag = layout.key(position), entry.tag
-            if checked and not tag:
-                tag = bytes(self._source.get(self._path(key), start=-4) or b"").hex()
-            digest.update(f"\n{key} {entry.size} {tag}".encode())
-        return digest.hexdigest()
+        return self._stored_files.digest(entries)
 
     def stamp(self, index: int | None) -> str | None:
         """Return a stamp of the metadata without the item count, and of every chunk of the item.

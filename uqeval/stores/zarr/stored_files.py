@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from uqeval.arrays import np
 from uqeval.errors import StoreError
 from uqeval.stores.zarr.source import Entry, Source, array_place
 
@@ -17,6 +20,8 @@ Position = tuple[int, ...]
 
 #: The number of files that may always be missing; also the number that are looked up together.
 FEW = 4096
+#: Bytes and number of the blocks of a fingerprint, where files have no checksums.
+_BLOCK, _BLOCKS = 4096, 64
 
 
 class StoredFiles:
@@ -43,6 +48,39 @@ class StoredFiles:
         were not."""
         return self._known is not None and position not in self._known
 
+    def digest(self, entries: Mapping[Position, Entry]) -> str:
+        """Return the fingerprint of an array with these files, as `ZarrArray.fingerprint` does."""
+        layout = self._layout
+        checked = layout.codec.checksum_last
+        if layout.shards:
+            checked = layout.shards.index_at_end and layout.shards.index_checked
+        digest = hashlib.sha256(layout.document)
+        for position, entry in sorted(entries.items()):
+            tag = entry.tag
+            if checked and not tag:
+                tag = self._read(position, -4, 4).hex()
+            digest.update(f"\n{layout.key(position)} {entry.size} {tag}".encode())
+        if self._source.local and (layout.shards or not checked):  # an index has sizes only
+            for block in self._blocks([own for own in sorted(entries.items()) if not own[1].tag]):
+                digest.update(block)
+        return digest.hexdigest()
+
+    def _blocks(self, files: Sequence[tuple[Position, Entry]]) -> Iterator[bytes]:
+        """Yield blocks of files, spread evenly over all their bytes."""
+        ends = np.cumsum([0, *(entry.size for _, entry in files)], dtype=np.int64)
+        last = max(0, int(ends[-1]) - _BLOCK)
+        for start in np.unique(np.linspace(0, last, _BLOCKS, dtype=np.int64)):
+            k = int(np.searchsorted(ends, start, side="right")) - 1
+            if k < len(files):
+                yield self._read(files[k][0], int(start - ends[k]), _BLOCK)
+
+    def _read(self, position: Position, start: int, length: int) -> bytes:
+        return bytes(self._source.get(self._path(position), start, length) or b"")
+
+    def _path(self, position: Position) -> str:
+        key = self._layout.key(position)
+        return f"{self._name}/{key}" if self._name else key
+
     def _listed(self) -> dict[Position, Entry]:
         listed = {}
         for key, entry in self._source.entries(self._name).items():
@@ -56,8 +94,7 @@ class StoredFiles:
         found: dict[Position, Entry] = {}
         positions, looked = itertools.product(*map(range, self._grid)), 0
         while batch := list(itertools.islice(positions, FEW)):
-            keys = map(self._layout.key, batch)
-            entries = self._source.find([f"{self._name}/{k}" if self._name else k for k in keys])
+            entries = self._source.find([*map(self._path, batch)])
             found |= {at: e for at, e in zip(batch, entries, strict=True) if e is not None}
             looked += len(batch)
             self.check_share(looked, len(found), lost)
