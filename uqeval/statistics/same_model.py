@@ -25,6 +25,9 @@ def is_same_model(runs: Sequence[Scoring], address: str) -> bool:
     little. States have a key with all parameters, and each family saves sums or ranks of values.
     """
     first, *others = runs
+    fingerprints = {_fingerprints(run.index) for run in runs}
+    if len(fingerprints) > 1 or None in fingerprints:
+        return False
     if (keys := _keys_in_common(tuple(runs))) is None:
         return False
     tallies = [tally for columns in first.columns([address]) for tally in columns.tallies]
@@ -42,19 +45,16 @@ def _by_name(run: Scoring, key: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=4)
 def _keys_in_common(runs: tuple[Scoring, ...]) -> frozenset[str] | None:
-    """Return the keys of the tallies of which all runs have states; None if the runs are not of the
-    same predictions."""
+    """Return the keys of the tallies of which all runs have states; None if these states differ, or
+    would not if the predictions did."""
     first, *others = runs
-    fingerprints = _fingerprints(first.index)
     tallies = [{tally_key(own): own for own in run.parameters()} for run in runs]
     common = frozenset.intersection(*map(frozenset, tallies))
-    if fingerprints is None or not _shows_a_change(first, common):
+    if not _shows_a_change(first, common):
         return None
     for other in others:
-        is_same = (
-            _fingerprints(other.index) == fingerprints
-            and sorted(other.names) == sorted(first.names)
-            and all(_are_equal(first, other, tallies[0][key]) for key in sorted(common))
+        is_same = sorted(other.names) == sorted(first.names) and all(
+            _are_equal(first, other, tallies[0][key]) for key in sorted(common)
         )
         if not is_same:
             return None
