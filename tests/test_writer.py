@@ -123,7 +123,7 @@ def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
             writer.add("a", value)
     elsewhere = Jaxlike(STACK[0], "cpu")
     elsewhere.cpu = lambda: elsewhere  # does not come to the CPU
-    with pytest.raises(DataError, match=r"item 'a': Jaxlike cannot be read .* Copy it to the CPU"):
+    with pytest.raises(DataError, match=r"item 'a': Jaxlike cannot be read .* on the CPU first"):
         writer.add("a", elsewhere)
 
 
