@@ -16,7 +16,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import DataError, cut
 from uqeval.stores.array import StoredArray
-from uqeval.stores.axis_names import AXES, axes_among, axis_called
+from uqeval.stores.axis_names import axes_among, axis_called
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.fill_values import INVALID
@@ -92,7 +92,7 @@ def ordered(
             f"{where}: has the axes {cut(list(names or ()))}, expected {expected}, in any order. "
             "Rename the dimensions, or give an array without names."
         )
-    names_in_order = tuple(axis for axis in AXES if axis in axes)
+    names_in_order = next(form for form in forms if set(form) == set(axes))
     transposed = own.values.transpose([axes.index(axis) for axis in names_in_order])
     return replace(own, values=transposed, dimension_names=names_in_order)
 

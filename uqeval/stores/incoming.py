@@ -21,9 +21,10 @@ def as_array(values: Any, where: str) -> Array:
     """Return `values` of NumPy, PyTorch, JAX or others as a NumPy array, without a copy if
     possible.
 
-    Objects with DLPack or `__array__` are accepted, including tensors that need gradients or are on
-    a GPU. bfloat16, which NumPy lacks, becomes float32, marked as `FromBfloat16`. Raises
-    `DataError` naming `where` for anything else, and for masked values.
+    Objects with DLPack, `__array__` or `__array_interface__` (images of Pillow) are accepted,
+    including tensors that need gradients or are on a GPU. bfloat16, which NumPy lacks, becomes
+    float32, marked as `FromBfloat16`. Raises `DataError` naming `where` for anything else, and for
+    masked values.
     """
     kind = type(values).__name__
     try:
@@ -39,8 +40,8 @@ def as_array(values: Any, where: str) -> Array:
                 values = step()
         if coarse:
             values = bfloat16.as_single(values, where)
-        if hasattr(values, "__array__") or hasattr(values, "__dlpack__"):
-            plain = hasattr(values, "__array__")
+        plain = hasattr(values, "__array__") or hasattr(values, "__array_interface__")
+        if plain or hasattr(values, "__dlpack__"):
             array = np.asarray(values) if plain else np.from_dlpack(values)
             _refuse_added_types(array, where)
             return array.view(bfloat16.FromBfloat16) if coarse else array
