@@ -83,7 +83,7 @@ def _refuse_missing_chunks(values: Any, array: Array, where: str) -> None:
 def _missing_chunks(values: Any, array: Array) -> tuple[int, int]:
     """Return the number of missing chunks, and of all chunks, of an array of Zarr or h5py; 0 and 0
     for others. `array`: its values."""
-    dataset = getattr(values, "id", None)
+    dataset: Any = getattr(values, "id", None)
     if callable(getattr(dataset, "get_num_chunks", None)):
         if values.is_virtual or not array.size:
             return 0, 0
