@@ -116,6 +116,39 @@ def test_tensors_of_any_framework(tmp_path: Path, tensor: Callable[[np.ndarray],
     np.testing.assert_array_equal(np.stack(stored(tmp_path / "p.zarr")), STACK.astype("f2"))
 
 
+def test_names_in_any_list(tmp_path: Path) -> None:
+    """An iterator, an array, and a slice of a table, which has no position 0."""
+
+    class Slice(list[str]):
+        ndim = 1
+
+        def __getitem__(self, at: Any) -> Any:
+            raise KeyError(at)
+
+        def tolist(self) -> list[str]:
+            return list(self)
+
+    for k, names in enumerate((iter(NAMES), np.array(NAMES), Slice(NAMES))):
+        with PredictionWriter(tmp_path / f"{k}.zarr", **ABOUT) as writer:
+            assert writer.add_batch(names, STACK) == 3
+            assert writer.done(np.str_("a"), sample=np.int64(0))  # type: ignore[arg-type]
+
+
+def test_names_and_samples_of_other_types(tmp_path: Path) -> None:
+    writer = PredictionWriter(tmp_path / "p.zarr", **ABOUT)
+    own: Any = writer  # without its types
+    for call, says in (
+        (lambda: own.add(["a"], STACK[0]), "name=['a']; expected a text"),
+        (lambda: own.add(b"a", STACK[0]), "name=b'a'; expected a text"),
+        (lambda: own.add("a", STACK[0, 0], sample="0"), "sample='0'; expected a whole number"),
+        (lambda: own.add_batch("a", STACK[:1]), "names='a'; expected a list of texts"),
+        (lambda: own.add_batch(NAMES, STACK, sample=0.5), "sample=0.5; expected a whole number"),
+        (lambda: own.add_labels(None, STACK[0, 0, 0]), "name=None; expected a text"),
+        (lambda: own.done("a", "0"), "sample='0'; expected a whole number"),
+    ):
+        refused(call, says, error=UsageError)
+
+
 def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
     writer = PredictionWriter(tmp_path / "p.zarr", **ABOUT)
     for value in ([[1.0]], None, Fake(STACK[0], "detach", "cpu")):
@@ -123,7 +156,7 @@ def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
             writer.add("a", value)
     elsewhere = Jaxlike(STACK[0], "cpu")
     elsewhere.cpu = lambda: elsewhere  # does not come to the CPU
-    with pytest.raises(DataError, match=r"item 'a': Jaxlike cannot be read .* Copy it to the CPU"):
+    with pytest.raises(DataError, match=r"item 'a': Jaxlike cannot be read .* on the CPU first"):
         writer.add("a", elsewhere)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from uqeval.argument_types import checks_types, spells_options
+from uqeval.argument_types import checks_types
 from uqeval.arrays import Array
 from uqeval.errors import DataError, UsageError, check_numbers, cut, quoted
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, id_dtype, stored_name
@@ -161,7 +161,7 @@ class PredictionWriter:
         else:
             self._draft.abandon()
 
-    @spells_options
+    @checks_types("name", "sample")
     def add(self, name: str, values: Any, *, sample: int | None = None) -> bool:
         """Write one `sample` [class, y, x] of the item `name`, or all [sample, class, y, x].
 
@@ -174,7 +174,7 @@ class PredictionWriter:
         stack = ordered(values, f"item {quoted(name)}", _OF_ONE).values
         return self._add(index, stack, sample)
 
-    @spells_options
+    @checks_types("names", "sample")
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
         """Write one or all samples of several items; return the number of items written.
 
@@ -192,7 +192,7 @@ class PredictionWriter:
         self._gathered.most = max(self._gathered.most, len(indices))
         return sum(self._add(at, item, sample) for at, item in zip(indices, batch, strict=True))
 
-    @spells_options
+    @checks_types("name")
     def add_labels(self, name: str, labels: Any) -> bool:
         """Write the class ids [y, x] of an item; once one item has labels, all must have them.
 
@@ -223,7 +223,7 @@ class PredictionWriter:
         self._sizes[index] = ids.shape[-2:]
         return is_new
 
-    @spells_options
+    @checks_types("name", "sample")
     def done(self, name: str, sample: int | None = None) -> bool:
         """Return whether all samples of an item, or one of them, are written by any process."""
         return self._draft.done(self._place(name), sample)
@@ -395,7 +395,7 @@ class PredictionWriter:
         if self.kind == "probs" and not self._coarse and bfloat16.is_coarse(stack):
             self._coarse = True
             text = spelled(bfloat16.warning(f"{self.path}: {where}"))
-            warnings.warn(text, UserWarning, stacklevel=5)
+            warnings.warn(text, UserWarning, stacklevel=6)
 
 
 def _annotators_in(shape: tuple[int, ...]) -> int:

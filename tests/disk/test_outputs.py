@@ -78,6 +78,7 @@ def test_what_could_not_be_written(tmp_path: Path) -> None:
         (tmp_path / "none/r.json", "does not exist"),
         (tmp_path / "file/r.json", "does not exist"),
         ("", "given as ''"),
+        (tmp_path / ("r" * 256), "File name too long. Give shorter names"),
     ):
         with pytest.raises(OutputError, match=says):
             check_writable(path)

@@ -384,6 +384,13 @@ def test_maps_of_labels_follow_from_stored_mean_probabilities(tmp_path: Path, gi
                 assert name == given or not found[name][~known].any()
 
 
+def test_predicted_ids_of_bool_are_0_and_1(tmp_path: Path) -> None:
+    ids = labels(0, N, H, W, classes=2) == 1
+    values = {"predictions": ids, "u": np.zeros(ids.shape, "f4")}
+    found = read_maps(zarr_group(tmp_path / "s", values, class_names=["a", "b"]), wanted=["u"])
+    np.testing.assert_array_equal([maps["prediction"] for maps in found], ids)
+
+
 def test_what_depends_on_labels_needs_them() -> None:
     with pytest.raises(UsageError, match="labels"):
         read_maps(softmax(0, 1, 2, C, H, W), wanted=["label_rank"])

@@ -140,6 +140,7 @@ def test_quotes_and_line_ends(tmp_path: Path) -> None:
         (b"name,w,w\na,1,2\nb,2,2\nc,3,2\n", "two columns 'w'"),
         (b"name,w\na,1\nb,2,3\nc,3\n", "line 3 has more values than columns"),
         (b"\xff\xfename", "cannot be read as CSV"),
+        (b'name,w\na,1\nb,"2\nc,3\n', "in the row after line 2: unexpected end of data. A quote"),
         (b"PK\x03\x04\x00\x00\n", "."),
         (b"name,w\na," + b"x" * 200_000 + b"\n", "cannot be read as CSV"),
     ],

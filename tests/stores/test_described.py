@@ -292,3 +292,37 @@ def test_coordinates_in_stores(tmp_path: Path) -> None:
             file["probs" if name == "p.h5" else "labels"] = PROBS if name == "p.h5" else LABELS
     says = "l.h5::item runs from b to a"
     refused(lambda: accuracy(tmp_path / "p.h5", tmp_path / "l.h5"), says, error=StoreError)
+
+
+def test_missing_chunks(tmp_path: Path) -> None:
+    """An array of Zarr or h5py reads them as the fill value, as if they were written."""
+    group = zarr.create_group(tmp_path / "z")
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        for holder, create in ((group, group.create_array), (file, file.create_dataset)):
+            create("probs", data=PROBS, chunks=(1, 4, 5, 5))
+            create("labels", shape=LABELS.shape, dtype="u1", chunks=(1, 5, 5))[:1] = LABELS[:1]
+            says = "labels or target: 1 of 2 chunks of the array are missing"
+            given = (holder["probs"], holder["labels"])
+            refused(partial(accuracy, *given), says, "missing_chunks fill")
+            assert accuracy(holder["probs"], holder["labels"][...]) < 1
+            holder["labels"][1:] = LABELS[1:]
+            assert accuracy(*given) == 1
+        file.create_dataset("target", shape=LABELS.shape, dtype="f4")
+        refused(partial(accuracy, file, None), "'target': 1 of 1 chunks of the array are missing")
+
+
+class OfWebServer(Labelled):
+    """An array of Zarr whose store cannot list its chunks."""
+
+    nchunks, nchunks_initialized = 2, 0
+
+
+class OfBrokenServer(OfWebServer):
+    @property
+    def nchunks_initialized(self) -> int:  # type: ignore[override]
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("form", [OfWebServer, OfBrokenServer])
+def test_stores_that_cannot_list_their_chunks(form: Any) -> None:
+    assert accuracy(form(PROBS, AXES), LABELS) == 1

@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import ml_dtypes
 import numpy as np
 import pytest
 from command import refused
 from number_stores import numbers
+from tensors import Labelled, Tensor
 from written import ABOUT, NAMES, STACK
 
 import uqeval
 from uqeval.errors import DataError, UqevalError
 from uqeval.maps import reduce_array
-from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
+from uqeval.stores.described import described
+from uqeval.stores.incoming import as_array, checked_floats, checked_labels, label_dtype
 from uqeval.stores.store import open_store
 from uqeval.usecases.observe import TemporalObserver
 
 LABELS = STACK[:, 0].argmax(1)
 
 
-def masked(values: Any) -> Any:
+def plain_masked(values: Any) -> Any:
     return np.ma.masked_array(values, np.arange(values.size).reshape(values.shape) % 3 == 0)
 
 
-def test_masked_values_are_refused(tmp_path: Path) -> None:
+class Lazy(Labelled):
+    """An array of xarray, whose `compute` drops the masks of the array inside."""
+
+    def __init__(self, values: Any) -> None:
+        super().__init__(values, None)
+        self.data = da.from_array(values)
+
+    def compute(self) -> Any:
+        return np.asarray(self.values)
+
+
+class Covered(np.ndarray[Any, Any]):
+    """An array with a mask, such as those of Astropy."""
+
+    mask = property(lambda self: np.arange(self.size).reshape(self.shape) % 3 == 0)
+
+
+@pytest.mark.parametrize(
+    "wrapped", [lambda v: v, da.from_array, Lazy, lambda v: v.data.view(Covered)]
+)
+def test_masked_values_are_refused(tmp_path: Path, wrapped: Callable[[Any], Any]) -> None:
     """Wherever arrays come in: what is below a mask is arbitrary."""
+
+    def masked(values: Any) -> Any:
+        return wrapped(plain_masked(values))
+
     arrays = numbers()
     writer = uqeval.PredictionWriter(tmp_path / "p.zarr", **ABOUT)
     evaluator = uqeval.Evaluator()
@@ -35,7 +63,7 @@ def test_masked_values_are_refused(tmp_path: Path) -> None:
         lambda: uqeval.evaluate(arrays | {"target": masked(arrays["target"])}, None),
         lambda: uqeval.evaluate(arrays | {"valid": masked(arrays["valid"])}, None),
         lambda: uqeval.evaluate(STACK, masked(LABELS)),
-        lambda: open_store(masked(LABELS), role="labels"),
+        lambda: open_store(described(masked(LABELS), "labels"), role="labels"),
         lambda: writer.add(NAMES[0], masked(STACK[0])),
         lambda: writer.add_batch(NAMES, masked(STACK)),
         lambda: writer.add_labels(NAMES[0], masked(LABELS[0])),
@@ -72,7 +100,7 @@ def test_a_dtype_has_the_void_id(void: int) -> None:
 def test_masked_frames() -> None:
     frame, ids = np.zeros((4, 4, 3), np.uint8), np.zeros((4, 4), np.uint8)
     observer = TemporalObserver(classes=2)
-    for given in ((masked(frame), ids), (frame, masked(ids))):
+    for given in ((plain_masked(frame), ids), (frame, plain_masked(ids))):
         refused(
             lambda given=given: observer.update(*given, name="a"),
             "frame",
@@ -103,3 +131,26 @@ def test_types_that_numpy_lacks_are_refused(dtype: type, tmp_path: Path) -> None
     ) as writer:
         refused(lambda: writer.add("a", probs[0]), *message)
         writer.add("a", probs[0].astype("f4"))
+
+
+class Negated(Tensor):
+    """A tensor whose sign is a bit, which `np.asarray` refuses."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise RuntimeError("Can't call numpy() on Tensor that has negative bit set.")
+
+    def resolve_neg(self) -> Tensor:
+        return Tensor(self.values)
+
+
+class Meta(Tensor):
+    """A tensor without values."""
+
+    def cpu(self) -> Tensor:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+
+def test_tensors_of_other_forms() -> None:
+    np.testing.assert_array_equal(as_array(Negated(STACK), "probs"), STACK)
+    says = "probs: Meta cannot be read as a NumPy array (Cannot copy out of meta tensor; no data!)"
+    refused(lambda: as_array(Meta(STACK), "probs"), says, error=DataError)

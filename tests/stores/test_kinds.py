@@ -13,7 +13,7 @@ from scenes import zarr_array, zarr_group
 import uqeval
 from uqeval.errors import StoreError
 from uqeval.stores.kinds import resolve
-from uqeval.stores.store import contents_of
+from uqeval.stores.store import contents_of, open_store
 from uqeval.usecases.convert import convert
 
 
@@ -171,3 +171,21 @@ def test_a_packed_map_in_groups_of_items(tmp_path: Path) -> None:
     assert sum("left out" in text and "zone" in text for text in report.warnings) == 1
     with pytest.raises(StoreError, match="zone: holds uint8 numbers that are packed"):
         uqeval.evaluate(tmp_path / "r.zarr", None, "regression", workers=1, region="map:zone")
+
+
+def test_one_kind_under_two_names() -> None:
+    probs = np.full((2, 4, 3, 3), 0.25)
+    for names, once in (
+        (("probs", "softmax"), "once as 'softmax'"),
+        (("softmax", "probs"), "once as 'softmax' or 'probabilities' or 'pred'"),
+    ):
+        with pytest.raises(StoreError, match=f"holds 'probs' twice, {once}"):
+            open_store(dict.fromkeys(names, probs), role="predictions")
+
+
+def test_the_advice_for_labels_of_tables_works() -> None:
+    """Bare labels [N, R] may be those of one image."""
+    probs, labels = np.full((40, 2), 0.5), np.zeros((40, 3), np.uint8)
+    with pytest.raises(StoreError, match=r"\[N, R\] needs a name: {'labels': array}"):
+        uqeval.evaluate(probs, labels, "annotators", workers=1)
+    uqeval.evaluate(probs, {"labels": labels}, "annotators", workers=1)

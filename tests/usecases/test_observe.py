@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import small_videos
 from PIL import Image
+from tensors import Labelled, Tensor
 
 import uqeval
 from uqeval import StoreError, TemporalObserver, UqevalError, UsageError
@@ -104,6 +106,37 @@ def test_what_is_given_may_be_used_anew() -> None:
     for given in zip(images, ids, strict=True):
         image[...], own[...] = given
         assert plain.update(*given).tc == reusing.update(image, own).tc
+
+
+class OfGpu(Tensor):
+    """A tensor that NumPy reads only after `cpu`."""
+
+    def cpu(self) -> Tensor:
+        return Tensor(self.values)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda v, names: OfGpu(v),
+        lambda v, names: Labelled(v.swapaxes(0, 1), (names[1], names[0], *names[2:])),
+        lambda v, names: Image.fromarray(v),
+    ],
+)
+def test_frames_of_any_library(form: Any) -> None:
+    """Named axes count, also in another order than the usual one."""
+    images, ids = video(3, (32, 32))
+    plain, other = TemporalObserver(), TemporalObserver()
+    for image, own in zip(images, ids, strict=True):
+        expected = plain.update(image, own)
+        found = other.update(form(image, ("y", "x", "rgb")), form(own, ("row", "col")))
+        assert found.tc == expected.tc
+    says = "frame 3, prediction: has the axes ['n', 'x'], expected [y, x]"
+    with pytest.raises(UqevalError, match=re.escape(says)):
+        other.update(image, Labelled(own, ("n", "x")))
 
 
 def test_ids_of_any_integers_and_a_void_of_ones_own() -> None:

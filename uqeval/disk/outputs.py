@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -259,12 +259,9 @@ def check_writable(path: str | Path, option: str = "an output file") -> None:
         except OSError as error:
             raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from None
         return
-    try:
+    # Of others: a loop of links, a name that is too long.
+    with writing(path), suppress(FileNotFoundError, NotADirectoryError):
         target.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except OSError as error:  # a loop of links, a name that is too long
-        raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from None
     if target.is_dir():
         raise OutputError(f"{cut(path)}: is a folder; give the name of a file.")
     folder = target.parent

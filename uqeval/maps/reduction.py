@@ -21,7 +21,7 @@ from uqeval.maps.names import (
     void_of,
 )
 from uqeval.stores.bfloat16 import tolerance_of
-from uqeval.stores.incoming import refuse_masked
+from uqeval.stores.incoming import as_array
 
 #: Pixels reduced at a time, so that their accumulators stay in a core's L2 cache.
 BLOCK = 2048
@@ -316,7 +316,7 @@ def reduce_array(
     `tolerance`: the allowed |Σ_c p - 1| (default: that of the dtype). Raises `DataError` for values
     that are not probabilities.
     """
-    refuse_masked(probs, "array in memory")
+    probs = as_array(probs, "array in memory")
     values = probs[None] if probs.ndim == 3 else probs
     samples, classes, height, width = values.shape
     if names is None:

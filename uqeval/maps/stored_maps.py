@@ -133,10 +133,12 @@ class StoredMaps:
         return planes
 
     def _ids(self, name: str, item: int) -> Array:
-        """Return planes of class ids."""
+        """Return planes of class ids; bool counts as 0 and 1, as in labels."""
         planes = self.planes[name]
         plane = planes.read(item)
         where = self._where(name, item)
+        if plane.dtype.kind == "b":
+            plane = plane.astype(np.uint8)
         if plane.dtype.kind not in "iu":
             raise StoreError(f"{where}: predictions of dtype {plane.dtype}; expected class ids.")
         refuse_fill(plane, planes.parts[item].array, None, 0, where, zero_is_usual=True)

@@ -179,7 +179,7 @@ _BARE_EXPECTED = {
     "predictions": "[N, T, C, H, W] or [N, C, H, W] probabilities (of images without pixels "
     "[N, C] or [N, T, C]), or [N, H, W] predicted ids",
     "labels": "[N, H, W] integers for labels (of images without pixels [N], of several annotators "
-    "[N, R, H, W])",
+    "[N, R, H, W]; [N, R] needs a name: {'labels': array}, or an .npz)",
     "target": "[N, H, W], [H, W] or [N] numbers for a target",
 }
 _VIDEO_RANKS = {

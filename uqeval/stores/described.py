@@ -6,6 +6,7 @@ netCDF4 and h5netcdf `dimensions`. No library is imported.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +17,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import DataError, cut
 from uqeval.stores.array import StoredArray
-from uqeval.stores.axis_names import AXES, axes_among, axis_called
+from uqeval.stores.axis_names import axes_among, axis_called
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.fill_values import INVALID
@@ -53,6 +54,7 @@ def described(values: Any, where: str) -> DescribedArray:
         return values
     # A variable of netCDF4 that masks loses its masks as a plain array.
     array = as_array(values[...] if getattr(values, "mask", None) is True else values, where)
+    _refuse_missing_chunks(values, array, where)
     attributes = attributes_of(values)
     coordinates: dict[str, Coordinate] = {}
     for name, own in coordinates_in(values).items():
@@ -63,6 +65,41 @@ def described(values: Any, where: str) -> DescribedArray:
             )  # fmt: skip
     dims = names_of(_dims_of(values, attributes), array.ndim)
     return DescribedArray(array, values, dims, attributes, coordinates)
+
+
+def _refuse_missing_chunks(values: Any, array: Array, where: str) -> None:
+    """Raise `DataError` for an array of Zarr or h5py with missing chunks, which read as the fill
+    value."""
+    missing, total = _missing_chunks(values, array)
+    if missing:
+        raise DataError(
+            f"{where}: {missing:,} of {total:,} chunks of the array are missing, and read as the "
+            "fill value. Either it is incomplete, or they were left out because all their values "
+            "are the fill value. If you are sure of that, give its path with --missing-chunks fill "
+            "or, as an array, values[...]; else write all chunks."
+        )
+
+
+def _missing_chunks(values: Any, array: Array) -> tuple[int, int]:
+    """Return the number of missing chunks, and of all chunks, of an array of Zarr or h5py; 0 and 0
+    for others. `array`: its values."""
+    dataset: Any = getattr(values, "id", None)
+    if callable(getattr(dataset, "get_num_chunks", None)):
+        if values.is_virtual or not array.size:
+            return 0, 0
+        if values.chunks is None:
+            return int(not dataset.get_storage_size()), 1
+        total = math.prod(-(-n // c) for n, c in zip(values.shape, values.chunks, strict=True))
+        return total - int(dataset.get_num_chunks()), total
+    if not hasattr(type(values), "nchunks_initialized"):
+        return 0, 0
+    try:
+        stored, total = int(values.nchunks_initialized), int(values.nchunks)
+    except Exception:  # of any store that cannot list its chunks
+        return 0, 0
+    # Web servers that cannot list have no chunks at all, but different values.
+    can_list = stored or not array.size or array.min() == array.max()
+    return (total - stored, total) if can_list else (0, 0)
 
 
 def _dims_of(values: Any, attributes: Mapping[str, Any]) -> Any:
@@ -92,7 +129,7 @@ def ordered(
             f"{where}: has the axes {cut(list(names or ()))}, expected {expected}, in any order. "
             "Rename the dimensions, or give an array without names."
         )
-    names_in_order = tuple(axis for axis in AXES if axis in axes)
+    names_in_order = next(form for form in forms if set(form) == set(axes))
     transposed = own.values.transpose([axes.index(axis) for axis in names_in_order])
     return replace(own, values=transposed, dimension_names=names_in_order)
 

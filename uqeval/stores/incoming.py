@@ -21,36 +21,47 @@ def as_array(values: Any, where: str) -> Array:
     """Return `values` of NumPy, PyTorch, JAX or others as a NumPy array, without a copy if
     possible.
 
-    Objects with DLPack or `__array__` are accepted, including tensors that need gradients or are on
-    a GPU. bfloat16, which NumPy lacks, becomes float32, marked as `FromBfloat16`. Raises
-    `DataError` naming `where` for anything else, and for masked values.
+    Objects with DLPack, `__array__` or `__array_interface__` (images of Pillow) are accepted,
+    including tensors that need gradients or are on a GPU. bfloat16, which NumPy lacks, becomes
+    float32, marked as `FromBfloat16`. Raises `DataError` naming `where` for anything else, and for
+    masked values.
     """
-    refuse_masked(values, where)
-    coarse = bfloat16.is_bfloat16(values)
-    if isinstance(values, np.ndarray) and not coarse:
-        _refuse_added_types(values, where)
-        return values
-    # Frameworks are never imported: these methods mean the same in all of them.
-    for method in ("detach", "cpu"):
-        if callable(step := getattr(values, method, None)):
-            values = step()
-    if coarse:
-        values = bfloat16.as_single(values, where)
+    kind = type(values).__name__
     try:
-        if hasattr(values, "__array__") or hasattr(values, "__dlpack__"):
-            plain = hasattr(values, "__array__")
+        values = _computed(values)
+        refuse_masked(values, where)
+        coarse = bfloat16.is_bfloat16(values)
+        if isinstance(values, np.ndarray) and not coarse:
+            _refuse_added_types(values, where)
+            return values
+        # Frameworks are never imported: these methods mean the same in all of them.
+        for method in ("detach", "cpu", "resolve_conj", "resolve_neg"):
+            if callable(step := getattr(values, method, None)):
+                values = step()
+        if coarse:
+            values = bfloat16.as_single(values, where)
+        plain = hasattr(values, "__array__") or hasattr(values, "__array_interface__")
+        if plain or hasattr(values, "__dlpack__"):
             array = np.asarray(values) if plain else np.from_dlpack(values)
             _refuse_added_types(array, where)
             return array.view(bfloat16.FromBfloat16) if coarse else array
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise DataError(
-            f"{where}: {type(values).__name__} cannot be read as a NumPy array ({cut(error)}). "
-            "Copy it to the CPU first."
+            f"{where}: {kind} cannot be read as a NumPy array ({cut(error)}). Convert it to a "
+            "dense NumPy array on the CPU first."
         ) from error
     raise DataError(
-        f"{where}: is a {type(values).__name__}; expected an array of NumPy, PyTorch, JAX, or "
-        "anything with __dlpack__ or __array__."
+        f"{where}: is a {kind}; expected an array of NumPy, PyTorch, JAX, or anything with "
+        "__dlpack__ or __array__."
     )
+
+
+def _computed(values: Any) -> Any:
+    """Return what a lazy array, such as that of Dask, computes, also of one inside an array of
+    xarray; other values unchanged. `np.asarray` of them drops masks."""
+    if hasattr(values, "compute") and hasattr(values, "dims"):
+        values = values.data
+    return values.compute() if callable(getattr(values, "compute", None)) else values
 
 
 def _refuse_added_types(array: Array, where: str) -> None:
@@ -63,17 +74,18 @@ def _refuse_added_types(array: Array, where: str) -> None:
 
 
 def refuse_masked(values: Any, where: str) -> None:
-    """Raise `DataError` if values of a NumPy masked array are masked: what is below a mask is
-    arbitrary.
+    """Raise `DataError` if values of a masked array, of NumPy or of a subclass with a `mask`, are
+    masked: what is below a mask is arbitrary.
     """
-    if type(values) is np.ndarray or not np.ma.isMaskedArray(values):
+    if type(values) is np.ndarray or not isinstance(values, np.ndarray):
         return
-    if count := int(np.count_nonzero(np.ma.getmaskarray(values))):
+    if count := int(np.count_nonzero(getattr(values, "mask", False))):
         raise DataError(
             f"{where}: {count:,} of {values.size:,} values of the masked array are masked; "
             "expected an array without a mask. Fill it: labels.filled(255) with the void id, "
-            "target.astype(float).filled(numpy.nan), valid.filled(False). Predictions need a "
-            "number at each pixel: mask the labels or the target there."
+            "target.astype(float).filled(numpy.nan), valid.filled(False), and arrays of Dask with "
+            "dask.array.ma.filled(labels, 255). Predictions need a number at each pixel: mask the "
+            "labels or the target there."
         )
 
 

@@ -76,16 +76,18 @@ def names_in(path: str | Path) -> set[str]:
 
 def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
     """Return the columns, and the rows by their items' names."""
+    read = 0  # lines
     try:
         data = io.BytesIO(read_bytes(path, _MOST_BYTES))
         with io.TextIOWrapper(data, "utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
+            reader = csv.DictReader(file, strict=True)
             if str(next(iter(reader.fieldnames or ()), "")).lstrip()[:1] in ("{", "["):
                 raise StoreError(
                     f"{cut(path)}: is JSON, not CSV; expected a CSV file with a column `name`, the "
                     "items' names, and columns to slice by."
                 )
             columns = [column for column in reader.fieldnames or () if column]
+            read = reader.line_num
             if "name" not in columns:
                 raise StoreError(
                     f"{cut(path)}: has the columns {cut(', '.join(columns) or 'none')}; expected "
@@ -105,11 +107,17 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
                         f"{cut(path)}: the item {quoted(row['name'])} has two rows. Keep one."
                     )
                 rows[row["name"]] = row
+                read = reader.line_num
     except FileNotFoundError as error:
         raise StoreError(
             f"{cut(path)}: cannot be read: {error.strerror}. Check the path."
         ) from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except csv.Error as error:
+        raise StoreError(
+            f"{cut(path)}: cannot be read as CSV, in the row after line {read}: {error}. A quote "
+            'that begins a value must end it, and is doubled inside: "a ""b"" c".'
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise StoreError(f"{cut(path)}: cannot be read as CSV: {reason}.") from None
     return columns, rows

@@ -122,8 +122,10 @@ def known_once(name: str, array: StoredArray, others: Mapping[str, StoredArray],
     """Return the kind of a member; raises `StoreError` if it is among the kinds of the `others`."""
     kind = known_as(name, array)
     if kind in others:
+        others_of_kind = [own for own, of in ALIASES.items() if of == kind]
+        called = quoted(name) if name != kind else " or ".join(map(quoted, others_of_kind))
         raise StoreError(
-            f"{cut(path)}: holds {quoted(kind)} twice, once as {quoted(name)}. Keep one of them."
+            f"{cut(path)}: holds {quoted(kind)} twice, once as {called}. Keep one of them."
         )
     return kind
 

@@ -27,7 +27,7 @@ from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
 from uqeval.records.void_ids import PREDICTIONS, void_ids
-from uqeval.stores.incoming import refuse_masked
+from uqeval.stores.described import ordered
 from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.threads import Threads
 
@@ -182,9 +182,8 @@ class TemporalObserver:
         from uqeval.maps.flow import grey
 
         where = f"frame {name}"
-        refuse_masked(frame, where)
-        refuse_masked(prediction, f"{where}, prediction")
-        frame, prediction = np.asarray(frame), np.asarray(prediction)
+        frame = ordered(frame, where, [("y", "x", "class")]).values
+        prediction = ordered(prediction, f"{where}, prediction", [("y", "x")]).values
         if frame.ndim != 3 or frame.shape[2] != 3 or frame.dtype != np.uint8 or not frame.size:
             raise DataError(
                 f"{where}: has the shape {frame.shape} of {frame.dtype}; expected uint8 "

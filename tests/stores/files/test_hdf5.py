@@ -67,7 +67,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         file.create_dataset("bare", shape=(10**12, 2, 4, 4), dtype="f4")
     for inside, says in [
         (f"{path}::/nowhere", "nothing here; / holds elsewhere, labels"),
-        (f"{path}::/elsewhere", "nothing here"),
+        (f"{path}::/elsewhere", "elsewhere: is a link to other.h5::/probs, another file"),
         (f"{path}::/raw", "are in other files"),
         (f"{path}::/nothing", "chunks are missing"),
         (f"{path}::/run/a/names", "expected numbers"),
@@ -78,6 +78,37 @@ def test_what_is_refused(tmp_path: Path) -> None:
     ]:
         with pytest.raises(UqevalError, match=says):
             uqeval.evaluate(inside, LABELS, metrics=("segmentation",), classes=4)
+
+
+@pytest.mark.parametrize("name", ["probs", "labels", "softmax", "names", "ignore_index"])
+def test_links_under_names_that_are_read(tmp_path: Path, name: str) -> None:
+    """A file without them has other scores; the advice of the message works."""
+    path = tmp_path / "l.h5"
+    with h5py.File(path, "w") as file:
+        arrays = {"probs": PROBS, "labels": LABELS, "names": ["a", "b", "c"], "ignore_index": 255}
+        for own, values in arrays.items():
+            file[own if own != name else "in/it"] = values
+        if name == "softmax":
+            file.move("probs", "in/it")
+        file[name] = h5py.SoftLink("/in/it")
+        file["other"] = h5py.SoftLink("/nowhere")
+    says = f"l.h5::/{name}: is a soft link to /in/it"
+    advice = f"del group['{name}']; group['{name}'] = group['/in/it']"
+    refused(lambda: open_store(path, role="predictions"), says, advice)
+    with h5py.File(path, "a") as group:
+        exec(advice, {"group": group})
+    store = open_store(path, role="predictions")
+    assert set(store.arrays) == {"probs", "labels"} and store.names == ("a", "b", "c")
+    assert "other is a link, which is not followed" in store.warnings[0]
+
+
+def test_virtual_datasets_are_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path / "s.h5")
+    layout = h5py.VirtualLayout(LABELS.shape, "u1")
+    layout[:] = h5py.VirtualSource(".", "labels", LABELS.shape)
+    with h5py.File(path, "a") as file:
+        file.create_virtual_dataset("virtual", layout)
+    refused(lambda: open_store(f"{path}::/virtual", role="labels"), "is a virtual dataset")
 
 
 @pytest.mark.parametrize("mark", [b"SNOD", b"HEAP", b"TREE", b"probs"])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from uqeval.errors import StoreError
 from uqeval.stores.files import numpy_array
 from uqeval.stores.files.numpy_array import in_memory
 
@@ -16,6 +17,14 @@ EVERYTHING = (slice(None),) * 4
 
 def values() -> np.ndarray:
     return np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5).astype("f2")
+
+
+def test_the_advice_for_objects_works() -> None:
+    """Such as tables of pandas with types of their own."""
+    with pytest.raises(StoreError, match=r"holds object, .*: array\.astype\(float\)") as caught:
+        in_memory(values().astype(object))
+    assert "pickled" not in str(caught.value)
+    in_memory(values().astype(object).astype(float))
 
 
 def test_fingerprint_of_nothing_and_of_one() -> None:

@@ -40,7 +40,16 @@ def test_kitti(tmp_path: Path) -> None:
     np.testing.assert_array_equal(part.array.read((slice(1, 3), slice(0, 2))), VALUES[1:, :2])
 
 
-@pytest.mark.parametrize("header", ["Pf\n4 3\n-1.0\n", "Pf\n4 3\n1\n", "Pf 4 3 -0.0039\r\n"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Pf\n4 3\n-1.0\n",
+        "Pf\n4 3\n1\n",
+        "Pf 4 3 -0.0039\r\n",
+        "Pf\n4 3 \n-1. \n",
+        "Pf\n4 3\n-.5e1\n",
+    ],
+)
 def test_pfm(tmp_path: Path, header: str) -> None:
     array = PfmArray(pfm(tmp_path / "a.pfm", header=header))
     assert array.shape == (3, 4)
@@ -69,6 +78,12 @@ def test_pfm_that_is_none(tmp_path: Path, data: bytes, word: str) -> None:
     with pytest.raises(StoreError, match=word) as caught:
         PfmArray(path)
     assert str(path) in str(caught.value)
+
+
+def test_png_with_alpha(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((3, 4, 2), np.uint8)).save(tmp_path / "a.png")
+    with pytest.raises(StoreError, match=r"a.png: is grey with alpha.*; a target is a 16-bit grey"):
+        open_target_folder(tmp_path, ["a"])
 
 
 def test_files_are_matched_by_stem(tmp_path: Path) -> None:

@@ -87,8 +87,9 @@ def interrupted(path: Path) -> None:
         raise KeyboardInterrupt
 
 
-def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
-    path = tmp_path / "s.zip"
+@pytest.mark.parametrize("name", ["s.zip", "s" * 251 + ".zip"])
+def test_an_interrupted_run_is_resumed(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     interrupted(path)
     assert partial_path(path).exists()
     assert not path.exists()
@@ -98,7 +99,7 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
         writer.add(tally_key({"id": "one"}), 2, PackedItems.of([b"third"]))
         writer.finish({"items": ["a", "b", "c"]})
     assert list(SavedStates(path).states({"id": "one"}, MOST)) == [b"first", b"second", b"third"]
-    assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]
+    assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
 def test_resume_counts_items_without_a_stamp_again(tmp_path: Path) -> None:

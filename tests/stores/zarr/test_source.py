@@ -7,7 +7,7 @@ import types
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -27,6 +27,8 @@ from uqeval.stores.array import ItemArray
 from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch
 from uqeval.stores.zarr.group import ZarrGroup, open_zarr
+
+_METADATA = {2: ".zgroup", 3: "zarr.json"}
 
 
 @pytest.mark.parametrize("form", [2, 3])
@@ -61,6 +63,27 @@ def test_a_member_without_a_name(tmp_path: Path) -> None:
         archive.writestr(zipfile.ZipInfo(""), b"")
     whole, zipped = (open_zarr(str(tmp_path / name)) for name in ("a", "a.zip"))
     assert (zipped.shape, zipped.dtype) == (whole.shape, whole.dtype)
+
+
+@pytest.mark.parametrize("inside", ["", "g/", "runs/g/", "./"])
+@pytest.mark.parametrize("beside", ["__MACOSX/g/._zarr.json", ".DS_Store", "README.txt"])
+@pytest.mark.parametrize("form", [2, 3])
+def test_files_beside_a_store_in_a_zip(
+    tmp_path: Path, inside: str, beside: str, form: Literal[2, 3]
+) -> None:
+    group = zarr.create_group(str(tmp_path / "g"), zarr_format=form)
+    group.create_array("a", shape=(4,), chunks=(2,), dtype="u1")[...] = 1
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(beside, b"\0\5\x16\7")
+        for file in filter(Path.is_file, (tmp_path / "g").rglob("*")):
+            archive.writestr(f"{inside}{file.relative_to(tmp_path / 'g')}", file.read_bytes())
+    found = open_zarr(str(tmp_path / "a.zip"))
+    assert isinstance(found, ZarrGroup)
+    assert list(found.arrays) == ["a"]
+    with zipfile.ZipFile(tmp_path / "a.zip", "a") as archive:
+        archive.write(tmp_path / "g" / _METADATA[form], f"h/{_METADATA[form]}")
+    other = open_zarr(str(tmp_path / "a.zip"))
+    assert other is None if inside else isinstance(other, ZarrGroup)  # which of both?
 
 
 def test_a_chunk_that_may_not_be_read(tmp_path: Path) -> None:

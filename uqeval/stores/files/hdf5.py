@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from uqeval.arrays import Array
 from uqeval.disk.files import MOST_BYTES, open_descriptor
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.stores.array import Region, Store, StoredArray, file_digest
-from uqeval.stores.attribute_arrays import add_attribute, refuse_large_names
+from uqeval.stores.attribute_arrays import OF_STORE, add_attribute, refuse_large_names
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.contents import (
@@ -32,7 +33,7 @@ from uqeval.stores.contents import (
 from uqeval.stores.coordinates import COMPARED, Coordinate
 from uqeval.stores.described import names_of
 from uqeval.stores.files.hdf5_chunks import Hdf5Chunks, stored_size
-from uqeval.stores.kinds import REGRESSION, known_as
+from uqeval.stores.kinds import ALIASES, KNOWN, REGRESSION, known_as
 from uqeval.stores.orders import coordinate_called, with_coordinates
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
@@ -40,6 +41,8 @@ from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 _MOST_MISSING = 1_000_000
 #: The largest number of bytes of a chunk.
 _MOST_CHUNK = 1 << 32
+#: Names of members that are read where they are there.
+_READ = KNOWN | ALIASES.keys() | OF_STORE | {"names", "invalid"}
 #: What h5py raises for damage: its errors have no common base.
 _DAMAGE = (OSError, RuntimeError, LookupError, ValueError, TypeError, ArithmeticError)
 
@@ -68,13 +71,18 @@ class Hdf5Array(StoredArray):
         self._chunks = Hdf5Chunks(dataset, self.where) if dataset.chunks else None
 
     def _refuse(self) -> None:
-        """Raise `StoreError` for values in other files, and for a shape that the file cannot
-        fill.
+        """Raise `StoreError` for values in other files or datasets, and for a shape that the file
+        cannot fill.
         """
-        if self.dataset.external or self.dataset.is_virtual:
+        if self.dataset.external:
             raise StoreError(
                 f"{self.where}: its values are in other files, which are not read. Copy them into "
                 "one file."
+            )
+        if self.dataset.is_virtual:
+            raise StoreError(
+                f"{self.where}: is a virtual dataset: its values are in other datasets, which are "
+                "not read. Copy them into a dataset."
             )
         if math.prod(self.chunks) * self.dtype.itemsize > _MOST_CHUNK and self.dataset.chunks:
             raise StoreError(f"{self.where}: has chunks {self.chunks} of more than 4 GiB.")
@@ -183,6 +191,8 @@ class Hdf5Group:
         self.warnings: list[str] = []
         for name in group if members is None else members:
             if not _is_inside(group, name):
+                if name in _READ:
+                    _refuse_link(path, group, name)
                 self.warnings.append(
                     f"left out: {cut(path)}::{cut(name)} is a link, which is not followed."
                 )
@@ -266,8 +276,12 @@ def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
             f"{cut(path)}: cannot be opened as an HDF5 file ({cut(error)}). Check the path, or "
             "copy it again."
         ) from error
-    with _readable(cut(path)):
-        return _opened(path, address, file)
+    try:
+        with _readable(cut(path)):
+            return _opened(path, address, file)
+    except UqevalError:
+        file.close()  # so that it can be mended at once
+        raise
 
 
 def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
@@ -277,6 +291,7 @@ def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
     node: Any = file
     for name in place.split("/") if place else ():
         if not _is_inside(node, name):
+            _refuse_link(path, node, name)
             members = ", ".join(sorted(map(str, node))[:10]) if isinstance(node, h5py.Group) else ""
             raise StoreError(
                 f"{cut(path)}::{address}: there is nothing here; {node.name} holds "
@@ -306,6 +321,25 @@ def _is_inside(group: Any, name: str) -> bool:
     return isinstance(group, h5py.Group) and isinstance(
         group.get(name, getlink=True), h5py.HardLink
     )
+
+
+def _refuse_link(path: str, group: Any, name: str) -> None:
+    """Raise `StoreError` if a member of a group is a link, which is not followed."""
+    import h5py
+
+    link = group.get(name, getlink=True) if isinstance(group, h5py.Group) else None
+    where = f"{cut(path)}::{cut(posixpath.join(group.name, name))}"
+    if isinstance(link, h5py.ExternalLink):
+        raise StoreError(
+            f"{where}: is a link to {cut(link.filename)}::{cut(link.path)}, another file, and links"
+            " are not followed. Copy what it leads to into this file."
+        )
+    if isinstance(link, h5py.SoftLink):
+        own, target = repr(cut(name)), repr(cut(link.path))
+        raise StoreError(
+            f"{where}: is a soft link to {cut(link.path)}, and soft links are not followed. "
+            f"Replace it by a hard link, in h5py: del group[{own}]; group[{own}] = group[{target}]"
+        )
 
 
 def _rank(member: Any) -> int:

@@ -53,6 +53,11 @@ class NumpyArray(StoredArray):
     ) -> None:
         if dtype.kind not in "biufU":
             hint = "Save float, integer or bool values; pickled objects are never read."
+            if file is None:
+                hint = (
+                    "Convert it to numbers: array.astype(float), of class ids array.astype(int), "
+                    "of pandas table.to_numpy(float)."
+                )
             if dtype.kind == "V" and dtype.itemsize == 2:
                 hint = "numpy.save writes bfloat16 like this: save array.astype('float32')."
             raise StoreError(f"{where}: holds {dtype}, neither numbers nor text. {hint}")

@@ -16,7 +16,8 @@ from uqeval.stores.files.file_array import FileArray, bytes_of, head_of
 
 #: `Pf`, width and height, and a scale whose sign gives the byte order; it ends with one line break.
 _HEADER = re.compile(
-    rb"(P[fF])\s+([0-9]{1,9})\s+([0-9]{1,9})\s+([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?)\r?\n"
+    rb"(P[fF])\s+([0-9]{1,9})\s+([0-9]{1,9})\s+"
+    rb"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?)[ \t]*\r?\n"
 )
 _LONGEST = 512
 

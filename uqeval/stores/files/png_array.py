@@ -65,13 +65,16 @@ class PngArray(FileArray):
     """
 
     axes = ("y", "x")
+    _expected = (
+        ", which does not say which class a pixel has. Save class ids as grey (8 or 16 bit) or "
+        "palette PNG."
+    )
 
     def __init__(self, path: Path, table: NDArray[np.int16] | None = None) -> None:
         header = png_header(path)
         if header.kind not in (_GREY, _PALETTE):
             raise StoreError(
-                f"{cut(path)}: is {_KINDS.get(header.kind, 'of unknown kind')}, which does not say "
-                "which class a pixel has. Save class ids as grey (8 or 16 bit) or palette PNG."
+                f"{cut(path)}: is {_KINDS.get(header.kind, 'of unknown kind')}{self._expected}"
             )
         super().__init__(path, (header.height, header.width))
         self.dtype = np.dtype(np.uint16 if header.depth == 16 and table is None else np.uint8)

@@ -26,13 +26,15 @@ class KittiPng(PngArray):
     Geiger et al., KITTI development kit, `depth_devkit/readme.txt` and `disp_occ`.
     """
 
+    _expected = (
+        "; a target is a 16-bit grey PNG as KITTI's (value / 256, 0 where it is unknown), .npy or "
+        ".pfm."
+    )
+
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         if self.dtype != np.uint16:
-            raise StoreError(
-                f"{cut(path)}: is an 8-bit PNG; a target is a 16-bit grey PNG as KITTI's (value / "
-                "256, 0 where it is unknown), .npy or .pfm."
-            )
+            raise StoreError(f"{cut(path)}: is an 8-bit PNG{self._expected}")
         self.dtype = np.dtype(np.float32)
 
     def read(self, region: Region) -> Array:

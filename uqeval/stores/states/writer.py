@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from uqeval.disk.locks import clear, held_beside, hold, lock, own_name, release
+from uqeval.disk.locks import clear, held_beside, hidden, hold, lock, own_name, release
 from uqeval.disk.publishing import mend_states, put_file, writing
 from uqeval.errors import ClusterError, OutputError, UsageError, cut
 from uqeval.stores.states.blocks import Block, Blocks, ItemBlocks, KnownStates, Layer, PackedItems
@@ -36,8 +36,7 @@ _TOTALS = "totals"
 
 def partial_path(path: str | Path) -> Path:
     """Return the path of the states of an unfinished run."""
-    final = Path(path)
-    return final.with_name(f".{final.name}.partial")
+    return hidden(Path(path), "partial")
 
 
 class StatesWriter:

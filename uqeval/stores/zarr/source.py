@@ -8,7 +8,7 @@ import re
 import weakref
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -299,9 +299,7 @@ class ZipSource(Source):
         # Not `is_dir`, which fails for an empty name in Python 3.11.
         members = self._zip.infolist()
         infos = {info.filename: info for info in members if not info.filename.endswith("/")}
-        # `zip -r preds.zip preds.zarr` puts the store into a folder of the zip.
-        tops = {name.split("/", 1)[0] for name in infos}
-        self._top = f"{tops.pop()}/" if len(tops) == 1 and "/" in next(iter(infos)) else ""
+        self._top = _top_folder(infos)
         self._infos = {name.removeprefix(self._top): info for name, info in infos.items()}
 
     def get(
@@ -354,6 +352,19 @@ class ZipSource(Source):
 
     def states(self, key: str) -> dict[str, str]:
         return {self.path: file_state(self.path)}
+
+
+def _top_folder(names: Iterable[str]) -> str:
+    """Return the folder of a zip that has a store, with a slash; empty if that is the zip itself,
+    or there are several.
+
+    `zip -r preds.zip preds.zarr` puts the store into a folder, and macOS adds `__MACOSX/` beside.
+    """
+    places = (name.rpartition("/") for name in names)
+    folders = {folder for folder, _, file in places if file in _ZARR_FILES}
+    top = min(folders, key=len, default="")
+    is_only = all(f"{folder}/".startswith(f"{top}/") for folder in folders)
+    return f"{top}/" if top and is_only else ""
 
 
 def open_zip(path: str, problem: str) -> zipfile.ZipFile:
