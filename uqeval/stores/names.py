@@ -130,8 +130,10 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
                 f"{cut(real)}. Remove links, or give the folder that they lead to."
             )
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        inside = os.path.relpath(at, folder)
+        start = "" if inside == os.curdir else f"{inside}{os.sep}"
         found += [
-            os.path.relpath(os.path.join(at, name), folder)  # noqa: PTH118 - 10 times faster
+            start + name
             for name in files
             if name.lower().endswith(ends) and not name.startswith(".")
         ]
