@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from uqeval.disk.files import parse_json, read_text
 from uqeval.errors import StoreError, cut, listed, quoted
+from uqeval.spelling import in_one_spelling
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:
@@ -62,11 +63,10 @@ def refuse_reordered(names: Sequence[str], stored_names: Sequence[str] | None, w
 
     They would move each item's predictions to another item.
     """
-    if (
-        stored_names is None
-        or tuple(names) == tuple(stored_names)
-        or set(names) != set(stored_names)
-    ):
+    if stored_names is None:
+        return
+    names, stored_names = in_one_spelling(names), in_one_spelling(stored_names)
+    if names == stored_names or set(names) != set(stored_names):
         return
     i = next(k for k, (a, b) in enumerate(zip(names, stored_names, strict=True)) if a != b)
     raise StoreError(

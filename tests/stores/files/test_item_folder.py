@@ -330,7 +330,7 @@ def test_a_case_of_one_slice(tmp_path: Path, longer: str) -> None:
     report = uqeval.evaluate(*folders.values(), **given)
     assert report.results == expected
     np.save(folders["labels"] / "case_0.npy", TRUTH["case_0"])
-    with pytest.raises(StoreError, match="no label: case_0|same case have: case_0"):
+    with pytest.raises(StoreError, match=r"no label: case_0|same case have: case_0"):
         uqeval.evaluate(*folders.values(), **given)
 
 

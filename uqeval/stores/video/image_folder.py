@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError, cut, quoted
+from uqeval.spelling import in_one_spelling
 from uqeval.stores.array import Store, StoredArray, file_digest
 from uqeval.stores.files.file_array import check_pixels
 from uqeval.stores.files.image_file import image_bytes, undecoded
@@ -54,7 +55,7 @@ class ImageFolder:
             )
         names = tuple(sorted(by_name, key=natural))
         self.where = cut(folder)
-        self.names: tuple[str, ...] | None = names
+        self.names: tuple[str, ...] | None = in_one_spelling(names)
         self._folder = folder
         self._files = [by_name[name] for name in names]  # paths would take long for many files
 
