@@ -36,9 +36,8 @@ def test_names_of_two_spellings(tmp_path: Path) -> None:
     member = store(tmp_path / "m.npz", "NFD", turned, probs=PROBS)
     labels = store(tmp_path / "l.npz", "NFD", turned, labels=LABELS)
     table = tmp_path / "t.csv"
-    table.write_text(
-        "name,city\n" + "\n".join(f"{n},{int(n[-1]) // 2}" for n in spelled("NFD")), "utf-8"
-    )
+    rows = [f"{name},{k // 2}" for k, name in enumerate(spelled("NFD"))]
+    table.write_text("\n".join(["name,city", *rows]), "utf-8")
     given: dict[str, Any] = {"metrics": ("segmentation",), "slices": table}
     report = uqeval.evaluate(probs, labels, **given)
     expected = uqeval.evaluate(PROBS, LABELS, metrics=("segmentation",)).results

@@ -211,10 +211,11 @@ class SavedStates:
 def _spell_names(index: dict[str, Any]) -> None:
     """Spell the names of items as names of stores: earlier versions kept their spelling."""
     items = index.get("items", [])
-    index["items"] = list(in_one_spelling(items))
-    if index["items"] == items:
+    names = list(in_one_spelling(items))
+    if names == items:
         return
-    for record, name in zip(index.get("records", ()), index["items"], strict=False):
+    index["items"] = names
+    for record, name in zip(index.get("records", ()), names, strict=False):
         record["name"] = name
     if "names" in (facts := index.get("facts", {})):
         facts["names"] = list(in_one_spelling(facts["names"]))
