@@ -37,13 +37,15 @@ def live(folder: Path, warnings: list[str] | None = None, **patience: Any) -> Li
 @pytest.mark.parametrize("follow", [False, True])
 def test_a_prediction_that_came_before_its_frame(tmp_path: Path, follow: bool) -> None:
     """It counts, and not one that was listed earlier."""
-    write(tmp_path / "preds", **{"0": 1, "1": 1})
+    write(tmp_path / "preds", **{"0": 1, "1": 1, "2": 1})
     write_frame(tmp_path, "s/0")
     frames = iter(live(tmp_path, follow=follow, timeout=0))
     assert next(frames).ids.max() == 1
     write(tmp_path / "preds", s_0=2, s_1=2)
-    write_frame(tmp_path, "s/1")
+    for name in ("s/1", "s/2"):
+        write_frame(tmp_path, name)
     assert next(frames).ids.max() == 2
+    refused(lambda: next(frames), "no prediction for the frame s/2", error=StoreError)
 
 
 def test_predictions_that_may_be_of_another_sequence_are_not_followed(tmp_path: Path) -> None:

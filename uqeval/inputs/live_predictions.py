@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 class _List:
     """The predictions that were there at one time: PNGs, or items of a store with these `ids`.
 
-    `names`: None for items without names.
+    `names`: None for items without names. `new`: files that were found later, apart because many
+    names take long to compare.
     """
 
     where: str
@@ -51,6 +52,7 @@ class _List:
     count: int
     ids: Ids | None = None
     frames: FrameIds | None = None
+    new: Files | None = None
 
     def by_name(self, shot: Shot) -> bool:
         """Return whether the prediction of a frame is found by name, not by its number."""
@@ -58,9 +60,15 @@ class _List:
 
     def has(self, shot: Shot) -> bool:
         """Return whether the prediction of a frame is here for certain."""
-        if self.names is not None and shot.named:
-            return bool(self.names.exact(shot.name))
+        if self.by_name(shot):
+            return any(names is not None and names.exact(shot.name)
+                       for names in (self.names, self.new))  # fmt: skip
         return shot.number < self.count
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """Return all `names`."""
+        return frozenset(self.names.files if self.names else ())
 
     @cached_property
     def ordered(self) -> list[str]:
@@ -103,9 +111,10 @@ class Predictions:
         return lambda: self._read(shot, size)
 
     def _read(self, shot: Shot, size: tuple[int, int]) -> Array:
+        own = self._list
         # A list that is older than that of the frames may lack the right prediction.
-        if self._list is not None and self._listing != shot.listing and not self._list.has(shot):
-            self._list = None
+        if own is not None and (shot.listing != self._listing or own.new) and not own.has(shot):
+            self._list, self._listing = self._with_new_files(own, shot), shot.listing
         if self._list is None:
             self._list, self._listing = self._look(), shot.listing
         try:
@@ -191,14 +200,23 @@ class Predictions:
         names = None if ids.store.names is None else self._files_of(ids.store.names)
         return _List(frames.where, names, count, ids, frames)
 
+    def _with_new_files(self, own: _List, shot: Shot) -> _List | None:
+        """Return a list with the new files if the prediction of a frame is one for certain."""
+        if own.ids is not None or not own.by_name(shot):
+            return None
+        files = png_files(own.where)
+        new = self._files_of([file for file in files if file not in own.known])
+        return replace(own, new=new, count=len(files)) if new.exact(shot.name) else None
+
     def _files_of(self, names: Sequence[str]) -> Files:
         return Files(names, folders_of_items=self._matches.folders)
 
     def _values(self, own: _List, shot: Shot, size: tuple[int, int]) -> Array:
         found: str | int | None = shot.number if shot.number < own.count else None
         if own.by_name(shot):
-            assert own.names is not None
-            found = self._matches.find(shot.name, own.names, own.where)
+            names = own.new if own.new and own.new.exact(shot.name) else own.names
+            assert names is not None
+            found = self._matches.find(shot.name, names, own.where)
         if found is None:
             what = "PNG files" if own.ids is None else "items"
             raise StoreError(
