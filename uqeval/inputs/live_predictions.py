@@ -178,12 +178,12 @@ class Predictions:
                     "video: a folder of PNGs of class ids, or a store."
                 )
             at = at or self._video
-        files = is_folder_of_files(at) or (self._follow and plain_folder(str(at)))
+        is_folder = is_folder_of_files(at) or (self._follow and plain_folder(str(at)))
         self._refuse_chunks_of(str(at))
-        if files:
+        if is_folder:
             self._refuse_tolerance_of(str(at))
-            names = png_files(str(at))
-            return _List(str(at), self._files_of(names), len(names))
+            files = png_files(str(at))
+            return _List(str(at), self._files_of(files), len(files))
         ids = open_ids(at, None, None, "prediction", self._options)
         if "probs" not in ids.kinds:
             self._refuse_tolerance_of(str(at))
