@@ -12,7 +12,14 @@ import uqeval
 from uqeval.argument_types import checks_types
 from uqeval.errors import UsageError
 from uqeval.records.folder import load_reports
-from uqeval.spelling import as_commands, as_flags, as_keys, as_keywords, spelled
+from uqeval.spelling import (
+    as_commands,
+    as_flags,
+    as_keys,
+    as_keywords,
+    in_one_spelling,
+    spelled,
+)
 from uqeval.usecases.run.outcome import keys_of_file
 
 
@@ -163,3 +170,10 @@ def test_the_caller_determines_the_spelling(tmp_path: Path) -> None:
     refused(call[1], "temperature_of='y'")
     refused(call[2], "draws and seed need intervals; give ci=LEVEL, such as ci=0.95")
     refused(run_uqeval("pavpu", store, labels, "--draws", "200"), "such as --ci 0.95")
+
+
+def test_names_in_one_spelling() -> None:
+    composed, decomposed = "\u00fc", "u\u0308"
+    assert in_one_spelling(["a", decomposed]) == ("a", composed)
+    both = composed, decomposed  # two items, which stay two
+    assert in_one_spelling(both) == both

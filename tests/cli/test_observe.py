@@ -170,6 +170,7 @@ def test_gaps_and_sequences_are_not_compared(tmp_path: Path) -> None:
     )
     assert found[3]["tc_reason"] == "it is the first frame of its sequence"
     assert [line["sequence"] for line in found] == ["a", "a", "a", "b", "b"]
+    assert "2 sequences of the video are too short: a (1 pair), b (1 pair)" in done.stderr
 
 
 def test_images_with_predictions_elsewhere(there: Path, expected: list[float]) -> None:

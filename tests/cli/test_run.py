@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import small_videos
+import zarr
 from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_well
 from number_stores import NAMES, numbers
 from PIL import Image
@@ -704,3 +705,18 @@ def test_images_of_the_file_are_shown(folder: Path) -> None:
         "has its image",
         "other.jpg",
     )
+
+
+def test_images_that_may_be_of_another_sequence_are_told(folder: Path) -> None:
+    """On stderr, in the report, and once on the page."""
+    names: Any = zarr.open_group(folder / "preds.zarr", mode="r").attrs["names"]
+    (folder / "names.txt").write_text("".join(f"s1/{name}\n" for name in names))
+    (folder / "photos/s2").mkdir(parents=True)
+    Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save(folder / f"photos/s2/{names[0]}.png")
+    store = CITY.replace("labels/}", "labels/, images: photos, names: names.txt}")
+    write(folder, f"stores:\n  {store}\nevaluate:\n  city: {{calibration: }}\noutput: out/\n")
+    done = run_well("run", "--gallery", "2", cwd=folder)
+    text = "1 item and their image files are in folders of different names"
+    assert done.stderr.count(text) == 1
+    assert sum(text in own for own in loaded(folder / "out", "city")["warnings"]) == 1
+    assert (folder / "out" / "city.html").read_text("utf-8").count(text) == 1

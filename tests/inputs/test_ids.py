@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
+from small_videos import numbered, save_images, save_store, video
+
+import uqeval
 from uqeval.inputs.ids import positions_of_frames
 from uqeval.stores.array import Store
 
@@ -24,3 +30,37 @@ def test_items_of_frames(
     found, texts = positions_of_frames(Store("ids.zarr", {}, stored), 2, names, 2, "label")
     assert found == places and len(texts) == warnings
     assert all(f"'{names[0]}' and {(stored or names)[0]}" in text for text in texts)
+
+
+@pytest.mark.parametrize("kind", ["labels", "probs", "npy"])
+def test_labels_of_some_frames(tmp_path: Path, kind: str) -> None:
+    """As in a folder of PNGs."""
+    own, some = video(), numbered(5)[2:4]
+    save_images(tmp_path / "frames", own.frames)
+    predictions = save_images(tmp_path / "predictions", own.predictions)
+    labels = {name: own.labels[name] % 4 for name in some}
+    expected = save_images(tmp_path / "png", labels)
+    ids = np.stack(list(labels.values()))
+    path = tmp_path / kind
+    if kind == "labels":
+        save_store(path, some, labels=ids)
+    elif kind == "probs":
+        save_store(path, some, probs=np.moveaxis(np.eye(4, dtype="f4")[ids], -1, 1))
+    else:
+        path.mkdir()
+        for name, label in labels.items():
+            np.save(path / name, label)
+
+    def scores(truth: Path) -> Any:
+        report = uqeval.evaluate(
+            predictions, truth, {"tc": {"flow": "dis"}}, video=tmp_path / "frames", classes=4
+        )
+        return [item["temporal"].get("miou") for item in report.items]
+
+    found = scores(path)
+    assert found == scores(expected) and [miou is None for miou in found] == [
+        True,
+        False,
+        False,
+        True,
+    ]

@@ -11,7 +11,7 @@ import pytest
 import scenes
 from command import refused
 from PIL import Image
-from small_videos import save_store, video
+from small_videos import save_images, save_store, video
 from tensors import Capsule, Tensor
 
 import uqeval
@@ -216,7 +216,7 @@ def test_a_warning_of_frames_that_are_matched_by_position(tmp_path: Path) -> Non
     np.savez(flow, flow=np.zeros((2, 8, 8, 2), np.float32))
 
     def warned(predictions: Any, labels: Any, **options: Any) -> list[str]:
-        options |= {"classes": 2, "video": str(frames), "flow_path": flow}
+        options = {"classes": 2, "video": str(frames), "flow_path": flow} | options
         report = uqeval.evaluate(predictions, labels, {"tc": {"flow": "file"}}, **options)
         return [text for text in report.warnings if "by position" in text]
 
@@ -228,6 +228,13 @@ def test_a_warning_of_frames_that_are_matched_by_position(tmp_path: Path) -> Non
     assert not warned(named, named)
     assert not warned(ids, ids)
     assert not warned(unnamed, unnamed, names=["a1", "a2", "a3"])
+    nameless = str(tmp_path / "nameless.npz")
+    np.savez(nameless, frames=np.zeros((3, 8, 8, 3), np.uint8))
+    files = save_images(tmp_path / "files", dict(zip(names, ids, strict=True)))
+    assert warned(files, files, video=nameless) == [
+        f"{nameless} has no names of items, so its items are matched with those of {files} by "
+        "position. If the orders may differ, give --names FILE, one name per line."
+    ]
 
 
 @pytest.mark.parametrize("first", [0, 1])

@@ -245,23 +245,36 @@ DAYS = np.datetime64("2026-01-01") + np.arange(2)
 COORDS: dict[str, Any] = {"time": DAYS.astype("M8[ns]"), "y": np.arange(5) / 10}
 
 
+def with_coordinate(name: str, values: Any) -> tuple[Labelled, Labelled]:
+    """Probabilities, and labels with another coordinate."""
+    return (
+        Labelled(PROBS, ("time", "class", "y", "x"), coords=COORDS),
+        Labelled(LABELS, ("time", "y", "x"), coords=COORDS | {name: values}),
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "values", "says"),
     [
         ("time", COORDS["time"][::-1], "the items are in another order"),
         ("y", COORDS["y"][::-1].astype("f4"), "the rows are in another order"),
-        ("y", COORDS["y"].astype("f4"), ""), ("y", COORDS["y"] + 0.05, ""),
-        ("y", ["a", "b", "c", "d", "e"], ""), ("y", np.full(5, np.nan), ""), ("y", [0] * 5, ""),
+    ],
+)
+def test_coordinates_in_another_order(name: str, values: Any, says: str) -> None:
+    probs, labels = with_coordinate(name, values)
+    refused(lambda: accuracy(probs, labels), says, error=StoreError)
+    refused(lambda: accuracy({"probs": probs}, {"labels": labels}), says, error=StoreError)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        COORDS["y"].astype("f4"), COORDS["y"] + 0.05, ["a", "b", "c", "d", "e"],
+        np.full(5, np.nan), [0] * 5,
     ],
 )  # fmt: skip
-def test_coordinates_in_another_order(name: str, values: Any, says: str) -> None:
-    probs = Labelled(PROBS, ("time", "class", "y", "x"), coords=COORDS)
-    labels = Labelled(LABELS, ("time", "y", "x"), coords=COORDS | {name: values})
-    if says:
-        refused(lambda: accuracy(probs, labels), says, error=StoreError)
-        refused(lambda: accuracy({"probs": probs}, {"labels": labels}), says, error=StoreError)
-    else:
-        assert accuracy(probs, labels) == 1
+def test_coordinates_in_no_other_order(values: Any) -> None:
+    assert accuracy(*with_coordinate("y", values)) == 1
 
 
 def test_coordinates_in_stores(tmp_path: Path) -> None:

@@ -240,21 +240,23 @@ def test_observations_are_frozen() -> None:
         found.tc = 1.0  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
-    ("of_report", "of_frames", "refuses"),
-    [(1, 1, False), (33, 34, False), (1, 2, True), (3, 2, True), (None, 2, False)],
-)
+def with_step(step: int | None) -> uqeval.Report:
+    results = {"temporal": {"sequences": [{"sequence": "a", "step": step}]}}
+    return uqeval.Report(uqeval_version="1", inputs={}, settings={}, results=results, items=[])
+
+
+@pytest.mark.parametrize(("of_report", "of_frames"), [(1, 1), (33, 34), (None, 2)])
 def test_the_distance_of_frames_is_that_of_the_report(
-    of_report: int | None, of_frames: int, refuses: bool
+    of_report: int | None, of_frames: int
 ) -> None:
     """Numbers that are times vary a little. Reports of earlier versions may have no step."""
-    results = {"temporal": {"sequences": [{"sequence": "a", "step": of_report}]}}
-    report = uqeval.Report(uqeval_version="1", inputs={}, settings={}, results=results, items=[])
-    if refuses:
-        with pytest.raises(UsageError, match=f"are {of_report} numbers apart.* {of_frames}\\."):
-            refuse_other_step(report, of_frames)
-    else:
-        assert refuse_other_step(report, of_frames) == ""
+    assert refuse_other_step(with_step(of_report), of_frames) == ""
+
+
+@pytest.mark.parametrize(("of_report", "of_frames"), [(1, 2), (3, 2)])
+def test_another_distance_of_frames_is_refused(of_report: int, of_frames: int) -> None:
+    with pytest.raises(UsageError, match=f"are {of_report} numbers apart.* {of_frames}\\."):
+        refuse_other_step(with_step(of_report), of_frames)
 
 
 def test_an_alarm_is_a_quantile_of_a_report(tmp_path: Path) -> None:

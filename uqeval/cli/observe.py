@@ -233,7 +233,7 @@ class _Summary:
         self._frames = self._pairs = self._alarms = 0
         self._tc = self._latency = self._longest = 0.0
         self._values, self._sequences = array("d"), array("l")
-        self._numbers: dict[object, int] = {}
+        self._numbers: dict[str, int] = {}
 
     def add(self, line: dict[str, Any]) -> None:
         """Add one line to the summary."""
@@ -275,7 +275,8 @@ class _Summary:
         from uqeval.statistics.methods import NoBounds
         from uqeval.statistics.series import series_mean
 
-        mean = series_mean(np.array(self._values), [f"{n:09d}" for n in self._sequences])
+        names = list(self._numbers)
+        mean = series_mean(np.array(self._values), [names[n] for n in self._sequences])
         units = mean.resampling
         lag1 = "" if units.lag1 is None else f"lag-1 autocorrelation {units.lag1:.2f}, "
         equal_values = f"{lag1}about {units.effective:.0f} independent pairs"

@@ -286,13 +286,17 @@ def warn_of_positions(store: Store, other: Store | str, named: bool) -> Store:
     if not isinstance(without, str) and without.in_memory:
         return store
     path = other if isinstance(other, str) else other.path
-    without_path, with_path = (store.path, path) if named else (path, store.path)
-    fix = "store an array `names` in it" if named else "give --names FILE, one name per line"
-    text = (
-        f"{without_path} has no names of items, so its items are matched with those of {with_path} "
-        f"by position. If the orders may differ, {fix}."
+    paths = (store.path, path) if named else (path, store.path)
+    fix = None if named else "give --names FILE, one name per line"
+    return replace(store, warnings=(*store.warnings, text_of_positions(*paths, fix)))
+
+
+def text_of_positions(path: str, other: str, fix: str | None = None) -> str:
+    """Return the warning that the items at `path` have no names, and those at `other` have."""
+    return (
+        f"{path} has no names of items, so its items are matched with those of {other} "
+        f"by position. If the orders may differ, {fix or 'store an array `names` in it'}."
     )
-    return replace(store, warnings=(*store.warnings, text))
 
 
 def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from uqeval.stores.files.label_folder import (
     open_sparse_labels,
     png_files,
 )
-from uqeval.stores.matching import match_files, warnings_of_folders
+from uqeval.stores.matching import match_files, match_some, warnings_of_folders
 from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import refuse_other_void, void_id_of
 
@@ -44,13 +44,14 @@ UNKNOWN_CLASSES = 255
 
 @dataclass(frozen=True)
 class Ids:
-    """Opened ids of the frames: planes by frame, or a source of probabilities."""
+    """Opened ids of the frames: planes by frame, or a source of probabilities, whose items have the
+    `places`; None for frames without ids."""
 
     store: Store
     kinds: tuple[str, ...]
     parts: Sequence[ItemArray | None]
     source: Source | None
-    places: tuple[int, ...]
+    places: tuple[int | None, ...]
     given: Given
     match_warnings: tuple[str, ...] = ()
 
@@ -63,17 +64,22 @@ class Ids:
 
     def has(self, frame: int) -> bool:
         """Return whether a frame has ids."""
-        return self.source is not None or self.parts[frame] is not None
+        return (self.parts if self.source is None else self.places)[frame] is not None
 
     def of_frame(self, frame: int) -> list[ItemArray]:
         """Return the files or arrays of a frame's ids; empty if it has none."""
         if self.source is not None:
-            return [self.store.arrays[kind][self.places[frame]] for kind in self.kinds]
+            place = self.places[frame]
+            return [] if place is None else [self.store.arrays[kind][place] for kind in self.kinds]
         item_array = self.parts[frame]
         return [] if item_array is None else [item_array]
 
     def beside(self, frames: Store | str, named: bool) -> Ids:
-        """Return these ids with a warning if only they or only the `frames` have names."""
+        """Return these ids with a warning if only they or only the `frames` have names; not for
+        files of the frames of a video file, which are known to be in natural order.
+        """
+        if isinstance(frames, str) and not named and is_folder_of_files(self.given):
+            return self
         return replace(self, store=warn_of_positions(self.store, frames, named))
 
     def record(self) -> dict[str, Any]:
@@ -119,7 +125,7 @@ def open_ids(
         if array in store.arrays and not (probabilities and array == "predictions"):
             parts = store.arrays[array]
             positions, warnings = positions_of_frames(store, len(parts), names, count, noun)
-            chosen = tuple(parts[i] for i in positions)
+            chosen = tuple(None if i is None else parts[i] for i in positions)
             return Ids(store, (array,), chosen, None, (), origin, warnings)
     if not probabilities:
         raise StoreError(
@@ -139,18 +145,22 @@ def open_ids(
 def positions_of_frames(
     store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str,
     of: str = "frame",
-) -> tuple[tuple[int, ...], tuple[str, ...]]:  # fmt: skip
+) -> tuple[tuple[int | None, ...], tuple[str, ...]]:  # fmt: skip
     """Return each frame's item of a store, by name if both have names, else by position; and
-    warnings.
+    warnings. A frame may have no label: None.
 
     Raises `StoreError`, which calls a frame `of`.
     """
     if store.names is not None and names is not None and store.names != names:
-        cases = dict(zip(store.names, store.groups, strict=True)) if store.groups else None
-        file_names = match_files(store.path, store.names, names, noun, cases=cases)
+        if noun == "label" and store.groups is None:
+            file_names = match_some(store.path, store.names, names, noun)
+        else:
+            cases = dict(zip(store.names, store.groups, strict=True)) if store.groups else None
+            file_names = match_files(store.path, store.names, names, noun, cases=cases)
         place = {name: i for i, name in enumerate(store.names)}
         warnings = warnings_of_folders(store.path, file_names, noun)
-        return tuple(place[file_names[name]] for name in names), tuple(warnings)
+        found = (file_names.get(name) for name in names)
+        return tuple(None if file is None else place[file] for file in found), tuple(warnings)
     if count is not None and items != count:
         raise StoreError(
             f"{store.path}: holds {items} {noun}s for {count} {of}s; give names to both, or one "

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.ids import like_ids
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside
 from uqeval.stores.array import Store, StoredArray
-from uqeval.stores.item_folders import FolderPath, Folders, folders_of
+from uqeval.stores.item_folders import FolderPath, Folders, folders_of, may_differ
 from uqeval.stores.matching import Files, refuse_shared, warnings_of_folders
 from uqeval.stores.watch import read_whole
 from uqeval.stores.zarr.source import is_zarr
@@ -27,11 +27,14 @@ _STREAMS = ("rtsp://", "rtsps://", "rtmp://", "rtp://", "udp://", "tcp://")
 
 @dataclass(frozen=True)
 class Shot:
-    """One available frame: its name or number, and how to read it."""
+    """One available frame: its name or number, and how to read it. `listing`: the list of frames
+    that it is from. An older list of predictions may lack its own.
+    """
 
     name: str
     number: int
     named: bool
+    listing: int
     read: Callable[[], Array]
 
 
@@ -43,6 +46,7 @@ class Stream:
 
         self.where = source
         self.folders = Folders()
+        self.store: Store | None = None
         self._frames = stream(source)
         self._count = 0
 
@@ -55,8 +59,9 @@ class Stream:
                     f"{self.where}: no frame can be read; check that a player can play it."
                 )
             return None
+        number = self._count
         self._count += 1
-        return Shot(str(self._count - 1), self._count - 1, False, lambda: frame)
+        return Shot(str(number), number, False, number, lambda: frame)
 
     def like_ids(self, shot: Shot, classes: int, void: int) -> str:
         """Return no warning: streams contain no class ids."""
@@ -83,18 +88,19 @@ class Listed:
         self._place: dict[str, int] = {}
         self._left: deque[str] = deque()
         self._given: set[str] = set()
-        self._count = 0
+        self._count = self._listing = 0
 
     def next(self) -> Shot | None:
         """Return the next frame; None if there is no new frame yet."""
         if not self._left:
             self._open()
+            self._listing += 1
             self._left.extend(name for name in self._place if name not in self._given)
         if not self._left:
             return None
         name = self._left[0]
         has_names = self._frames is None or self._frames.names is not None
-        return Shot(name, self._count, has_names, lambda: self._read(name))
+        return Shot(name, self._count, has_names, self._listing, lambda: self._read(name))
 
     @property
     def store(self) -> Store | None:
@@ -130,7 +136,8 @@ class Listed:
         if self._follow:
             check_growing(frames.arrays)
         for name in frames.names or ():
-            self.folders.add(name)
+            if name not in self._place:
+                self.folders.add(name)
         names = frames.names or tuple(map(str, range(len(frames))))
         self._frames, self._place = frames, {name: i for i, name in enumerate(names)}
         return frames
@@ -149,20 +156,31 @@ class Listed:
 
 
 class Matches:
-    """The predictions of named frames, each of one frame. `folders`: those of the frames."""
+    """The predictions of named frames, each of one frame. `folders`: those of the frames. With
+    `follow`, a prediction that may be of another sequence is left to its own frame.
+    """
 
-    def __init__(self, folders: Folders, warn: Callable[[str], None]) -> None:
+    def __init__(self, folders: Folders, warn: Callable[[str], None], follow: bool) -> None:
         self.folders = folders
+        self._follow = follow
         self._frames: dict[str, str] = {}
         self._pairs: set[tuple[FolderPath, FolderPath]] = set()
         self._warn = warn
         self._found: tuple[str, str, str] | None = None
 
     def find(self, frame: str, predictions: Files, where: str) -> str | None:
-        """Return the prediction of a frame; raises `StoreError` if another frame has it."""
+        """Return the prediction of a frame; raises `StoreError` if another frame has it, and with
+        `follow` if it may be of another sequence.
+        """
         found = predictions.file_of(frame, where, "prediction")
         if found is not None and (other := self._frames.get(found, frame)) != frame:
             refuse_shared(where, other, frame, found, "prediction")
+        if found is not None and self._follow and may_differ(frame, found):
+            raise StoreError(
+                f"{cut(where)}: holds no prediction for the frame {cut(frame)}, but {cut(found)}, "
+                "which may be of another sequence. --follow waits for the right one. If the "
+                "sequences are the same, give their folders the same name."
+            )
         self._found = None if found is None else (frame, found, where)
         return found
 

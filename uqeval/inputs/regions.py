@@ -137,7 +137,7 @@ class _Opener:
                 store, len(parts), self.names, self.count, "map", of
             )
             self.warnings += warnings
-            parts = tuple(parts[place] for place in places)
+            parts = tuple(parts[place] for place in places if place is not None)  # none is None
         self.records.append(record_of(store, [kind], path) | {"region": region})
         void = void_id_of(None, [store])
         if role == "labels":

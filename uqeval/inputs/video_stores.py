@@ -12,6 +12,7 @@ from uqeval.inputs.common import as_store, identity_of, open_once, path_of
 from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
+from uqeval.spelling import in_one_spelling
 from uqeval.stores.contents import Contents
 from uqeval.stores.names import read_names_file, refuse_reordered
 from uqeval.stores.orders import refuse_other_orders
@@ -84,7 +85,7 @@ def open_video_inputs(
     count, names = len(frames), options.names
     if isinstance(names, str | Path):
         names = read_names_file(names)
-    item_names = tuple(names) if names is not None else frames.names
+    item_names = in_one_spelling(names) if names is not None else frames.names
     if item_names is not None and len(item_names) != count:
         raise StoreError(
             f"{frames.where}: {len(item_names)} names for {count} frames; give one name per frame."

@@ -71,10 +71,12 @@ class StoredIds:
 
 
 class ReducedIds:
-    """The likeliest class of stored probabilities; items of the store are frames."""
+    """The likeliest class of stored probabilities. `places`: the item of each frame, None if it has
+    none.
+    """
 
     def __init__(
-        self, source: Source, positions: Sequence[int], resize: bool | None = None
+        self, source: Source, positions: Sequence[int | None], resize: bool | None = None
     ) -> None:
         self.source = source
         self.where = source.where
@@ -89,6 +91,7 @@ class ReducedIds:
     def read(self, frame: int, size: tuple[int, ...]) -> Array:
         """Return the ids of a frame."""
         item = self.places[frame]
+        assert item is not None
         batch = self._batch_of[item]
         if len(batch) == 1:
             ids = self.source.read(batch)[0]["prediction"]

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import MOST_REPORT, content_of, parse_json, read_bytes
 from uqeval.errors import StoreError, cut, number_of, quoted
-from uqeval.spelling import as_keywords, for_caller
+from uqeval.spelling import as_keywords, for_caller, in_one_spelling
 
 SCHEMA = "uqeval.report/1"
 #: Keys of settings that are not those of a result: how intervals and slices were computed.
@@ -210,6 +210,7 @@ def load_with_sha256(path: str | Path) -> tuple[Report, str]:
             report: Report = checked(Report, record)
         except ValueError as error:
             raise StoreError(f"{cut(path)}: is not a uqeval report: {error}.") from None
+        _spell_names(report)
         return report, hashlib.sha256(data).hexdigest()
     except OSError as error:
         raise StoreError(
@@ -218,6 +219,19 @@ def load_with_sha256(path: str | Path) -> tuple[Report, str]:
         ) from None
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{cut(path)}: is not a uqeval report (not JSON): {error}.") from None
+
+
+def _spell_names(report: Report) -> None:
+    """Spell the names of items as names of stores: earlier versions kept their spelling."""
+    names = report.item_names
+    spelled = dict(zip(names, in_one_spelling(names), strict=True))
+    if tuple(spelled) == tuple(spelled.values()):
+        return
+    for item, name in zip(report.items, names, strict=True):
+        item["name"] = spelled[name]
+    for part in report.slices.values():
+        if isinstance(own := part.get("names"), list):
+            part["names"] = [spelled.get(name, name) for name in own]
 
 
 def _sweep_rows(sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from uqeval.arrays import Array
 from uqeval.disk.files import readable
+from uqeval.spelling import in_one_spelling
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.coordinates import Coordinate
 
@@ -270,6 +271,11 @@ class Store:
     coordinates: Mapping[str, Coordinate] = field(default_factory=dict)
     #: Of an ensemble: the path of the member that has an array which the first member lacks.
     other_paths: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for key in ("names", "replaced"):
+            if (names := getattr(self, key)) is not None:
+                object.__setattr__(self, key, in_one_spelling(names))
 
     def path_of(self, name: str) -> str:
         """Return the path of the store that has an array."""

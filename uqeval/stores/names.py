@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from uqeval.disk.files import parse_json, read_text
 from uqeval.errors import StoreError, cut, listed, quoted
+from uqeval.spelling import in_one_spelling
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:
@@ -62,11 +63,10 @@ def refuse_reordered(names: Sequence[str], stored_names: Sequence[str] | None, w
 
     They would move each item's predictions to another item.
     """
-    if (
-        stored_names is None
-        or tuple(names) == tuple(stored_names)
-        or set(names) != set(stored_names)
-    ):
+    if stored_names is None:
+        return
+    names, stored_names = in_one_spelling(names), in_one_spelling(stored_names)
+    if names == stored_names or set(names) != set(stored_names):
         return
     i = next(k for k, (a, b) in enumerate(zip(names, stored_names, strict=True)) if a != b)
     raise StoreError(
@@ -97,29 +97,43 @@ _ENDINGS = (
     "_gtCoarse_labelTrainIds",
 )
 
+#: Visits of one folder through symbolic links. Chains of links may double them at each link.
+_MOST_VISITS = 1000
+
 
 def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
-    """Return all files below `folder` with these endings, relative to it, sorted; symbolic links
-    are followed.
+    """Return all files below `folder` with these endings, relative to it, sorted. Symbolic links
+    are followed, except those to a folder that they are in.
 
-    Raises `StoreError` if a folder cannot be listed.
+    Raises `StoreError` if a folder cannot be listed, or if links lead to it too often.
     """
     ends = tuple(suffixes)
     found: list[str] = []
-    visited: set[str] = set()
+    # The real paths of each folder and its parents: a link to one of them would never end.
+    parents_of: dict[str, frozenset[str]] = {}
+    visits: Counter[str] = Counter()
 
     def fail(error: OSError) -> None:
         raise StoreError(f"{error.filename}: cannot be listed: {error.strerror}.") from error
 
-    for at, folders, files in os.walk(folder, followlinks=True, onerror=fail):
+    for at, folders, files in os.walk(Path(folder), followlinks=True, onerror=fail):
         real = os.path.realpath(at)
-        if real in visited:  # a link to a parent folder would never end
+        parents = parents_of.get(os.path.dirname(at), frozenset())  # noqa: PTH120 - faster
+        if real in parents:
             folders.clear()
             continue
-        visited.add(real)
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        parents_of[at] = parents | {real}
+        visits[real] += 1
+        if visits[real] > _MOST_VISITS:
+            raise StoreError(
+                f"{cut(folder)}: more than {_MOST_VISITS} symbolic links or chains of them lead to "
+                f"{cut(real)}. Remove links, or give the folder that they lead to."
+            )
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        inside = os.path.relpath(at, folder)
+        start = "" if inside == os.curdir else f"{inside}{os.sep}"
         found += [
-            os.path.relpath(os.path.join(at, name), folder)  # noqa: PTH118 - 10 times faster
+            start + name
             for name in files
             if name.lower().endswith(ends) and not name.startswith(".")
         ]

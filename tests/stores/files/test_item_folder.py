@@ -311,6 +311,29 @@ def test_labels_of_another_case_are_never_used(tmp_path: Path) -> None:
             call()
 
 
+@pytest.mark.parametrize("longer", ["predictions", "labels"])
+def test_a_case_of_one_slice(tmp_path: Path, longer: str) -> None:
+    """It is the same item as an image, although its name has a slice beside longer cases."""
+    folders = {"predictions": tmp_path / "p", "labels": tmp_path / "l"}
+    for folder in folders.values():
+        folder.mkdir()
+    probs, truth = CASES["case_0"][:, :1], TRUTH["case_0"][:1]
+    np.savez(folders["predictions"] / "case_0.npz", probabilities=probs)
+    np.save(folders["labels"] / "case_0.npy", truth)
+    given: dict[str, Any] = {"metrics": ("segmentation",)}
+    expected = uqeval.evaluate(*folders.values(), **given).results
+    if longer == "predictions":
+        np.savez(folders[longer] / "case_1.npz", probabilities=CASES["case_1"])
+        given["names"] = ["case_0/0000"]
+    else:
+        np.save(folders[longer] / "case_1.npy", TRUTH["case_1"])
+    report = uqeval.evaluate(*folders.values(), **given)
+    assert report.results == expected
+    np.save(folders["labels"] / "case_0.npy", TRUTH["case_0"])
+    with pytest.raises(StoreError, match=r"no label: case_0|same case have: case_0"):
+        uqeval.evaluate(*folders.values(), **given)
+
+
 def test_samples_in_a_member_of_nnunets_name(tmp_path: Path, expected: dict[str, Any]) -> None:
     labels = label_folder(tmp_path / "labels")
     folder = save(

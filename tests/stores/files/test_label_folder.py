@@ -159,6 +159,20 @@ def test_train_ids_stand_before_ids(tmp_path: Path) -> None:
     assert store.warnings == ()
 
 
+@pytest.mark.parametrize("label_map", [None, "cityscapes"])
+def test_camera_images_beside_the_labels_are_no_labels(
+    tmp_path: Path, label_map: str | None
+) -> None:
+    folder = cityscapes(tmp_path, *EVERY)
+    expected = files(open_label_folder(folder, NAMES, label_map=label_map))
+    for name in NAMES:
+        save(folder / f"images/{name}.png", np.zeros((2, 2), np.uint8))
+    store = open_label_folder(folder, NAMES, label_map=label_map)
+    assert files(store) == expected and store.warnings == ()
+    store = open_label_folder(folder / "images", NAMES)  # ids may have the names of the images
+    assert all("leftImg8bit" in file for file in files(store))
+
+
 def test_the_map_reads_ids(tmp_path: Path) -> None:
     store = open_label_folder(cityscapes(tmp_path, *EVERY), NAMES, label_map="cityscapes")
     assert all("labelIds" in file for file in files(store))

@@ -4,7 +4,7 @@ slices.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -15,6 +15,7 @@ from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.attribute_arrays import without_attributes
 from uqeval.stores.contents import Opening, other_kinds
 from uqeval.stores.files.numpy_files import open_npy, open_npz
+from uqeval.stores.item_folders import split_name
 from uqeval.stores.kinds import (
     ALIASES,
     IDS,
@@ -128,6 +129,11 @@ def open_item_folder(path: str, opening: Opening) -> Store:
     order, addresses = names, names
     if opening.names is not None:
         order = checked_names(list(opening.names), f"{path}: item names")
+        called = _called_as(order, groups)
+        names = tuple(called[name] for name in names)
+        groups = {called[name]: case for name, case in groups.items()}
+        parts = {k: {called[name]: own for name, own in of.items()} for k, of in parts.items()}
+        volumes = any(groups[name] != name for name in names)
         noun = "prediction" if opening.role == "predictions" else opening.role.removesuffix("s")
         cases = groups if volumes else None
         files_of_names = match_files(path, names, order, noun, cases=cases)
@@ -169,6 +175,22 @@ def _items_of(
             parts[kind][name] = item_array
             groups[name] = file.item
     return parts, groups
+
+
+def _called_as(items: Sequence[str], groups: Mapping[str, str]) -> dict[str, str]:
+    """Return the new name of each name. A case of one slice is called `case` or `case/0000` as its
+    item is: which of the two a folder uses depends on its other cases.
+    """
+    paths = [split_name(item) for item in items]
+    ends = {stem for _, stem in paths} | {f"{of[-1]}/{stem}" for of, stem in paths if of}
+    slices = Counter(groups.values())
+    called = {name: name for name in groups}
+    for name, case in groups.items():
+        stem = split_name(case)[1]
+        is_case, is_slice = stem in ends, f"{stem}/0000" in ends
+        if slices[case] == 1 and is_case != is_slice:
+            called[name] = case if is_case else f"{case}/0000"
+    return called
 
 
 def _refuse_cut(

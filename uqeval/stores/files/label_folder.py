@@ -12,10 +12,11 @@ from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.files.png_array import PngArray, label_table
 from uqeval.stores.kinds import Declared
 from uqeval.stores.matching import match_files, match_some, warnings_of_match
-from uqeval.stores.names import files_below, natural, required_names
+from uqeval.stores.names import files_below, natural, required_names, without_ending
 
 _IDS, _TRAIN_IDS = "_labelIds", "_labelTrainIds"
 _SIBLINGS = ("_color", "_instanceIds", "_instanceTrainIds")
+_CAMERA = "_leftImg8bit"
 
 
 def png_files(folder: str | Path) -> list[str]:
@@ -46,7 +47,7 @@ def open_label_folder(
     noun = kind.removesuffix("s")
     names = required_names(path, names, noun)
     table = label_table(label_map)
-    files, warnings = label_files(path, label_map)
+    files, warnings = label_files(path, label_map, kind)
     files_of_names = match_files(path, files, names, noun)
     warnings += warnings_of_match(path, files, files_of_names, noun)
     parts = tuple(
@@ -64,7 +65,10 @@ def open_predicted_ids(path: str | Path, names: Sequence[str] | None, declared: 
     if declared.kind not in (None, "predictions") or declared.axes is not None:
         option = "--axes" if declared.axes is not None else f"--kind {declared.kind}"
         raise UsageError(f"{option}: {cut(path)} holds PNGs of predicted class ids. Leave it out.")
-    stems = [file[: -len(PurePosixPath(file).suffix)] for file in label_files(path, None)[0]]
+    stems = [
+        file[: -len(PurePosixPath(file).suffix)]
+        for file in label_files(path, None, "predictions")[0]
+    ]
     return open_label_folder(path, stems if names is None else names, kind="predictions")
 
 
@@ -102,7 +106,7 @@ def open_ordered_folder(
     Raises `StoreError` if there are more or fewer, and for files that are not PNGs of class ids.
     """
     table = label_table(label_map)
-    files, warnings = label_files(path, label_map)
+    files, warnings = label_files(path, label_map, kind)
     if len(files) != count:
         raise StoreError(
             f"{cut(path)}: {len(files)} {kind} for {count} frames, which have no names: the k-th "
@@ -111,14 +115,22 @@ def open_ordered_folder(
         )
     ordered = sorted(files, key=natural)
     parts = tuple(ItemArray(PngArray(Path(path) / file, table), None) for file in ordered)
-    return Store(str(path), {kind: parts}, None, {}, tuple(warnings))
+    return Store(str(path), {kind: parts}, tuple(ordered), {}, tuple(warnings))
 
 
-def label_files(path: str | Path, label_map: str | None) -> tuple[list[str], list[str]]:
-    """Return the label files, without other images of Cityscapes, and warnings."""
+def label_files(
+    path: str | Path, label_map: str | None, kind: Literal["labels", "predictions"] = "labels"
+) -> tuple[list[str], list[str]]:
+    """Return the label files, without other images of Cityscapes, and warnings.
+
+    Camera images of `predictions` cannot be told from predictions with the names of the images.
+    """
     files = png_files(path)
     endings = {file: _ending(file) for file in files}
     files = [file for file in files if endings[file] not in _SIBLINGS]
+    if kind == "labels":
+        labelled = {_stem(file) for file in files if endings[file]}
+        files = [f for f in files if not (_is_camera(f) and _stem(f) in labelled)]
     ids = {_base(file) for file in files if endings[file] == _IDS}
     trained = {_base(file) for file in files if endings[file] == _TRAIN_IDS}
     if label_map == "cityscapes":
@@ -144,6 +156,14 @@ def _ending(file: str) -> str:
         if stem.endswith((f"_gtFine{ending}", f"_gtCoarse{ending}")):
             return ending
     return ""
+
+
+def _is_camera(file: str) -> bool:
+    return PurePosixPath(file).stem.endswith(_CAMERA)
+
+
+def _stem(file: str) -> str:
+    return without_ending(PurePosixPath(file).stem)
 
 
 def _base(file: str) -> str:

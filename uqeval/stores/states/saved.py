@@ -21,7 +21,7 @@ from typing import Any
 from uqeval.arrays import Ints
 from uqeval.disk.files import open_file, parse_json
 from uqeval.errors import StoreError, cut, quoted
-from uqeval.spelling import for_caller
+from uqeval.spelling import for_caller, in_one_spelling
 from uqeval.stores.states.blocks import Block, Blocks, Layer, PackedItems
 from uqeval.stores.states.entries import (
     DAMAGED,
@@ -79,6 +79,7 @@ class SavedStates:
             )
         self.index: dict[str, Any] = index
         self._check_form(allow_missing=True)
+        _spell_names(index)
         #: The evaluated pixels of each item, by view; set by `checked_states`.
         self.evaluated: dict[str, tuple[Ints, str]] = {}
         try:
@@ -205,3 +206,16 @@ class SavedStates:
         if name not in self._zip.NameToInfo:
             raise ValueError(f"it has no entry {quoted(name)}")
         return read_entry(self._file, self._zip.getinfo(name))
+
+
+def _spell_names(index: dict[str, Any]) -> None:
+    """Spell the names of items as names of stores: earlier versions kept their spelling."""
+    items = index.get("items", [])
+    names = list(in_one_spelling(items))
+    if names == items:
+        return
+    index["items"] = names
+    for record, name in zip(index.get("records", ()), names, strict=False):
+        record["name"] = name
+    if "names" in (facts := index.get("facts", {})):
+        facts["names"] = list(in_one_spelling(facts["names"]))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError, cut, quoted
+from uqeval.spelling import in_one_spelling
 from uqeval.stores.array import Store, StoredArray, file_digest
 from uqeval.stores.files.file_array import check_pixels
 from uqeval.stores.files.image_file import image_bytes, undecoded
@@ -41,7 +42,7 @@ class ImageFolder:
     def __init__(self, folder: Path) -> None:
         by_name: dict[str, str] = {}
         for file in files_below(folder, IMAGES):
-            name = file[: -len(Path(file).suffix)]
+            name = file.rpartition(".")[0]
             if (duplicate := by_name.setdefault(name, file)) != file:
                 raise StoreError(
                     f"{cut(folder)}: {duplicate} and {cut(file)} are both the frame "
@@ -54,8 +55,9 @@ class ImageFolder:
             )
         names = tuple(sorted(by_name, key=natural))
         self.where = cut(folder)
-        self.names: tuple[str, ...] | None = names
-        self._files = [folder / by_name[name] for name in names]
+        self.names: tuple[str, ...] | None = in_one_spelling(names)
+        self._folder = folder
+        self._files = [by_name[name] for name in names]  # paths would take long for many files
 
     def __len__(self) -> int:
         return len(self._files)
@@ -90,14 +92,14 @@ class ImageFolder:
         from PIL import Image
 
         try:
-            data = io.BytesIO(image_bytes(self._files[i]))
+            data = io.BytesIO(image_bytes(self._path(i)))
             with Image.open(data, formats=FORMATS) as image:
                 yield image
         except StoreError:
             raise
         except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
             raise StoreError(
-                f"{self._files[i]}: is not an image, damaged or cut short ({undecoded(error)}). "
+                f"{self._path(i)}: is not an image, damaged or cut short ({undecoded(error)}). "
                 "Copy it again."
             ) from error
 
@@ -105,31 +107,34 @@ class ImageFolder:
         """Return 0: no bytes are cached."""
         return 0
 
+    def _path(self, i: int) -> Path:
+        return self._folder / self._files[i]
+
     def where_of(self, i: int) -> str:
         """Return the file."""
-        return str(self._files[i])
+        return str(self._path(i))
 
     def fingerprint(self) -> str:
         """Return SHA-256 of the files' names, sizes and times of change."""
         digest = hashlib.sha256()
-        for name, file in zip(self.names or (), self._files, strict=True):
-            digest.update(file_digest(file, name).encode())
+        for i, name in enumerate(self.names or ()):
+            digest.update(file_digest(self._path(i), name).encode())
         return digest.hexdigest()
 
     def stamp(self, i: int) -> str | None:
         """Return a stamp of the frame's file, and of the version of its decoder."""
         import PIL
 
-        return combined_stamp([file_stamp(self._files[i])], PIL.__version__)
+        return combined_stamp([file_stamp(self._path(i))], PIL.__version__)
 
     def states(self, i: int) -> dict[str, str]:
         """Return the state of the frame's file."""
-        return {str(self._files[i]): file_state(self._files[i])}
+        return {str(self._path(i)): file_state(self._path(i))}
 
     def _check(self, i: int, mode: str, width: int, height: int) -> None:
         if mode not in _MODES:
             raise StoreError(
-                f"{self._files[i]}: has pixels of more than 8 bits (Pillow's mode {mode}); a frame "
+                f"{self._path(i)}: has pixels of more than 8 bits (Pillow's mode {mode}); a frame "
                 "is 8-bit grey or RGB. Scale the frames to 0 … 255 and save them again."
             )
-        check_pixels(self._files[i], width, height, 3)
+        check_pixels(self._path(i), width, height, 3)

@@ -92,7 +92,8 @@ def gallery_of(
     if inputs.source.kind not in (*kinds, "video"):
         raise UsageError(f"--gallery shows {', '.join(kinds)} and video, not {inputs.source.kind}.")
     files = images_of(images, item_names)
-    notes = [other_data(report.inputs, inputs.record), *warnings_of_images(images, files)]
+    doubts = [text for text in warnings_of_images(images, files) if text not in report.warnings]
+    notes = [other_data(report.inputs, inputs.record), *doubts]
     note = " ".join(filter(None, notes))
     if inputs.source.kind == "video":
         return Pictures(Pairs(report, inputs, model), inputs, note)

@@ -103,7 +103,8 @@ def open_task(
             planned = _plan_sweep(stores, inputs, sweep, input_settings)
     if store.images is not None:
         with config.errors_at("stores", name, "images"):
-            _check_images(store, inputs, families)
+            doubts = _check_images(store, inputs, families)
+            inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *doubts])
     if families and inputs.record.get("labels"):
         families = companions(inputs.source.kind) | families
     return Task(
@@ -120,9 +121,11 @@ def has_pictures(inputs: Inputs, families: Mapping[str, Any]) -> bool:
     return bool(families) and is_known and inputs.source.kind != "ood"
 
 
-def _check_images(store: Store, inputs: Inputs, families: Mapping[str, Any]) -> None:
-    """Raise `UsageError` for images that no picture will show."""
-    from uqeval.usecases.gallery.paint import images_of
+def _check_images(store: Store, inputs: Inputs, families: Mapping[str, Any]) -> list[str]:
+    """Return warnings about images that may be of other items. Raises `UsageError` for images that
+    no picture will show.
+    """
+    from uqeval.usecases.gallery.paint import images_of, warnings_of_images
 
     if inputs.source.kind == "video":
         raise UsageError(
@@ -134,7 +137,8 @@ def _check_images(store: Store, inputs: Inputs, families: Mapping[str, Any]) -> 
             "the page of this store shows no pictures: they need labels or a target, and scores of "
             "images. Leave the images out."
         )
-    images_of(store.images, inputs.source.names)
+    images = images_of(store.images, inputs.source.names)
+    return warnings_of_images(store.images, images)
 
 
 def _missing_key(config: Config, name: str) -> list[str]:

@@ -1,0 +1,80 @@
+"""Names that Unicode spells in two ways are equal wherever items are joined by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import numpy as np
+import pytest
+import scenes
+from command import run_well
+
+import uqeval
+from uqeval.records.report import Report
+from uqeval.stores.states.saved import SavedStates
+
+NAMES = [f"zürich_{k}" for k in range(4)]
+PROBS, LABELS = scenes.softmax(0, 4, 1, 3, 8, 12), scenes.labels(0, 4, 8, 12, classes=3)
+
+
+def spelled(form: Any, names: list[str] = NAMES) -> list[str]:
+    return [normalize(form, name) for name in names]
+
+
+def store(path: Path, form: Any, order: list[int], **arrays: Any) -> Path:
+    names = np.array(spelled(form))[order]
+    np.savez(path, names=names, **{key: values[order] for key, values in arrays.items()})
+    return path
+
+
+def test_names_of_two_spellings(tmp_path: Path) -> None:
+    """In labels, members, tables, masks and files, in any order."""
+    own, turned = [0, 1, 2, 3], [2, 0, 3, 1]
+    probs = store(tmp_path / "p.npz", "NFC", own, probs=PROBS)
+    member = store(tmp_path / "m.npz", "NFD", turned, probs=PROBS)
+    labels = store(tmp_path / "l.npz", "NFD", turned, labels=LABELS)
+    table = tmp_path / "t.csv"
+    rows = [f"{name},{k // 2}" for k, name in enumerate(spelled("NFD"))]
+    table.write_text("\n".join(["name,city", *rows]), "utf-8")
+    given: dict[str, Any] = {"metrics": ("segmentation",), "slices": table}
+    report = uqeval.evaluate(probs, labels, **given)
+    expected = uqeval.evaluate(PROBS, LABELS, metrics=("segmentation",)).results
+    assert report.results == expected and list(report.item_names) == spelled("NFC")
+    assert len(report.slices) == 2
+    regions = (
+        uqeval.evaluate(*own, metrics=("segmentation",), region=region).results
+        for own, region in (((probs, labels), f"map:{labels}:1"), ((PROBS, LABELS), "class:1"))
+    )
+    of_map, of_class = (list(own.values())[-1]["pixel_accuracy"] for own in regions)
+    assert of_map == of_class != expected["segmentation"]["pixel_accuracy"]
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name, values in zip(spelled("NFD"), PROBS, strict=True):
+        np.save(folder / name, values)
+    assert uqeval.evaluate(folder, labels, **given).results == expected
+    assert uqeval.evaluate([probs, member], labels, **given).results == expected
+
+
+def test_reports_and_states_of_earlier_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have the spelling of their store, and are compared with later ones."""
+    own = [0, 1, 2, 3]
+    labels = tmp_path / "l.npz"
+    np.savez(labels, labels=LABELS)
+    given: dict[str, Any] = {"metrics": ("segmentation",), "ci": 0.9, "draws": 100}
+    for name, form in (("old", "NFD"), ("new", "NFC")):
+        probs = store(tmp_path / f"{name}.npz", form, own, probs=PROBS)
+        with monkeypatch.context() as patch:
+            if name == "old":
+                patch.setattr("uqeval.stores.array.in_one_spelling", tuple)
+            report = uqeval.evaluate(probs, labels, states=tmp_path / f"{name}.states.zip", **given)
+        assert list(report.item_names) == spelled(form)
+        report.save(tmp_path / f"{name}.json")
+    assert list(Report.load(tmp_path / "old.json").item_names) == spelled("NFC")
+    index = SavedStates.of_run(tmp_path / "old.states.zip").index
+    assert index["items"] == index["facts"]["names"] == spelled("NFC")
+    told = run_well("compare", tmp_path / "old.json", tmp_path / "new.json", "--ci", "0.9")
+    assert "No difference from old is seen" in told.stdout

@@ -1,0 +1,44 @@
+"""Names of items, and lists of their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command import refused
+
+from uqeval.errors import StoreError
+from uqeval.stores import names as n
+
+
+def test_a_link_to_a_folder_beside_it_counts_as_a_copy(tmp_path: Path) -> None:
+    """Whichever of the two is listed first on the disk."""
+    for folder in ("seq1", "seq2"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "1.png").touch()
+    links = ["aaa", "latest", "zz"]
+    for link in links:
+        (tmp_path / link).symlink_to("seq1")
+    expected = sorted(f"{folder}/1.png" for folder in ("seq1", "seq2", *links))
+    assert n.files_below(f"{tmp_path}/", (".png",)) == expected
+
+
+def test_links_to_parents_end(tmp_path: Path) -> None:
+    for folder, other in (("a", "b"), ("b", "a")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "1.png").touch()
+        (tmp_path / folder / other).symlink_to(tmp_path / other)
+        (tmp_path / folder / "up").symlink_to(tmp_path)
+    expected = ["a/1.png", "a/b/1.png", "b/1.png", "b/a/1.png"]
+    assert n.files_below(tmp_path, (".png",)) == expected
+
+
+def test_chains_of_links_that_double_are_refused(tmp_path: Path) -> None:
+    for level in range(40):
+        (tmp_path / str(level)).mkdir()
+        for link in "ab":
+            (tmp_path / f"{level}/{link}").symlink_to(tmp_path / str(level + 1))
+    (tmp_path / "40").mkdir()
+    refused(
+        lambda: n.files_below(tmp_path / "0", (".png",)),
+        "more than 1000 symbolic links or chains of them lead to", error=StoreError,
+    )  # fmt: skip
