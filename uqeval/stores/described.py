@@ -22,10 +22,12 @@ from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.fill_values import INVALID
 from uqeval.stores.incoming import as_array
 from uqeval.stores.kinds import PACKED
-from uqeval.stores.orders import coordinate_called
+from uqeval.stores.orders import placed
 
 #: The attribute of Zarr 2 with the names of axes, as xarray writes it.
 _ZARR_2 = "_ARRAY_DIMENSIONS"
+#: The labels along the axes of tables of pandas, and names of these axes that mean no other axis.
+_OF_TABLES = {"index": "index", "columns": "fields"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,7 @@ class DescribedArray:
         array = in_memory(self.values, where)
         array.dimension_names = self.dimension_names
         array.attributes = {**self.attributes, **array.attributes}
+        array.coordinates = self.coordinates
         return array
 
 
@@ -54,15 +57,36 @@ def described(values: Any, where: str) -> DescribedArray:
     # A variable of netCDF4 that masks loses its masks as a plain array.
     array = as_array(values[...] if getattr(values, "mask", None) is True else values, where)
     attributes = attributes_of(values)
-    coordinates: dict[str, Coordinate] = {}
-    for name, own in coordinates_in(values).items():
-        if getattr(own, "ndim", 0) == 1:
-            coordinates |= coordinate_called(
-                name, names_of(getattr(own, "dims", None), 1), f"{name} of {where}",
-                partial(np.asarray, own), attributes_of(own),
-            )  # fmt: skip
+    coordinates = {
+        name: Coordinate(
+            f"{name} of {where}", partial(np.asarray, own), attributes_of(own), dims[0],
+            is_index=dims[0] == name,
+        )
+        for name, own in coordinates_in(values).items() if getattr(own, "ndim", 0) == 1
+        for dims in [names_of(getattr(own, "dims", None), 1) or (None,)]
+    }  # fmt: skip
     dims = names_of(_dims_of(values, attributes), array.ndim)
+    tables = {axis: labels for axis in _OF_TABLES
+              if hasattr(labels := getattr(values, axis, None), "__array__")}  # fmt: skip
+    if dims is None and len(tables) == array.ndim:
+        dims = tuple(_OF_TABLES[axis] for axis in tables)
+        for axis, labels in tables.items():
+            coordinates |= _labels_of_table(labels, axis, where)
     return DescribedArray(array, values, dims, attributes, coordinates)
+
+
+def _labels_of_table(labels: Any, axis: str, where: str) -> dict[str, Coordinate]:
+    """Return the labels along an axis of pandas as a coordinate, by name.
+
+    Labels that pandas counts itself say nothing about the order of other labels, because it counts
+    anew in each new table. Those of a slice in another order are compared with them alone.
+    """
+    own = Coordinate(f"{axis} of {where}", partial(np.asarray, labels), {}, _OF_TABLES[axis], True)
+    is_counted = type(labels).__name__ == "RangeIndex"
+    of_range = {f"{axis} that is counted": own} if is_counted else {}
+    if is_counted and (labels.start, labels.step) == (0, 1):
+        return of_range
+    return of_range | {str(axis if labels.name is None else labels.name): own}
 
 
 def _dims_of(values: Any, attributes: Mapping[str, Any]) -> Any:
@@ -94,7 +118,10 @@ def ordered(
         )
     names_in_order = tuple(axis for axis in AXES if axis in axes)
     transposed = own.values.transpose([axes.index(axis) for axis in names_in_order])
-    return replace(own, values=transposed, dimension_names=names_in_order)
+    coordinates = placed(
+        own.coordinates, {name: axis for name, axis in zip(names or (), axes, strict=True) if name}
+    )
+    return replace(own, values=transposed, dimension_names=names_in_order, coordinates=coordinates)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:
