@@ -14,7 +14,7 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError
 
 #: The axes whose coordinates are compared.
-COMPARED = ("item", "y", "x")
+COMPARED = ("item", "class", "y", "x")
 #: The attribute of a coordinate with its axis, in a new store, whose dimensions have the canonical
 #: names.
 AXIS = "uqeval_axis"

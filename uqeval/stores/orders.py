@@ -1,4 +1,4 @@
-"""Stores whose items, rows or columns are in another order, which their coordinates show."""
+"""Stores whose items, classes, rows or columns are in another order, which coordinates show."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from uqeval.arrays import Array
-from uqeval.errors import StoreError, cut, quoted
+from uqeval.arrays import Array, np
+from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Store, StoredArray, arrays_of
 from uqeval.stores.axis_names import axis_called
+from uqeval.stores.class_names import other_words, refuse_other_numbers
 from uqeval.stores.coordinates import AXIS, COMPARED, Coordinate, is_other_order
+from uqeval.stores.kinds import shown_axes
 
 #: Longer coordinates are not compared.
 _MOST = 10_000_000
@@ -47,9 +49,11 @@ def _axis_of(
         return str(coordinate.attributes[AXIS]), False
     if coordinate.is_index and own in dimensions:
         return of_dimension, False
-    if axis_called(name) not in COMPARED:
+    called = "class" if name == "class_names" else axis_called(name)
+    # Without its dimension, a band or a category may be of anything.
+    if called not in COMPARED or (of_dimension is None and called == "class" != name):
         return None, False
-    return of_dimension or axis_called(name), of_dimension is None
+    return of_dimension or called, of_dimension is None
 
 
 def with_coordinates(
@@ -75,7 +79,59 @@ def with_coordinates(
         coordinates = {
             name: own for name, own in coordinates.items() if own.axis == "item" or not own.is_guess
         }
-    return replace(store, coordinates=coordinates)
+    return _with_classes(store, coordinates)
+
+
+def _with_classes(store: Store, coordinates: Mapping[str, Coordinate]) -> Store:
+    """Return a store with its coordinates. Texts along the axis of classes become its
+    `class_names`.
+
+    Raises `StoreError` for ids of classes that are in another order than the classes, and for texts
+    that contradict the names that the store declares.
+    """
+    others = {name: own for name, own in coordinates.items() if own.axis != "class"}
+    classes = _classes(store)
+    if len(others) == len(coordinates) or classes is None:
+        return replace(store, coordinates=others)
+    texts: list[tuple[str, list[str]]] = []
+    for name, own in sorted(coordinates.items(), key=lambda pair: not pair[1].is_index):
+        if own.axis != "class" or (values := own.values) is None or len(values) != classes:
+            continue
+        is_text = values.dtype.kind == "U"
+        ids = np.arange(classes).astype(np.str_ if is_text else np.float64)
+        if is_other_order(values, ids):
+            raise StoreError(
+                f"{cut(store.path)}: the classes are in another order than their ids: the "
+                f"coordinate {cut(own.where)} runs from {_ends(values)}, but class 0 is the first. "
+                "Sort by the coordinate, such as ds.sortby('class') of xarray or "
+                "df.sort_index(axis=1) of pandas; if the coordinate is wrong, remove it."
+            )
+        if is_text and classes > 1 and (values != ids).any():
+            texts.append((own.where, values.tolist()))
+        elif not is_text and not own.is_guess:
+            others[name] = own
+    if not texts:
+        return replace(store, coordinates=others)
+    where, names = texts[0]
+    declared = store.attributes.get("class_names") or names
+    pair = (store.path, declared), (where, names)
+    refuse_other_numbers(pair, "; the option --class-names does not help")
+    warnings = store.warnings
+    if len(declared) == len(names):
+        warnings += tuple(other_words(declared, store.path, pair[1:]))
+    attributes = {**store.attributes, "class_names": list(declared)}
+    return replace(store, coordinates=others, attributes=attributes, warnings=warnings)
+
+
+def _classes(store: Store) -> int | None:
+    """Return the size of the axis of classes; None if no array has one."""
+    sizes = (
+        own.shape[own.axes.index("class")]
+        for kind, parts in store.arrays.items()
+        for own in arrays_of(parts)
+        if "class" in shown_axes(kind, own.axes)
+    )
+    return next(sizes, None)
 
 
 def _dimensions(arrays: Iterable[StoredArray]) -> dict[str, str]:
@@ -119,13 +175,13 @@ def refuse_other_order(store: Store, other: Store, *, by_name: bool) -> None:
             continue
         if not is_other_order(first, second):
             continue
-        what = {"item": "items", "y": "rows", "x": "columns"}[axis]
+        what = {"item": "items", "class": "classes", "y": "rows", "x": "columns"}[axis]
         raise StoreError(
             f"{cut(store.path)}: the {what} are in another order than those of "
             f"{cut(other.path)}: the coordinate {cut(coordinate.where)} runs from "
             f"{_ends(first)}, the other from {_ends(second)}. Expected the same order. Sort both "
-            f"by the coordinate, such as ds.sortby({quoted(name)}) of xarray or df.sort_index() of "
-            "pandas; if the order is the same and a coordinate is wrong, remove it."
+            "by the coordinate, such as ds.sortby('time') of xarray or df.sort_index() of pandas; "
+            "if the order is the same and a coordinate is wrong, remove it."
         )
 
 
