@@ -107,21 +107,25 @@ def ordered(
     unchanged. Raises `DataError`, and `StoreError` for names of other axes."""
     own = described(values, where)
     names = own.dimension_names
-    if not any(map(axis_called, names or ())):
+    if not names:
         return own
     axes = axes_among(forms, names, own.values.shape, where, t_is_item=t_is_item)
+    is_named = any(map(axis_called, names))
+    if axes is None and not is_named:
+        return own
     if axes is None:
         expected = " or ".join(f"[{', '.join(form)}]" for form in forms)
         raise DataError(
-            f"{where}: has the axes {cut(list(names or ()))}, expected {expected}, in any order. "
+            f"{where}: has the axes {cut(list(names))}, expected {expected}, in any order. "
             "Rename the dimensions, or give an array without names."
         )
+    dimensions = {name: axis for name, axis in zip(names, axes, strict=True) if name}
+    own = replace(own, coordinates=placed(own.coordinates, dimensions))
+    if not is_named:
+        return own
     names_in_order = tuple(axis for axis in AXES if axis in axes)
     transposed = own.values.transpose([axes.index(axis) for axis in names_in_order])
-    coordinates = placed(
-        own.coordinates, {name: axis for name, axis in zip(names or (), axes, strict=True) if name}
-    )
-    return replace(own, values=transposed, dimension_names=names_in_order, coordinates=coordinates)
+    return replace(own, values=transposed, dimension_names=names_in_order)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:
