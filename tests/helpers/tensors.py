@@ -73,6 +73,9 @@ class Index:
     def __init__(self, values: Any, name: str | None = None) -> None:
         self.values, self.name = np.asarray(values), name
 
+    def __len__(self) -> int:
+        return len(self.values)
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return self.values
 

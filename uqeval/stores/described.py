@@ -82,11 +82,12 @@ def _labels_of_table(labels: Any, axis: str, where: str) -> dict[str, Coordinate
     anew in each new table. Those of a slice in another order are compared with them alone.
     """
     own = Coordinate(f"{axis} of {where}", partial(np.asarray, labels), {}, _OF_TABLES[axis], True)
-    is_counted = type(labels).__name__ == "RangeIndex"
-    of_range = {f"{axis} that is counted": own} if is_counted else {}
-    if is_counted and (labels.start, labels.step) == (0, 1):
-        return of_range
-    return of_range | {str(axis if labels.name is None else labels.name): own}
+    name = str(axis if labels.name is None else labels.name)
+    if type(labels).__name__ != "RangeIndex":
+        return {name: own}
+    ends = [labels.start, labels.start + labels.step * (len(labels) - 1)]
+    of_range = {f"{axis} that is counted": replace(own, load=partial(np.array, ends))}
+    return of_range if (labels.start, labels.step) == (0, 1) else of_range | {name: own}
 
 
 def _dims_of(values: Any, attributes: Mapping[str, Any]) -> Any:
