@@ -21,6 +21,7 @@ from uqeval.inputs.live import Live, Patience
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.store import open_store
+from uqeval.stores.writing.new_store import NewStore
 from uqeval.usecases.convert import convert
 
 RNG = np.random.default_rng(0)
@@ -306,3 +307,11 @@ def test_times_are_stored_and_texts_are_not() -> None:
     )
     assert own is not None and same is not None and (own == same).all()
     assert Coordinate("a", lambda: np.array(["b"])).stored() is None
+
+
+def test_a_name_of_a_dimension_leaves_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    along = {name: Coordinate("a", lambda: COUNT, axis="item") for name in ("obs-1", "../a", "a b")}
+    NewStore(tmp_path / "new", 6, None, dense=True).create({}, along)
+    names = {path.name for path in (*tmp_path.iterdir(), *(tmp_path / "new").iterdir())}
+    assert names == {"new", "obs-1", "zarr.json"}
