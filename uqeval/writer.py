@@ -22,6 +22,7 @@ from uqeval.stores.incoming import as_stack, checked_floats, checked_labels
 from uqeval.stores.kinds import KINDS
 from uqeval.stores.names import checked_names
 from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
+from uqeval.stores.writing.item_descriptions import ItemDescriptions
 from uqeval.stores.writing.processes import process_count
 from uqeval.stores.writing.sample_buffer import SampleBuffer
 from uqeval.stores.writing.unfinished_store import UnfinishedStore, root_of
@@ -94,6 +95,7 @@ class PredictionWriter:
         self._check(class_names, mean_probs)
         self._mean_probs = mean_probs
         self._index = {name: index for index, name in enumerate(self.names)}
+        self._descriptions = ItemDescriptions(self.ignore_index, class_names or ())
         self._gathered = SampleBuffer(samples)
         self._coarse = False
         self._sizes: dict[int, tuple[int, ...]] = {}
@@ -168,11 +170,16 @@ class PredictionWriter:
         With T = 1, `sample` may be left out. Returns False if the sample is already in the store;
         it stays unchanged. Raises `DataError` with item and sample for a wrong shape, for values
         that are no probabilities (or no finite logits), and for samples that were written before;
-        `OutputError` if the disk fails.
+        `StoreError` if attributes of the array contradict the store, or if its coordinates show
+        another order of rows, columns or classes than before; `OutputError` if the disk fails.
         """
         index = self._place(name)
-        stack = ordered(values, f"item {quoted(name)}", _OF_ONE).values
-        return self._add(index, stack, sample)
+        where = f"item {quoted(name)}"
+        own = ordered(values, where, _OF_ONE)
+        coordinates = self._descriptions.check(own, self.kind, where, [index], is_single=True)
+        is_new = self._add(index, own.values, sample)
+        self._descriptions.keep([index], coordinates)
+        return is_new
 
     @checks_types("names", "sample")
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
@@ -183,14 +190,18 @@ class PredictionWriter:
         """
         indices = [self._place(name) for name in names]
         called = f"batch from item {quoted(names[0])} on" if indices else "batch"
-        batch = ordered(values, called, KINDS["probs"]).values
+        own = ordered(values, called, KINDS["probs"])
+        batch = own.values
         if batch.ndim not in (4, 5) or len(batch) != len(indices):
             raise DataError(
                 f"batch of {len(indices)} items: has the shape {list(batch.shape)}, expected "
                 f"[{len(indices)}, C, H, W] or [{len(indices)}, T, C, H, W]."
             )
+        coordinates = self._descriptions.check(own, self.kind, called, indices, is_single=False)
         self._gathered.most = max(self._gathered.most, len(indices))
-        return sum(self._add(at, item, sample) for at, item in zip(indices, batch, strict=True))
+        count = sum(self._add(at, item, sample) for at, item in zip(indices, batch, strict=True))
+        self._descriptions.keep(indices, coordinates)
+        return count
 
     @checks_types("name")
     def add_labels(self, name: str, labels: Any) -> bool:
@@ -202,7 +213,8 @@ class PredictionWriter:
         was completed without labels.
         """
         index, description = self._place(name), f"labels of item {quoted(name)}"
-        ids = ordered(labels, description, _LABELS_OF_ONE).values
+        own = ordered(labels, description, _LABELS_OF_ONE)
+        ids = own.values
         if ids.ndim not in (2, 3) or self.size not in (None, ids.shape[-2:]):
             size = ", ".join(map(str, self.size or ("H", "W")))
             raise DataError(
@@ -211,6 +223,7 @@ class PredictionWriter:
             )
         if not self.complete:
             self._check_size(index, ids, description)
+        coordinates = self._descriptions.check(own, "labels", description, [index], is_single=True)
         ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, description)
         # Two processes must not begin with different numbers of annotators.
         with self._draft.first_labels() if self._annotators is None else nullcontext():
@@ -221,6 +234,7 @@ class PredictionWriter:
             if is_new:
                 self._annotators = _annotators_in(ids.shape)
         self._sizes[index] = ids.shape[-2:]
+        self._descriptions.keep([index], coordinates)
         return is_new
 
     @checks_types("name", "sample")

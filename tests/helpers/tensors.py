@@ -65,3 +65,36 @@ class LabelledSet(dict[str, Any]):
     ) -> None:
         super().__init__(arrays)
         self.attrs, self.coords = attrs or {}, coords or {}
+
+
+class Index:
+    """The labels along an axis of a table of pandas."""
+
+    def __init__(self, values: Any, name: str | None = None) -> None:
+        self.values, self.name = np.asarray(values), name
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.values
+
+
+class RangeIndex(Index):
+    """Labels that pandas counts."""
+
+    def __init__(self, count: int, *, turned: bool = False) -> None:
+        super().__init__(np.arange(count)[:: -1 if turned else 1])
+        self.start, self.step = (count - 1, -1) if turned else (0, 1)
+
+
+class Table:
+    """Numbers with labels of items, and those [item, column] with labels of columns, as pandas."""
+
+    def __init__(self, values: Any, index: Index, columns: Index | None = None) -> None:
+        self.values, self.index = np.asarray(values), index
+        if columns is not None:
+            self.columns = columns
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.values

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import scenes
+import zarr
+from command import refused
+from tensors import Index, Labelled, Table
 
 import uqeval
 from uqeval.errors import StoreError
@@ -70,3 +75,80 @@ def test_names_that_do_not_tell_an_order() -> None:
     stores = [Store("a", {}, None, {}), Store("b", {}, None, {"class_names": list(NAMES[:2])})]
     assert names_of_classes(None, stores, 3)[0] == ("0", "1", "2")
     assert names_of_classes(None, stores, 2)[0] == NAMES[:2]
+
+
+AXES = ("item", "sample", "class", "y", "x")
+OTHER_NUMBERS = "the classes have other numbers: 'sky' is class"
+
+
+def along(classes: Any, name: str = "class", values: Any = PROBS) -> Labelled:
+    """Probabilities with a coordinate of their classes."""
+    return Labelled(values, AXES, coords={name: Labelled(np.array(classes), ("class",))})
+
+
+def accuracy(*given: Any) -> Any:
+    return uqeval.evaluate(*given, "segmentation").results["segmentation"]["pixel_accuracy"]
+
+
+@pytest.mark.parametrize("name", ["class", "class_names"])
+def test_names_along_the_axis_of_classes(name: str) -> None:
+    own, same, other = (along(names, name) for names in (NAMES, NAMES, SWAPPED))
+    report = uqeval.evaluate([own, same], LABELS, "segmentation")
+    assert [row["name"] for row in report.results["segmentation"]["per_class"]] == list(NAMES)
+    for given in ([own, other], LABELS), (own, called(SWAPPED, labels=LABELS)):
+        refused(lambda: accuracy(*given), OTHER_NUMBERS, error=StoreError)  # noqa: B023
+    with pytest.raises(StoreError, match=OTHER_NUMBERS):
+        uqeval.evaluate(own, None, "divergence", reference=other)
+    refused(lambda: accuracy(called(SWAPPED, probs=own), LABELS), "(road, car, sky)")
+    with uqeval.Evaluator("segmentation") as evaluator:
+        evaluator.update(own, LABELS, [*"ab"])
+        refused(lambda: evaluator.update(other, LABELS, [*"cd"]), OTHER_NUMBERS)
+
+
+def test_names_that_a_store_declares_count() -> None:
+    own = called(("street", "car", "sky"), probs=along(NAMES))
+    report = uqeval.evaluate(own, LABELS, "segmentation")
+    assert report.results["segmentation"]["per_class"][0]["name"] == "street"
+    assert [text for text in report.warnings if "class 0 is 'road' in class of" in text]
+    foreground = along(["fg"], values=PROBS[:, :, :1])
+    assert accuracy(foreground, (PROBS.mean(1)[:, 0] > 0.5).astype("u1")) == 1
+
+
+def test_ids_along_the_axis_of_classes() -> None:
+    same = accuracy(PROBS, LABELS)
+    for ids in ([0, 1, 2], ["0", "1", "2"]):
+        assert accuracy(along(ids), LABELS) == same
+        turned = along(ids[::-1])
+        refused(lambda: accuracy(turned, LABELS), "another order than their ids")  # noqa: B023
+    assert accuracy([along([10, 20, 30]), along([10, 20, 30])], LABELS) == same
+    says = "the classes are in another order than those of member 1"
+    refused(lambda: accuracy([along([10, 20, 30]), along([30, 20, 10])], LABELS), says)
+
+
+def test_names_of_columns() -> None:
+    table, ids = PROBS.mean(1)[:, :, 0, 0], IDS[:, 0, 0]
+    own, other = (Table(table, Index([0, 1]), Index(names)) for names in (NAMES, SWAPPED))
+    report = uqeval.evaluate(own, ids, "segmentation")
+    assert report.results["segmentation"]["per_class"][0]["name"] == "road"
+    refused(lambda: accuracy([own, other], ids), OTHER_NUMBERS)
+    turned = Table(table, Index([0, 1]), Index([2, 1, 0]))
+    refused(lambda: accuracy(turned, ids), "another order than their ids")
+
+
+@pytest.mark.parametrize("ending", [".zarr", ".h5"])
+def test_names_along_the_axis_in_stores(tmp_path: Path, ending: str) -> None:
+    own, other = tmp_path / f"own{ending}", tmp_path / f"other{ending}"
+    for path, names in ((own, NAMES), (other, SWAPPED)):
+        if ending == ".zarr":
+            root = zarr.create_group(str(path), zarr_format=2)
+            for name, values, dims in (("probs", PROBS, AXES), ("class", names, ["class"])):
+                array = root.create_array(name, data=np.array(values))
+                array.attrs["_ARRAY_DIMENSIONS"] = list(dims)
+            continue
+        with h5py.File(path, "w") as file:
+            file["probs"], file["class"] = PROBS, list(names)
+    for inside in ("", "/probs" if ending == ".zarr" else "::/probs"):
+        pair = [f"{own}{inside}", f"{other}{inside}"]
+        report = uqeval.evaluate(pair[0], LABELS, "segmentation")
+        assert report.results["segmentation"]["per_class"][1]["name"] == "car"
+        refused(lambda: accuracy(pair, LABELS), OTHER_NUMBERS)  # noqa: B023

@@ -10,9 +10,10 @@ import h5py
 import numpy as np
 import pytest
 import small_videos
+import zarr
 from command import refused, run_well
 from small_videos import save_store
-from tensors import Labelled, LabelledSet
+from tensors import Index, Labelled, LabelledSet, RangeIndex, Table
 
 import uqeval
 from uqeval.errors import StoreError
@@ -20,6 +21,7 @@ from uqeval.inputs.live import Live, Patience
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.store import open_store
+from uqeval.stores.writing.new_store import NewStore
 from uqeval.usecases.convert import convert
 
 RNG = np.random.default_rng(0)
@@ -164,6 +166,104 @@ def test_coordinates_that_are_rounded() -> None:
     refused(lambda: evaluate(probs(y=metres), turned, "segmentation"), says, error=StoreError)
 
 
+NUMBERS = np.arange(1.0, 7)
+
+
+def rmse(predictions: Any, target: Any) -> Any:
+    return evaluate(predictions, target, "regression").results["regression"]["rmse"]
+
+
+def of_dimension(name: str, shape: tuple[int, ...], along: Any) -> dict[str, Labelled]:
+    """A mean with its σ, and a target, of items whose dimension has this name."""
+    dims = (name, "a", "b")[: len(shape)]
+    values = {"mean": NUMBERS, "std": NUMBERS, "target": NUMBERS + 1}
+    return {
+        kind: Labelled(own.reshape(shape), dims, coords={name: along})
+        for kind, own in values.items()
+    }
+
+
+@pytest.mark.parametrize("name", ["obs", "index", "time", "sample", "class"])
+@pytest.mark.parametrize("shape", [(6,), (6, 1, 1)])
+def test_the_coordinate_of_a_dimension_has_any_name(name: str, shape: tuple[int, ...]) -> None:
+    if len(shape) > 1 and name in ("sample", "class"):
+        return  # the names of other axes
+    own, turned = (of_dimension(name, shape, along) for along in (COUNT, COUNT[::-1]))
+    predictions = {kind: own[kind] for kind in ("mean", "std")}
+    assert rmse(predictions, own["target"]) == 1
+    says = "the items are in another order"
+    refused(lambda: rmse(predictions, turned["target"]), says)
+    refused(lambda: rmse(predictions, {"target": turned["target"]}), says)
+    refused(lambda: rmse(predictions | {"target": turned["target"]}, None), says)
+    other = of_dimension("station", shape, COUNT[::-1])
+    assert rmse(predictions, other["target"]) == 1  # nothing says that these are the same
+
+
+def test_the_coordinate_of_a_dimension_of_a_table() -> None:
+    for name in ("obs", "x"):
+        table = Labelled(PROBS[:, :, 0, 0], (name, "class"), coords={name: ALONG["time"]})
+        same, turned = (
+            Labelled(LABELS[:, 0, 0], (name,), coords={name: along})
+            for along in (ALONG["time"], ALONG["time"][::-1])
+        )
+        assert evaluate(table, same, "segmentation").results["segmentation"]["miou"] == 1
+        says = "the items are in another order"
+        refused(lambda: evaluate(table, turned, "segmentation"), says)  # noqa: B023
+        with uqeval.Evaluator("segmentation") as evaluator:
+            refused(lambda: evaluator.update(table, turned, [*"abc"]), says)  # noqa: B023
+
+
+@pytest.mark.parametrize("ending", [".zarr", ".h5"])
+def test_the_coordinate_of_a_dimension_in_stores(tmp_path: Path, ending: str) -> None:
+    says = "the items are in another order"
+    for turned in (False, True):
+        path = tmp_path / f"{turned}{ending}"
+        own = of_dimension("obs", (6, 1, 1), COUNT[::-1] if turned else COUNT)
+        own |= {"obs": own["mean"].coords["obs"]}
+        if ending == ".zarr":
+            root = zarr.create_group(str(path))
+            for kind, array in own.items():
+                root.create_array(kind, data=array.values, dimension_names=array.dims)
+            continue
+        with h5py.File(path, "w") as file:
+            for kind, array in own.items():
+                file[kind] = array.values
+            file["obs"].make_scale("obs")
+            for kind in ("mean", "std", "target"):
+                file[kind].dims[0].attach_scale(file["obs"])
+    own, turned = (tmp_path / f"{turned}{ending}" for turned in (False, True))
+    inside = "/target" if ending == ".zarr" else "::/target"
+    convert(own, tmp_path / "copy.zarr", key=None)
+    for predictions in (own, tmp_path / "copy.zarr"):
+        assert rmse(predictions, f"{own}{inside}") == 1
+        refused(lambda: rmse(predictions, turned), says)  # noqa: B023
+        refused(lambda: rmse(predictions, f"{turned}{inside}"), says)  # noqa: B023
+
+
+LETTERS = Index([*"abcdef"])
+
+
+@pytest.mark.parametrize(("own", "other", "says"), [
+    (RangeIndex(6), RangeIndex(6), ""),
+    (RangeIndex(6), RangeIndex(6, turned=True), "index of"),
+    (RangeIndex(6), Index(COUNT[::-1]), ""),  # pandas counts the predictions anew
+    (Index(COUNT), Index(COUNT[::-1]), "index of"),
+    (LETTERS, LETTERS, ""), (LETTERS, Index([*"fedcba"]), "from f to a"),
+    (Index([*"abcdef"], "sample"), Index([*"fedcba"], "sample"), "from f to a"),
+])  # fmt: skip
+def test_indices_of_pandas(own: Index, other: Index, says: str) -> None:
+    predictions = {"mean": Table(NUMBERS, own), "std": Table(NUMBERS, own)}
+    target = Table(NUMBERS + 1, other)
+    table = Table(np.eye(6), own, RangeIndex(6)), Table(COUNT, other)
+    if says:
+        refused(lambda: rmse(predictions | {"target": target}, None), says)
+        refused(lambda: rmse(predictions, target), says)
+        refused(lambda: evaluate(*table, "segmentation"), says)
+    else:
+        assert rmse(predictions | {"target": target}, None) == rmse(predictions, target) == 1
+        assert evaluate(*table, "segmentation").results["segmentation"]["miou"] == 1
+
+
 def saved(path: Path, turned: bool = False, **arrays: Any) -> Path:
     """A store with coordinates, in Zarr or HDF5."""
     along = {"time": ALONG["time"], "lat": COUNT[::-1] if turned else COUNT}
@@ -201,10 +301,18 @@ def test_new_stores_have_the_coordinates(tmp_path: Path) -> None:
 
 def test_times_are_stored_and_texts_are_not() -> None:
     days = np.array(["2026-01-01", "2026-02-01"], "M8[D]")
-    values, attributes = Coordinate("a", "item", False, lambda: days, {}).stored() or ((), {})
+    values, attributes = Coordinate("a", lambda: days).stored() or ((), {})
     own, same = (
-        Coordinate("a", "item", False, load, about).values
+        Coordinate("a", load, about).values
         for load, about in ((lambda: days, {}), (lambda: np.asarray(values), attributes))
     )
     assert own is not None and same is not None and (own == same).all()
-    assert Coordinate("a", "item", False, lambda: np.array(["b"]), {}).stored() is None
+    assert Coordinate("a", lambda: np.array(["b"])).stored() is None
+
+
+def test_a_name_of_a_dimension_leaves_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    along = {name: Coordinate("a", lambda: COUNT, axis="item") for name in ("obs-1", "../a", "a b")}
+    NewStore(tmp_path / "new", 6, None, dense=True).create({}, along)
+    names = {path.name for path in (*tmp_path.iterdir(), *(tmp_path / "new").iterdir())}
+    assert names == {"new", "obs-1", "zarr.json"}

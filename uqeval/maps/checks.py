@@ -28,7 +28,7 @@ from uqeval.maps.names import (
     sigma_of,
     void_of,
 )
-from uqeval.stores.fill_values import INVALID, invalid_of, is_invalid
+from uqeval.stores.fill_values import is_invalid
 from uqeval.stores.sum_hints import hint_of_sums
 
 if TYPE_CHECKING:
@@ -157,32 +157,6 @@ def refuse_values(values: Array, evaluated: Array, where: str, what: str) -> Non
         f"{float(values[y, x]):.6g} at row {y}, column {x}. Mask them with `valid`, or write them "
         "again."
     )
-
-
-def refuse_fill(
-    values: Array, array: StoredArray, label: Array | None, void: int, where: str,
-    start: tuple[int, int] = (0, 0), *, zero_is_usual: bool = False,
-    remedy: str = "Label these pixels as void",
-) -> None:  # fmt: skip
-    """Raise `DataError` for stored values [..., y, x] that attributes declare to be none, unless
-    the `label` [y, x] is void there. They are from row and column `start` on. `zero_is_usual`: as
-    in `invalid_of`. `remedy`: how to leave out pixels, which needs labels."""
-    if (bad := is_invalid(values, array, zero_is_usual=zero_is_usual)) is None:
-        return
-    pixels = bad.reshape(-1, *bad.shape[-2:]).any(axis=0)
-    if label is not None:
-        pixels &= label != void
-    if pixels.any():
-        y, x = (int(k[0]) for k in np.nonzero(pixels))
-        invalid = dict.fromkeys(invalid_of(array, zero_is_usual=zero_is_usual))
-        fills = ", ".join(f"{value:g}" for value in invalid)
-        raise DataError(
-            f"{where}: {int(pixels.sum())} evaluated pixels have a value that its attributes "
-            f"({', '.join(name for name in INVALID if name in array.attributes)}) declare to be no "
-            f"number, {fills}, first at row {start[0] + y}, column {start[1] + x}. Expected "
-            f"numbers. {'Write other values there' if label is None else remedy}; if they are "
-            "numbers, remove the attribute (in Zarr 2, `fill_value` of .zarray: set it to null)."
-        )
 
 
 def refuse_negative_sigma(values: Array, name: str, where: str, store: str) -> None:

@@ -15,7 +15,6 @@ from uqeval.maps.checks import (
     as_stored,
     check_size,
     evaluated_by,
-    refuse_fill,
     refuse_negative_sigma,
     refuse_values,
 )
@@ -32,7 +31,7 @@ from uqeval.maps.names import (
 )
 from uqeval.maps.reduction import read_only
 from uqeval.spelling import for_caller
-from uqeval.stores.fill_values import invalid_of
+from uqeval.stores.fill_values import invalid_of, refuse_fill
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:

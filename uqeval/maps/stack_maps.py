@@ -11,11 +11,11 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError
-from uqeval.maps.checks import LOGITS, SumCheck, refuse_fill
+from uqeval.maps.checks import LOGITS, SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
 from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices, void_of
 from uqeval.maps.reduction import Form, Reducer, kernel_view
-from uqeval.stores.fill_values import invalid_of
+from uqeval.stores.fill_values import invalid_of, refuse_fill
 from uqeval.stores.incoming import not_logits, total_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
 

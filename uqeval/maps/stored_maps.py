@@ -9,7 +9,6 @@ import numpy as np
 
 from uqeval.arrays import Array, Maps
 from uqeval.errors import DataError, StoreError, cut, quoted
-from uqeval.maps.checks import refuse_fill
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.names import (
     COMPUTED,
@@ -24,6 +23,7 @@ from uqeval.maps.names import (
 )
 from uqeval.maps.reduction import BLOCK
 from uqeval.stores.bfloat16 import TOLERANCE
+from uqeval.stores.fill_values import refuse_fill
 from uqeval.stores.planes import Planes
 
 #: Maps of probabilities. They may exceed 1 by the largest tolerance of stacks, because a maps store

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, overload
 
 import numpy as np
@@ -49,6 +50,11 @@ class StoredArray(ABC):
     dimension_names: tuple[str | None, ...] | None = None
     axes: tuple[str, ...] = ()
     attributes: dict[str, Any]
+    #: The axis of each dimension by name, which may be none of `axes`: items of a table that is
+    #: read as an image. Set with `axes`.
+    dimensions: Mapping[str, str] = MappingProxyType({})
+    #: Of an array in memory: its coordinates.
+    coordinates: Mapping[str, Coordinate] = MappingProxyType({})
     #: The name of a format that can leave out chunks, and how to write all of them.
     format_name: str = "Zarr"
     write_all_chunks: str = "with write_empty_chunks=True"
@@ -267,7 +273,7 @@ class Store:
     unlisted: bool = False
     #: The group (case, volume) of each item, if the store has groups.
     groups: tuple[str, ...] | None = None
-    #: The coordinates of items, rows and columns, by their own names.
+    #: The coordinates of axes, by their own names.
     coordinates: Mapping[str, Coordinate] = field(default_factory=dict)
     #: Of an ensemble: the path of the member that has an array which the first member lacks.
     other_paths: Mapping[str, str] = field(default_factory=dict)

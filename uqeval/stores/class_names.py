@@ -31,7 +31,7 @@ def names_of_classes(
         names = _ids(classes) if given is None else tuple(given)
         return names, _shared(names, "--class-names")
     where, names = complete[0]
-    return names, _shared(names, where) + _other(names, where, complete[1:])
+    return names, _shared(names, where) + other_words(names, where, complete[1:])
 
 
 def check_number(
@@ -95,7 +95,7 @@ def _shared(names: Sequence[str], where: str) -> list[str]:
     return [f"{where}: class_names repeats {listed(shared)}; only ids distinguish these classes."]
 
 
-def _other(
+def other_words(
     names: Sequence[str], where: str, declared: Sequence[tuple[str, Sequence[str]]]
 ) -> list[str]:
     """Return a warning for each store in which a class has another name."""

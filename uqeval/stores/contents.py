@@ -257,12 +257,13 @@ def _row(array: NumpyArray) -> NumpyArray:
             f"{array.where}: has the axes [{cut(axes)}]; expected [item], or [sample, item] of "
             "members. Transpose it."
         )
-    return array.reshaped((*array.shape[:-1], 1, array.shape[-1]))
+    row = array.reshaped((*array.shape[:-1], 1, array.shape[-1]))
+    if names and (name := names[-1]):
+        row.dimensions = {name: "item"}
+    return row
 
 
-def store_of_one(
-    array: StoredArray, opening: Opening, coordinates: Mapping[str, Coordinate] | None = None
-) -> Store:
+def store_of_one(array: StoredArray, opening: Opening) -> Store:
     """Return a store of one array without a name; its role and rank decide its kind."""
     role, rank = opening.role, len(array.shape)
     kind: str | None = role
@@ -277,11 +278,11 @@ def store_of_one(
         raise not_one_of(array, expected)
     is_single = role == "target" and rank < 3
     if is_single and rank == 1 and isinstance(array, NumpyArray):
-        array = array.reshaped((1, *array.shape))
+        array = _row(array)
     store = assemble(
         array.where, {kind: array}, opening.names, None, dict(array.attributes), is_single=is_single
     )
-    return with_coordinates(store, {}, coordinates)
+    return with_coordinates(store, {})
 
 
 def assemble(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,10 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError
 
 #: The axes whose coordinates are compared.
-COMPARED = ("item", "y", "x")
+COMPARED = ("item", "class", "y", "x")
+#: The attribute of a coordinate with its axis, in a new store, whose dimensions have the canonical
+#: names.
+AXIS = "uqeval_axis"
 #: Seconds of the units of times, such as "days since 2026-01-01", by the spellings of CF.
 _SECONDS = {
     name: seconds
@@ -33,14 +36,18 @@ _ROUNDING = 2.0**-22
 class Coordinate:
     """The values along one axis, which `load` reads, and their attributes.
 
-    `is_guess`: whether only its name tells the axis, not that of its dimension.
+    `dimension`: the name of its own dimension, None if it has no name. `is_index`: whether it is
+    the coordinate of this dimension, as one of the same name is. `axis`: the canonical axis, empty
+    until `placed` finds it. `is_guess`: whether only its name tells the axis.
     """
 
     where: str
-    axis: str
-    is_guess: bool
     load: Callable[[], Array]
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    dimension: str | None = None
+    is_index: bool = False
+    axis: str = ""
+    is_guess: bool = False
 
     @property
     def values(self) -> Array | None:
@@ -71,7 +78,9 @@ class Coordinate:
 
 def _comparable(values: Array, units: str) -> tuple[Array | None, str]:
     """Return the values of a coordinate, and their unit, as in `Coordinate`."""
-    if values.dtype.kind in "OUST":
+    if values.dtype.kind == "O":  # also tuples, of several levels
+        values = np.array([str(value) for value in values.tolist()], np.str_)
+    if values.dtype.kind in "UST":
         return values.astype(np.str_), ""
     if values.dtype.kind == "M":
         return values.astype("M8[ns]").astype(np.int64) / 1e9, ""

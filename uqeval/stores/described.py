@@ -23,10 +23,12 @@ from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.fill_values import INVALID
 from uqeval.stores.incoming import as_array
 from uqeval.stores.kinds import PACKED
-from uqeval.stores.orders import coordinate_called
+from uqeval.stores.orders import placed
 
 #: The attribute of Zarr 2 with the names of axes, as xarray writes it.
 _ZARR_2 = "_ARRAY_DIMENSIONS"
+#: The labels along the axes of tables of pandas, and names of these axes that mean no other axis.
+_OF_TABLES = {"index": "index", "columns": "fields"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,7 @@ class DescribedArray:
         array = in_memory(self.values, where)
         array.dimension_names = self.dimension_names
         array.attributes = {**self.attributes, **array.attributes}
+        array.coordinates = self.coordinates
         return array
 
 
@@ -56,14 +59,21 @@ def described(values: Any, where: str) -> DescribedArray:
     array = as_array(values[...] if getattr(values, "mask", None) is True else values, where)
     _refuse_missing_chunks(values, array, where)
     attributes = attributes_of(values)
-    coordinates: dict[str, Coordinate] = {}
-    for name, own in coordinates_in(values).items():
-        if getattr(own, "ndim", 0) == 1:
-            coordinates |= coordinate_called(
-                name, names_of(getattr(own, "dims", None), 1), f"{name} of {where}",
-                partial(np.asarray, own), attributes_of(own),
-            )  # fmt: skip
+    coordinates = {
+        name: Coordinate(
+            f"{name} of {where}", partial(np.asarray, own), attributes_of(own), dims[0],
+            is_index=dims[0] == name,
+        )
+        for name, own in coordinates_in(values).items() if getattr(own, "ndim", 0) == 1
+        for dims in [names_of(getattr(own, "dims", None), 1) or (None,)]
+    }  # fmt: skip
     dims = names_of(_dims_of(values, attributes), array.ndim)
+    tables = {axis: labels for axis in _OF_TABLES
+              if hasattr(labels := getattr(values, axis, None), "__array__")}  # fmt: skip
+    if dims is None and len(tables) == array.ndim:
+        dims = tuple(_OF_TABLES[axis] for axis in tables)
+        for axis, labels in tables.items():
+            coordinates |= _labels_of_table(labels, axis, where)
     return DescribedArray(array, values, dims, attributes, coordinates)
 
 
@@ -102,6 +112,21 @@ def _missing_chunks(values: Any, array: Array) -> tuple[int, int]:
     return (total - stored, total) if can_list else (0, 0)
 
 
+def _labels_of_table(labels: Any, axis: str, where: str) -> dict[str, Coordinate]:
+    """Return the labels along an axis of pandas as a coordinate, by name.
+
+    Labels that pandas counts itself say nothing about the order of other labels, because it counts
+    anew in each new table. Those of a slice in another order are compared with them alone.
+    """
+    own = Coordinate(f"{axis} of {where}", partial(np.asarray, labels), {}, _OF_TABLES[axis], True)
+    name = str(axis if labels.name is None else labels.name)
+    if type(labels).__name__ != "RangeIndex":
+        return {name: own}
+    ends = [labels.start, labels.start + labels.step * (len(labels) - 1)]
+    of_range = {f"{axis} that is counted": replace(own, load=partial(np.array, ends))}
+    return of_range if (labels.start, labels.step) == (0, 1) else of_range | {name: own}
+
+
 def _dims_of(values: Any, attributes: Mapping[str, Any]) -> Any:
     """Return what an array has as names of axes; None without any."""
     dims = getattr(values, "dims", None)
@@ -120,15 +145,22 @@ def ordered(
     unchanged. Raises `DataError`, and `StoreError` for names of other axes."""
     own = described(values, where)
     names = own.dimension_names
-    if not any(map(axis_called, names or ())):
+    if not names:
         return own
     axes = axes_among(forms, names, own.values.shape, where, t_is_item=t_is_item)
+    is_named = any(map(axis_called, names))
+    if axes is None and not is_named:
+        return own
     if axes is None:
         expected = " or ".join(f"[{', '.join(form)}]" for form in forms)
         raise DataError(
-            f"{where}: has the axes {cut(list(names or ()))}, expected {expected}, in any order. "
+            f"{where}: has the axes {cut(list(names))}, expected {expected}, in any order. "
             "Rename the dimensions, or give an array without names."
         )
+    dimensions = {name: axis for name, axis in zip(names, axes, strict=True) if name}
+    own = replace(own, coordinates=placed(own.coordinates, dimensions))
+    if not is_named:
+        return own
     names_in_order = next(form for form in forms if set(form) == set(axes))
     transposed = own.values.transpose([axes.index(axis) for axis in names_in_order])
     return replace(own, values=transposed, dimension_names=names_in_order)

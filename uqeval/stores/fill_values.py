@@ -8,7 +8,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
-from uqeval.errors import StoreError, quoted
+from uqeval.errors import DataError, StoreError, quoted
 
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
@@ -61,6 +61,32 @@ def with_nan(
     invalid."""
     bad = is_invalid(stored, array, zero_is_usual=zero_is_usual)
     return values if bad is None or not bad.any() else np.where(bad, np.nan, values)
+
+
+def refuse_fill(
+    values: Array, array: StoredArray, label: Array | None, void: int, where: str,
+    start: tuple[int, int] = (0, 0), *, zero_is_usual: bool = False,
+    remedy: str = "Label these pixels as void",
+) -> None:  # fmt: skip
+    """Raise `DataError` for stored values [..., y, x] that attributes declare to be none, unless
+    the `label` [y, x] is void there. They are from row and column `start` on. `zero_is_usual`: as
+    in `invalid_of`. `remedy`: how to leave out pixels, which needs labels."""
+    if (bad := is_invalid(values, array, zero_is_usual=zero_is_usual)) is None:
+        return
+    pixels = bad.reshape(-1, *bad.shape[-2:]).any(axis=0)
+    if label is not None:
+        pixels &= label != void
+    if pixels.any():
+        y, x = (int(k[0]) for k in np.nonzero(pixels))
+        invalid = dict.fromkeys(invalid_of(array, zero_is_usual=zero_is_usual))
+        fills = ", ".join(f"{value:g}" for value in invalid)
+        raise DataError(
+            f"{where}: {int(pixels.sum())} evaluated pixels have a value that its attributes "
+            f"({', '.join(name for name in INVALID if name in array.attributes)}) declare to be no "
+            f"number, {fills}, first at row {start[0] + y}, column {start[1] + x}. Expected "
+            f"numbers. {'Write other values there' if label is None else remedy}; if they are "
+            "numbers, remove the attribute (in Zarr 2, `fill_value` of .zarray: set it to null)."
+        )
 
 
 def ignored(array: StoredArray) -> list[str]:

@@ -257,6 +257,10 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> Stored
         raise StoreError(f"{array.where}: holds {array.dtype}, expected {expected}.")
     _refuse_packed(array, kind)
     array.axes = axes_of(array, kind, is_single=is_single)
+    if array.dimension_names:
+        axes = shown_axes(kind, array.axes)
+        pairs = zip(array.dimension_names, axes, strict=True)
+        array.dimensions = {name: axis for name, axis in pairs if name}
     array.check_claims()
     empty = [a for a, n in zip(array.axes, array.shape, strict=True) if n == 0 and a != "item"]
     if empty:

@@ -20,6 +20,7 @@ class OnePixel(StoredArray):
         self.chunks = (*array.chunks, 1, 1)
         self.axes = self.dimension_names = (*axes, "y", "x")
         self.attributes = array.attributes
+        self.dimensions, self.coordinates = array.dimensions, array.coordinates
         self.anywhere, self.in_memory = array.anywhere, array.in_memory
         self.is_remote = array.is_remote
         self.format_name, self.write_all_chunks = array.format_name, array.write_all_chunks

@@ -24,7 +24,6 @@ from uqeval.stores.contents import (
     store_of_named,
     store_of_one,
 )
-from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.described import (
     DescribedArray,
     attributes_of,
@@ -33,7 +32,6 @@ from uqeval.stores.described import (
     plain,
 )
 from uqeval.stores.kinds import KNOWN, Declared
-from uqeval.stores.orders import refuse_other_order
 from uqeval.stores.zarr.group import hint_of_missing
 from uqeval.stores.zarr.source import is_url, is_zarr
 
@@ -135,7 +133,7 @@ def open_store(
         where = _named(called, ARRAY)
         own = described(path, where)
         check_attributes(own.attributes, where)
-        return store_of_one(own.stored(where), opening, own.coordinates)
+        return store_of_one(own.stored(where), opening)
     if isinstance(path, Mapping):
         return _open_mapping(path, opening, _named(called, ARRAYS))
     return contents_of(path).store_once(opening)
@@ -163,7 +161,6 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening, where: str) -> Sto
     """
     members: dict[str, StoredArray] = {}
     attributes = attributes_of(given)
-    coordinates: dict[str, Coordinate] = {}
     arrays = {name: own for name, own in coordinates_in(given).items() if name in _ARRAYS_OF_COORDS}
     for kind, values in {**arrays, **given}.items():
         if kind in _ATTRIBUTES:
@@ -175,9 +172,5 @@ def _open_mapping(given: Mapping[str, Any], opening: Opening, where: str) -> Sto
                 values = np.asarray(values)
             own = described(values, f"{where}, {quoted(kind)}")
             members[str(kind)] = own.stored(f"{kind} of {where}")
-            compared = Store(f"{where}, {quoted(kind)}", {}, coordinates=own.coordinates)
-            others = Store("other arrays", {}, coordinates=coordinates)
-            refuse_other_order(compared, others, by_name=False)
-            coordinates |= own.coordinates
     check_attributes(attributes, where)
-    return store_of_named(where, members, attributes, opening, coordinates)
+    return store_of_named(where, members, attributes, opening)

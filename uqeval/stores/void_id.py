@@ -86,7 +86,7 @@ def refuse_other_void(
     """
     for array in (holder for joined in arrays for holder in joined.holders):
         own = declared_void(array.attributes, array.where)
-        if own is not None and own != void and _holds(array.dtype, own):
+        if own is not None and own != void and holds_id(array.dtype, own):
             option = f", or {how_to_give(own)}" if option_counts else ""
             raise StoreError(
                 f"{array.where}: attribute ignore_index is {own}, but the void id is {int(void)}; "
@@ -134,7 +134,7 @@ def how_to_give(void: int) -> str:
     return f"save these labels with 255 in its place: np.where(labels == {void}, 255, labels)"
 
 
-def _holds(dtype: np.dtype[Any], number: int) -> bool:
+def holds_id(dtype: np.dtype[Any], number: int) -> bool:
     """Return whether a dtype of ids has a whole number."""
     if dtype.kind == "b":
         return number in (0, 1)

@@ -14,6 +14,7 @@ from uqeval.errors import DataError, UqevalError, number_of
 from uqeval.inputs import Inputs, open_inputs
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import is_annotations
+from uqeval.stores.class_names import refuse_other_numbers
 from uqeval.stores.names import read_names_file
 
 #: The path of the predictions in a report.
@@ -57,7 +58,7 @@ def planned_attributes(
 
 def check_form(inputs: Inputs, attributes: Mapping[str, Any]) -> None:
     """Raise `DataError` if items differ from those before in the number of samples, classes or
-    annotators."""
+    annotators, and `StoreError` if their names of classes are in another order."""
     declared = attributes["uqeval"]
     expected = declared["samples"], declared["classes"]
     form = inputs.record["samples"], inputs.record["classes"]
@@ -67,6 +68,8 @@ def check_form(inputs: Inputs, attributes: Mapping[str, Any]) -> None:
                 *form, *expected
             )
         )
+    names = attributes["class_names"], inputs.class_names
+    refuse_other_numbers(zip(("the items before", "the update"), names, strict=True))
     if inputs.annotators != attributes["annotators"]:
         given, before = map(_labels_in_words, (inputs.annotators, attributes["annotators"]))
         raise DataError(

@@ -34,7 +34,7 @@ from uqeval.stores.coordinates import COMPARED, Coordinate
 from uqeval.stores.described import names_of
 from uqeval.stores.files.hdf5_chunks import Hdf5Chunks, stored_size
 from uqeval.stores.kinds import ALIASES, KNOWN, REGRESSION, known_as
-from uqeval.stores.orders import coordinate_called, with_coordinates
+from uqeval.stores.orders import with_coordinates
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 #: More missing chunks than this count as damage.
@@ -205,9 +205,10 @@ class Hdf5Group:
             if name in ("names", "class_names") and is_text:
                 add_attribute(self.attributes, name, _names(path, member), self._path)
             elif is_text and _rank(member) == 1:
-                self.coordinates |= coordinate_called(
-                    str(name), names_of(member.dims, 1), f"{self._path}::{cut(name)}",
-                    partial(_texts, path, member), {},
+                own, *_ = names_of(member.dims, 1) or (None,)
+                self.coordinates[str(name)] = Coordinate(
+                    f"{self._path}::{cut(name)}", partial(_texts, path, member), {}, own,
+                    is_index=own == name,
                 )  # fmt: skip
             elif is_number and member.shape is not None:
                 self.arrays[str(name)] = Hdf5Array(path, member)
@@ -306,10 +307,12 @@ def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
 
 
 def _beside(path: str, dataset: Any) -> Hdf5Group:
-    """Return what is called like an axis, and has one, in the group that has a dataset."""
+    """Return what is called like an axis or a dimension of a dataset, and has one axis, in the
+    group around it."""
     group = dataset.parent
     with _readable(cut(path)):
-        axes = [name for name in group if axis_called(name) in COMPARED]
+        dims = names_of(dataset.dims, len(dataset.shape)) or ()
+        axes = [name for name in group if axis_called(name) in COMPARED or name in dims]
         members = [n for n in axes if _is_inside(group, n) and _rank(group[n]) == 1]
         return Hdf5Group(path, group, members)
 

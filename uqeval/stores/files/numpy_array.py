@@ -102,7 +102,7 @@ class NumpyArray(StoredArray):
         array = NumpyArray(
             self.where, shape, self.dtype, load, self._header, self._file, self._checksum
         )
-        array.attributes = self.attributes
+        array.attributes, array.coordinates = self.attributes, self.coordinates
         return array
 
     def stored_bytes(self) -> int:

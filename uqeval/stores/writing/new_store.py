@@ -24,8 +24,9 @@ from uqeval.disk.outputs import refuse_overlap
 from uqeval.disk.publishing import hidden_path
 from uqeval.errors import DataError, OutputError, cut
 from uqeval.stores.array import StoredArray
+from uqeval.stores.axis_names import axis_called
 from uqeval.stores.bfloat16 import SOURCE
-from uqeval.stores.coordinates import Coordinate
+from uqeval.stores.coordinates import AXIS, Coordinate
 from uqeval.stores.fill_values import INVALID
 from uqeval.stores.zarr import writer as zw
 
@@ -152,7 +153,8 @@ class NewStore:
             zw.create_group(self.root / "items", {})
             return
         for name, coordinate in (coordinates or {}).items():
-            if (stored := coordinate.stored()) is not None:
+            is_name = name.replace("-", "_").isidentifier()  # HDF5 may have any text
+            if is_name and (stored := coordinate.stored()) is not None:
                 self._write_coordinate(self.root / name, coordinate.axis, *stored)
 
     @staticmethod
@@ -160,6 +162,8 @@ class NewStore:
         folder: Path, axis: str, values: Array, attributes: Mapping[str, Any]
     ) -> None:
         shape = values.shape
+        if axis_called(folder.name) is None:
+            attributes = {**attributes, AXIS: axis}
         array = zw.create_array(folder, shape, values.dtype, shape, [axis], attributes=attributes)
         zw.write(array, (slice(None),), values, folder)
 

@@ -119,7 +119,8 @@ def open_zarr_group(source: Source, name: str = "") -> ZarrGroup | None:
 
 
 def coordinates_beside(path: str, array: ZarrArray) -> dict[str, ZarrArray]:
-    """Return the arrays called like axes in the group around the array at `path`, by name.
+    """Return the arrays called like axes or dimensions of the array at `path`, in the group around
+    it, by name.
 
     At a server that lists nothing, these are the ones called like dimensions of the array.
     """
@@ -131,9 +132,10 @@ def coordinates_beside(path: str, array: ZarrArray) -> dict[str, ZarrArray]:
         source = open_source(parent)
         if load_node(source, "") is None and load_json(source, ".zgroup") is None:
             return {}
-        names = source.children("") if source.listable else array.dimension_names or ()
+        dims = array.dimension_names or ()
+        names = source.children("") if source.listable else dims
         group = ZarrGroup(source, "", {}, {}, (), {})
-        group.look_up([name for name in names if name and axis_called(name) in COMPARED])
+        group.look_up([n for n in names if n and (axis_called(n) in COMPARED or n in dims)])
         return group.arrays
     return {}
 

@@ -1,0 +1,94 @@
+"""What the attributes and coordinates of arrays say that `PredictionWriter` gets item by item."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+
+from uqeval.errors import DataError
+from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.class_names import refuse_other_numbers
+from uqeval.stores.contents import check_attributes
+from uqeval.stores.coordinates import Coordinate
+from uqeval.stores.described import DescribedArray
+from uqeval.stores.fill_values import refuse_fill
+from uqeval.stores.kinds import resolve
+from uqeval.stores.orders import refuse_other_order, with_coordinates
+from uqeval.stores.void_id import declared_void, holds_id, how_to_give, refuse_fill_ids
+
+#: The items whose coordinates stay in memory, to compare predictions and labels.
+_KEPT = 4096
+
+Coordinates = Mapping[str, Coordinate]
+
+
+class ItemDescriptions:
+    """Checks of described arrays as readers of a store make them: the store will have neither
+    attributes of arrays nor coordinates.
+
+    `void`: the void id of the store. `class_names`: those of the store, empty without any.
+    """
+
+    def __init__(self, void: int, class_names: Sequence[str]) -> None:
+        self._void = void
+        self._named = ("the writer", tuple(class_names))
+        self._coordinates: OrderedDict[int, Coordinates] = OrderedDict()
+
+    def check(
+        self, own: DescribedArray, kind: str, where: str, items: Iterable[int], *, is_single: bool
+    ) -> Coordinates:
+        """Return the coordinates of the array of these items, for `keep`.
+
+        `is_single`: the array has no axis of items. Raises `StoreError` for packed numbers, for
+        attributes of a wrong type, and if classes, rows or columns are in another order than
+        before; `DataError` for values that attributes declare to be none, and for another void id.
+        """
+        rank = own.values.ndim - (not is_single)
+        is_refused = not own.values.size or rank not in (2, 3, 4)  # by its shape, later
+        if is_refused or not (own.attributes or own.coordinates):
+            return {}
+        check_attributes(own.attributes, where)
+        array = own.stored(where)
+        readable = resolve(array, kind, is_single=is_single)
+        names = own.attributes.get("class_names")
+        store = with_coordinates(
+            Store(where, {kind: (ItemArray(readable, None),)}, None,
+                  {} if names is None else {"class_names": names}), {},
+        )  # fmt: skip
+        if kind == "labels":
+            self._check_void(own, where)
+            refuse_fill_ids(own.values, array, self._void, where, kind)
+        else:
+            refuse_fill(own.values, array, None, 0, where, zero_is_usual=kind == "probs")
+        self._check_classes(where, tuple(store.attributes.get("class_names") or ()))
+        for item in items:
+            before = Store("its arrays before", {}, coordinates=self._coordinates.get(item, {}))
+            refuse_other_order(store, before, by_name=True)
+        return store.coordinates
+
+    def keep(self, items: Iterable[int], coordinates: Coordinates) -> None:
+        """Remember the coordinates of items that are written."""
+        if not coordinates:
+            return
+        for item in items:
+            self._coordinates[item] = {**coordinates, **self._coordinates.get(item, {})}
+        while len(self._coordinates) > _KEPT:
+            self._coordinates.popitem(last=False)
+
+    def _check_void(self, own: DescribedArray, where: str) -> None:
+        """Raise `DataError` for labels that declare another void id than that of the store, if they
+        can have it."""
+        void = declared_void(own.attributes, where)
+        if void is not None and void != self._void and holds_id(own.values.dtype, void):
+            raise DataError(
+                f"{where}: attribute ignore_index is {void}, but the void id of the store is "
+                f"{int(self._void)}. If {void} is void, {how_to_give(void)} to PredictionWriter; "
+                "else remove the attribute."
+            )
+
+    def _check_classes(self, where: str, names: tuple[str, ...]) -> None:
+        """Raise `StoreError` if the classes have other numbers than those of the store, or than
+        those of an array before."""
+        if names:
+            refuse_other_numbers([self._named, (where, names)])
+            self._named = self._named if self._named[1] else (where, names)
