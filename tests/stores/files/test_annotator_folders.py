@@ -66,7 +66,7 @@ def test_sequences_in_folders_of_annotators(tmp_path: Path) -> None:
 
 
 def test_folders_that_are_not_of_annotators(folder: Path) -> None:
-    with pytest.raises(StoreError, match=r"could have the label .* give --annotator-folders"):
+    with pytest.raises(StoreError, match=r"could have the label .* with --annotator-folders"):
         open_store(folder, role="labels", names=NAMES)
     (folder / "ben" / "b.png").unlink()
     with pytest.raises(StoreError, match=r"ben: 1 of 2 items have no label: b.*void id \(255\)"):
