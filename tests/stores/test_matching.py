@@ -189,13 +189,22 @@ def test_orders_and_items_change_no_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "file"),
-    [("s{}/{}", "s{}/{}"), ("images/s{}/{}", "labels/s{}/{}"), ("s{}/images/{}", "s{}/labels/{}")],
+    ("item", "file", "other"),
+    [
+        ("s{}/{}", "s{}/{}", ""),
+        ("images/s{}/{}", "labels/s{}/{}", ""),
+        ("s{}/images/{}", "s{}/labels/{}", ""),
+        ("s{}/{}", "labels/s{}/{}", "s{}/other"),
+        ("images/s{}/{}", "s{}/{}", "images/other"),
+    ],
 )
-def test_many_sequences_take_linear_time(item: str, file: str) -> None:
+def test_many_sequences_take_linear_time(item: str, file: str, other: str) -> None:
     def seconds(sequences: int) -> float:
         spots = [(s, f) for s in range(sequences) for f in range(10)]
-        names, files = ([text.format(*spot) for spot in spots] for text in (item, file))
+        names, files, others = (
+            [text.format(*spot) for spot in spots] for text in (item, file, other)
+        )
+        files += {*others} - {""}
         start = time.process_time()
         assert len(match_files("labels", files, names, "label")) == len(names)
         return time.process_time() - start
@@ -228,6 +237,7 @@ def test_many_sequences_take_linear_time(item: str, file: str) -> None:
         # A folder at another depth, and a file of no item.
         (("a/s2/data/0",), ("data/a/s2/0.png", "overview.png")),
         (("data/s2/data/0",), ("data/s2/0.png", "s2/overview.png")),
+        (("data/a/1",), ("a/1.png", "data/b/2.png")),
         # Repeated folders, and data sets of other depths.
         (("1/1/a",), ("labels/1/1/a.png", "labels/1/2/a.png")),
         (("kitti/images/y", "camvid/x"), ("kitti/labels/y.png", "camvid/x.png")),

@@ -6,26 +6,26 @@ A file can belong to the item whose name has its stem. Their folders decide:
 2. Else compare the folders that tell items apart. Such a name occurs on both sides, among items and
    among files, but not in every path. If item and file have the same ones in the same order, the
    file belongs to the item.
-3. Else the folders of one must be the last folders of the other. This is not for an item if other
-   files have its folders of step 2: if `bonn/2.png` exists, `1.png` does not replace `bonn/1.png`.
+3. Else the folders of one must be the last folders of the other. This is not for an item if another
+   file has all of its folders that occur on both sides: if `bonn/2.png` exists, `1.png` does not
+   replace `bonn/1.png`.
 
 Folders that occur on one side only (`images`, `labels`) and those of every path (`cam0`) do not
-count in step 2, with two exceptions. The paths are those of all items, and of files with the stem
-of an item.
+count in step 2. "Every path" means those of all items, and of all files with the stem of an item.
+There are two exceptions:
 
-A folder of every path counts if it is a value of two levels, such as the patient 1 and the visit 1
-in `1/2/x` and `2/1/x`: only the order of the folders tells these apart.
-
-Item and file are of different sequences if both have more
-folders of one side than other paths: of `s1/1` and `s2/3`, and `s1/1.png` and `s3/3.png`, the last
-two do not match. Other paths are those with the same folders of step 2, so a data set of another
-depth changes nothing.
+- A folder of every path counts if it is a value of two levels, such as the patient 1 and the visit
+  1 in `1/2/x` and `2/1/x`: only the order of the folders tells these apart.
+- Item and file are of different sequences if both have more folders of one side than other paths:
+  of `s1/1` and `s2/3`, and `s1/1.png` and `s3/3.png`, the last two do not match. Other paths are
+  those with the same folders of step 2, so a data set of another depth changes nothing.
 
 A folder that occurs twice in a name counts as two folders, in order from the last one: `00/00/5`
 and `02/00/5.png` have only the last `00` in common.
 
 Paths alone cannot show whether `a/x` and `b/x` are of two sequences, or image and label of one.
-They match, and a warning appears unless the other folders of one are well-known kinds of data.
+They match, and a warning appears unless the other folders of one are well-known kinds of data. It
+also appears for the same folders in another order.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ class Files:
         if not has_more:
             same = same + groups.get((telling, True), [])
         found = self._allowed(folders, candidates, same, taken)
-        if not telling or (not found and telling not in self._telling_of_files):
+        shared = self._shared.intersection(folders)
+        if not telling or (not found and shared not in self._shared_of_files):
             ends = self._with_ends(folders, candidates)
             found |= self._allowed(folders, candidates, ends, taken)
         most = max(found.values(), default=0)
@@ -164,12 +165,12 @@ class Files:
         self._others_of_files = files.without(self._shared)
         self._least_of_items = LeastOthers(items.paths, self._telling, self._shared)
         self._least_of_files = LeastOthers(files.paths, self._telling, self._shared)
-        self._telling_of_files = {self._telling_in(path) for path in files.paths}
+        self._shared_of_files = {frozenset(self._shared.intersection(path)) for path in files.paths}
         self._groups.clear()
         self._least_of_stem.clear()
 
     def _telling_in(self, folders: FolderPath) -> FolderPath:
-        return tuple(folder for folder in folders if folder in self._telling)
+        return tuple([folder for folder in folders if folder in self._telling])
 
     def _key(self, folders: FolderPath, least: LeastOthers) -> tuple[FolderPath, bool]:
         """Return the folders that tell items apart, and whether there are more others than in

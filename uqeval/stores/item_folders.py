@@ -73,7 +73,8 @@ class LeastOthers:
         for row in counts:
             for folder in row[2]:
                 self._by_folder[folder].append(row)
-        self._known = {(): min(((count, path) for count, path, _ in counts), default=(0, ()))}
+        fewest = min(((count, path) for count, path, _ in counts), default=(0, ()))
+        self._known: dict[FolderPath, tuple[int, FolderPath]] = {(): fewest}
 
     def of(self, telling: FolderPath) -> tuple[int, FolderPath]:
         """Return the path with all these folders that has the fewest others, after the number of
@@ -142,7 +143,7 @@ def split_name(name: str, suffixes: Collection[str] = SUFFIXES) -> tuple[FolderP
     stem, _, suffix = parts[-1].rpartition(".")
     if not stem or f".{suffix.lower()}" not in suffixes:
         stem = parts[-1]
-    folders = tuple(part for part in parts[:-1] if part not in ("", "."))
+    folders = tuple([part for part in parts[:-1] if part not in ("", ".")])
     if len(set(folders)) < len(folders):
         folders = tuple(
             folder + "/" * folders[k + 1 :].count(folder) for k, folder in enumerate(folders)
@@ -152,4 +153,4 @@ def split_name(name: str, suffixes: Collection[str] = SUFFIXES) -> tuple[FolderP
 
 def without(shared: Collection[str], folders: FolderPath) -> FolderPath:
     """Return the folders that are not `shared`."""
-    return tuple(folder for folder in folders if folder not in shared)
+    return tuple([folder for folder in folders if folder not in shared])
