@@ -90,7 +90,7 @@ class LeastOthers:
 
 
 def of_two_levels(
-    always: Collection[str], shared: Collection[str], *sides: Iterable[FolderPath]
+    always: Collection[str], shared: set[str], *sides: Iterable[FolderPath]
 ) -> set[str]:
     """Return the folders of `always` that are values of two levels, as 1 in `1/2` and `2/1`.
 
@@ -107,7 +107,7 @@ def of_two_levels(
                     place = path.index(folder)
                     before[folder].update(path[:place])
                     after[folder].update(path[place + 1 :])
-        found |= {folder for folder in always if before[folder] & after[folder] & {*shared}}
+        found |= {folder for folder in always if before[folder] & after[folder] & shared}
     return found
 
 
