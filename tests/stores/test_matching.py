@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import pytest
 
 from uqeval.errors import StoreError
+from uqeval.stores.item_files import Files
 from uqeval.stores.item_folders import Folders
-from uqeval.stores.matching import Files, match_files, match_some, warnings_of_match
+from uqeval.stores.matching import match_files, match_some, warnings_of_match
 
 
 def matched(
@@ -65,6 +66,7 @@ LAYOUTS = {
         "val/drive_000{2,3}/proj_depth/groundtruth/image_02/5.png",
         True,
     ),
+    "patients and visits": ("{1/1,1/2,2/1}/rgb/0", "{1/1,1/2,2/1}/seg/0.png", False),
     "cameras": ("images/s1/{left,right}/1", "labels/s1/{left,right}/1.png", False),
     # Another spelling, or one that nothing can tell from another one of the same data.
     "Unicode": (
@@ -84,6 +86,7 @@ LAYOUTS = {
     "other sequence of cameras": ("s2/{left,right}/1", "s1/{left,right}/1.png", True),
     "other sequence, the number of its camera": ("00/00/5", "02/00/5.png", True),
     "other drive": ("drive_0002_sync/image_02/5", "drive_0013_sync/image_02/5.png", True),
+    "other patient and visit": ("1/2/0", "2/1/0.png", True),
     "other sequence of images": ("seq2/images/1", "seq1/labels/1.png", True),
     "other camera": ("d/image_02/1", "d/proj_depth/groundtruth/image_03/1.png", True),
 }
@@ -129,6 +132,15 @@ def test_items_do_not_need_others(layout: str) -> None:
         ("d{1,2}/image_02/5", "d{1,2}/image_0{2,3}/5.png", "d1/image_02/5.png is in another"),
         ("{a,b,d}/{1,1,2}", "{c,e}/{1,2}.png", "2 of 3 items have no label: a/1, b/1"),
         ("images/{a,b}/1", "labels/1.png", "'images/a/1' and 'images/b/1' both match labels/1"),
+        ("{1/1,2/1}/0", "1/{1,2}/0.png", "1/1/0.png is in another folder than 2/1/0"),
+        ("{1/2/0,2/1/1}", "{1/2/1,2/1/0}.png", "2 of 2 items have no label: 1/2/0, 2/1/1"),
+        ("1/2/0", "{1,2}/0.png", "'1/2/0' could have the label 2/0.png or 1/0.png"),
+        ("1/2/0", "{1/0,0,2/9}.png", "'1/2/0' could have the label 0.png or 1/0.png"),
+        (
+            "{kitti/0,bdd/train/1}",
+            "{kitti/train/0,kitti/val/0,bdd/train/1}.png",
+            "'kitti/0' could have the label kitti/val/0.png or kitti/train/0.png",
+        ),
         ("x{1,2}", "x{1,2}_L.png", "files there look like x1_L.png"),
         ("case_{1,2}_0000", "case_{1,2}.png", "2 of 2 items have no label: case_1_0000"),
     ],
@@ -177,13 +189,22 @@ def test_orders_and_items_change_no_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "file"),
-    [("s{}/{}", "s{}/{}"), ("images/s{}/{}", "labels/s{}/{}"), ("s{}/images/{}", "s{}/labels/{}")],
+    ("item", "file", "other"),
+    [
+        ("s{}/{}", "s{}/{}", ""),
+        ("images/s{}/{}", "labels/s{}/{}", ""),
+        ("s{}/images/{}", "s{}/labels/{}", ""),
+        ("s{}/{}", "labels/s{}/{}", "s{}/other"),
+        ("images/s{}/{}", "s{}/{}", "images/other"),
+    ],
 )
-def test_many_sequences_take_linear_time(item: str, file: str) -> None:
+def test_many_sequences_take_linear_time(item: str, file: str, other: str) -> None:
     def seconds(sequences: int) -> float:
         spots = [(s, f) for s in range(sequences) for f in range(10)]
-        names, files = ([text.format(*spot) for spot in spots] for text in (item, file))
+        names, files, others = (
+            [text.format(*spot) for spot in spots] for text in (item, file, other)
+        )
+        files += {*others} - {""}
         start = time.process_time()
         assert len(match_files("labels", files, names, "label")) == len(names)
         return time.process_time() - start
@@ -213,6 +234,10 @@ def test_many_sequences_take_linear_time(item: str, file: str) -> None:
         (("data/val/bonn/1", "data/val/celle/1"), ("bonn/1.png", "celle/1.png")),
         (("a/val/1",), ("a/val/1.png", "b/a/val/1.png")),
         (("x/val/1", "x/val/2"), ("val/1.png", "val/2.png")),
+        # A folder at another depth, and a file of no item.
+        (("a/s2/data/0",), ("data/a/s2/0.png", "overview.png")),
+        (("data/s2/data/0",), ("data/s2/0.png", "s2/overview.png")),
+        (("data/a/1",), ("a/1.png", "data/b/2.png")),
         # Repeated folders, and data sets of other depths.
         (("1/1/a",), ("labels/1/1/a.png", "labels/1/2/a.png")),
         (("kitti/images/y", "camvid/x"), ("kitti/labels/y.png", "camvid/x.png")),

@@ -244,7 +244,9 @@ def in_order_of(
 
 
 #: The arguments of ground truth, by the noun of its items.
-_ARGUMENTS = {"label": "labels", "mask": "ood_mask", "depth": "depth_map"}
+_ARGUMENTS = {
+    "label": "labels", "mask": "ood_mask", "region map": "region", "depth map": "depth_map"
+}  # fmt: skip
 
 
 def open_truth(
@@ -266,7 +268,7 @@ def open_truth(
         )
     store = open_store(
         truth, role=role, names=names if is_folder else None, fill_missing=options.fill,
-        called=_ARGUMENTS.get(noun, noun), **reading,
+        called=_ARGUMENTS.get(noun, noun), noun=noun, **reading,
     )  # fmt: skip
     if predictions is None or options.names is not None:
         return store

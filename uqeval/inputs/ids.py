@@ -156,7 +156,13 @@ def positions_of_frames(
             file_names = match_some(store.path, store.names, names, noun)
         else:
             cases = dict(zip(store.names, store.groups, strict=True)) if store.groups else None
-            file_names = match_files(store.path, store.names, names, noun, cases=cases)
+            advice = (
+                f"Name the {noun}s as the {of}s; `uqeval convert` with --names FILE does so for a "
+                "Zarr store."
+            )
+            file_names = match_files(
+                store.path, store.names, names, noun, cases=cases, advice=advice
+            )
         place = {name: i for i, name in enumerate(store.names)}
         warnings = warnings_of_folders(store.path, file_names, noun)
         found = (file_names.get(name) for name in names)

@@ -14,8 +14,9 @@ from uqeval.inputs.ids import like_ids
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside
 from uqeval.stores.array import Store, StoredArray
+from uqeval.stores.item_files import Files
 from uqeval.stores.item_folders import FolderPath, Folders, folders_of, may_differ
-from uqeval.stores.matching import Files, refuse_shared, warnings_of_folders
+from uqeval.stores.matching import refuse_shared, warnings_of_folders
 from uqeval.stores.watch import read_whole
 from uqeval.stores.zarr.source import is_zarr
 

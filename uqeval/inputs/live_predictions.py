@@ -27,7 +27,7 @@ from uqeval.inputs.video_stores import PREDICTIONS, inside
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.files.png_array import PngArray
-from uqeval.stores.matching import Files
+from uqeval.stores.item_files import Files
 from uqeval.stores.names import natural
 from uqeval.stores.orders import refuse_other_orders
 from uqeval.stores.planes import Planes

@@ -115,7 +115,7 @@ class _Opener:
 
     def path(self, path: Given, role: Role, option: str, region: str) -> RegionPlanes:
         """Return the maps in a folder, one per item, or in an array. Raises `StoreError`."""
-        noun = "region" if role == "labels" else "depth"
+        noun = "region map" if role == "labels" else "depth map"
         store = open_truth(path, role, noun, self.store, self.names, self.options)
         self.warnings += store.warnings
         kinds = (role, STORED_DEPTH) if region == "depth" else (role,)

@@ -199,6 +199,8 @@ class Opening:
     label_map: str | None = None
     declared: Declared = field(default_factory=Declared)
     annotator_folders: bool = False
+    #: What messages call a file of an item; by default from the role.
+    noun: str = ""
     #: Names of arrays that options name; a source that cannot list its arrays looks them up.
     maps: frozenset[str] = frozenset()
 

@@ -14,7 +14,7 @@ from uqeval.stores.names import SUFFIXES
 FolderPath: TypeAlias = tuple[str, ...]
 #: Folders, in lower case, that say what files contain, and never which item. They only keep a
 #: warning away.
-_KINDS_OF_DATA = frozenset({
+_KINDS = frozenset({
     "annotation", "annotations", "data", "depth", "depths", "flow", "flows", "frame", "frames",
     "groundtruth", "gt", "gtcoarse", "gtfine", "image", "images", "imagestr", "imagests",
     "img", "imgs", "jpegimages", "label", "labels", "labelstr", "labelsts", "leftimg8bit",
@@ -27,6 +27,9 @@ class Folders:
     """The folders of many names."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
+        #: The names, each once, in the order in which they were added.
+        self.names: list[str] = []
+        self._known: set[str] = set()
         #: The folders of each name.
         self.paths: set[FolderPath] = set()
         #: Names of folders: those that occur, and those that all names have.
@@ -37,6 +40,10 @@ class Folders:
 
     def add(self, name: str) -> None:
         """Add the folders of a name."""
+        if name in self._known:
+            return
+        self._known.add(name)
+        self.names.append(name)
         folders = folders_of(name)
         if folders not in self.paths:
             self.always = self.always & set(folders) if self.paths else set(folders)
@@ -49,41 +56,72 @@ class Folders:
 
 
 class LeastOthers:
-    """The fewest folders that are not `shared` of those paths that have given `telling` folders.
+    """Paths that have given `telling` folders, and the fewest folders that are not `shared`.
 
     Paths of other data sets have other telling folders, and may be of another depth.
     """
 
     def __init__(
-        self, paths: Collection[FolderPath], telling: Collection[str], shared: Collection[str]
+        self, paths: Iterable[FolderPath], telling: Collection[str], shared: Collection[str]
     ) -> None:
         counts = [
-            (frozenset(path).intersection(telling), len(without(shared, path))) for path in paths
+            (len(without(shared, path)), path, frozenset(path).intersection(telling))
+            for path in paths
         ]
-        self._all = min((count for _, count in counts), default=0)
         # By folder: else each path would be compared with all.
-        self._by_folder: dict[str, list[tuple[frozenset[str], int]]] = defaultdict(list)
-        for own, count in counts:
-            for folder in own:
-                self._by_folder[folder].append((own, count))
-        self._known: dict[FolderPath, int] = {(): self._all}
+        self._by_folder: dict[str, list[tuple[int, FolderPath, frozenset[str]]]] = defaultdict(list)
+        for row in counts:
+            for folder in row[2]:
+                self._by_folder[folder].append(row)
+        fewest = min(((count, path) for count, path, _ in counts), default=(0, ()))
+        self._known: dict[FolderPath, tuple[int, FolderPath]] = {(): fewest}
 
-    def of(self, telling: FolderPath) -> int:
-        """Return the number for the paths with all these folders; 0 if there is none."""
+    def of(self, telling: FolderPath) -> tuple[int, FolderPath]:
+        """Return the path with all these folders that has the fewest others, after the number of
+        these; 0 and no folders if there is none.
+        """
         if telling not in self._known:
             fewest = min((self._by_folder.get(folder, []) for folder in telling), key=len)
             self._known[telling] = min(
-                (count for own, count in fewest if own.issuperset(telling)), default=0
+                ((count, path) for count, path, own in fewest if own.issuperset(telling)),
+                default=(0, ()),
             )
         return self._known[telling]
 
 
+def of_two_levels(
+    always: Collection[str], shared: set[str], *sides: Iterable[FolderPath]
+) -> set[str]:
+    """Return the folders of `always` that are values of two levels, as 1 in `1/2` and `2/1`.
+
+    Their order with another shared folder differs among paths of one side, or only some of the
+    paths repeat them.
+    """
+    found = {folder for folder in always if f"{folder}/" in shared and f"{folder}/" not in always}
+    for paths in sides:
+        before: dict[str, set[str]] = defaultdict(set)
+        after: dict[str, set[str]] = defaultdict(set)
+        for path in paths:
+            for folder in always:
+                if folder in path:
+                    place = path.index(folder)
+                    before[folder].update(path[:place])
+                    after[folder].update(path[place + 1 :])
+        found |= {folder for folder in always if before[folder] & after[folder] & shared}
+    return found
+
+
 def may_differ(name: str, file: str) -> bool:
-    """Return whether an item and its file have different folders that may be those of sequences."""
-    folders, others = {*folders_of(name)}, {*folders_of(file)}
-    return all(
-        any(folder.rstrip("/").lower() not in _KINDS_OF_DATA for folder in rest)
-        for rest in (folders - others, others - folders)
+    """Return whether the folders of an item and its file may be of different sequences: both have
+    other ones, or they have the same ones in another order.
+    """
+    item, other = (
+        tuple(folder for folder in folders_of(path) if folder.rstrip("/").lower() not in _KINDS)
+        for path in (name, file)
+    )
+    only_item, only_other = without(other, item), without(item, other)
+    return bool(only_item and only_other) or (
+        without(only_item, item) != without(only_other, other)
     )
 
 
@@ -105,7 +143,7 @@ def split_name(name: str, suffixes: Collection[str] = SUFFIXES) -> tuple[FolderP
     stem, _, suffix = parts[-1].rpartition(".")
     if not stem or f".{suffix.lower()}" not in suffixes:
         stem = parts[-1]
-    folders = tuple(part for part in parts[:-1] if part not in ("", "."))
+    folders = tuple([part for part in parts[:-1] if part not in ("", ".")])
     if len(set(folders)) < len(folders):
         folders = tuple(
             folder + "/" * folders[k + 1 :].count(folder) for k, folder in enumerate(folders)
@@ -115,4 +153,4 @@ def split_name(name: str, suffixes: Collection[str] = SUFFIXES) -> tuple[FolderP
 
 def without(shared: Collection[str], folders: FolderPath) -> FolderPath:
     """Return the folders that are not `shared`."""
-    return tuple(folder for folder in folders if folder not in shared)
+    return tuple([folder for folder in folders if folder not in shared])

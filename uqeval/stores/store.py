@@ -113,6 +113,7 @@ def open_store(
     annotator_folders: bool = False,
     maps: Collection[str] = (),
     called: str = "",
+    noun: str = "",
 ) -> Store:
     """Return the store at `path`, with canonical axes and divided into items.
 
@@ -122,11 +123,11 @@ def open_store(
     select items. With `annotator_folders`, each folder inside belongs to an annotator. With
     `fill_missing`, missing chunks of a Zarr store read as the fill value. `maps`: names of arrays
     to look up at a web server, which cannot list them. `called`: the argument that arrays in memory
-    were given as, for messages. Raises `StoreError` for an invalid store, `UsageError` for a wrong
-    declaration.
+    were given as, for messages; `noun`: what these call a file of an item, by default from the
+    role. Raises `StoreError` for an invalid store, `UsageError` for a wrong declaration.
     """
     opening = Opening(
-        role, names, fill_missing, label_map, Declared(kind, axes), annotator_folders,
+        role, names, fill_missing, label_map, Declared(kind, axes), annotator_folders, noun,
         frozenset(maps),
     )  # fmt: skip
     if isinstance(path, np.ndarray | DescribedArray):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import uqeval
 from uqeval.errors import StoreError
 from uqeval.stores.planes import Planes
 from uqeval.stores.store import open_store
@@ -66,7 +67,7 @@ def test_sequences_in_folders_of_annotators(tmp_path: Path) -> None:
 
 
 def test_folders_that_are_not_of_annotators(folder: Path) -> None:
-    with pytest.raises(StoreError, match=r"could have the label .* give --annotator-folders"):
+    with pytest.raises(StoreError, match=r"could have the label .* with --annotator-folders"):
         open_store(folder, role="labels", names=NAMES)
     (folder / "ben" / "b.png").unlink()
     with pytest.raises(StoreError, match=r"ben: 1 of 2 items have no label: b.*void id \(255\)"):
@@ -77,3 +78,21 @@ def test_folders_that_are_not_of_annotators(folder: Path) -> None:
     save(folder / "b.png", 0)
     with pytest.raises(StoreError, match=r"holds 'b\.png' next to the folders"):
         open_store(folder, role="labels", names=NAMES, annotator_folders=True)
+
+
+@pytest.mark.parametrize(
+    ("family", "options", "noun"),
+    [
+        ("ood", {"ood_mask": "{}"}, "mask"),
+        ("segmentation", {"region": "map:{}"}, "region map"),
+        ("segmentation", {"region": "depth:0-1", "depth_map": "{}"}, "depth map"),
+    ],
+)
+def test_other_maps_are_not_of_annotators(
+    folder: Path, family: str, options: dict[str, str], noun: str
+) -> None:
+    labels = np.zeros((2, 2, 3), np.uint8)
+    store = {"probs": np.full((2, 3, 2, 3), 1 / 3), "labels": labels, "names": [*NAMES]}
+    given = {name: value.format(folder) for name, value in options.items()}
+    with pytest.raises(StoreError, match=rf"could have the {noun} .*path in the folder\.$"):
+        uqeval.evaluate(store, None, family, **given)

@@ -78,7 +78,7 @@ def test_missing_labels_are_an_error(tmp_path: Path) -> None:
     message = str(caught.value)
     assert "7 of 8 items have no label: img_1, img_2, img_3, img_4, img_5 …" in message
     assert "img_6" not in message
-    assert "look like img_0.png" in message
+    assert "look like img_0.png" in message and "--names FILE can rename" in message
 
 
 def test_another_file_next_to_the_images(tmp_path: Path) -> None:
@@ -245,7 +245,8 @@ def test_predictions_of_frames(tmp_path: Path) -> None:
     found = [part.array.read(ALL) for part in store.arrays["predictions"]]
     assert [a.dtype for a in found] == [np.uint16, np.uint8]
     assert found[0].tolist() == (IDS + 300.0).tolist() and found[1].tolist() == IDS.tolist()
-    with pytest.raises(StoreError, match="1 of 2 items have no prediction: v_3"):
+    # --names cannot rename files.
+    with pytest.raises(StoreError, match=r"have no prediction: v_3 .*rename them as the items\.$"):
         open_label_folder(tmp_path, ["v_2", "v_3"], kind="predictions")
     with pytest.raises(StoreError, match=r"prediction files .* the frames have no names"):
         open_label_folder(tmp_path, None, kind="predictions")
@@ -262,7 +263,8 @@ def test_labels_of_some_frames(tmp_path: Path) -> None:
     (warning,) = found.warnings
     assert "1 label file belongs to no item: w_2.png" in warning
     with pytest.raises(
-        StoreError, match=r"none of the 2 items has its label: .*v_1, v_3.*v_2\.png"
+        StoreError,
+        match=r"none of the 2 items has its label: .*v_1, v_3.*v_2\.png.* as the items\.$",
     ):
         open_sparse_labels(tmp_path, ["v_1", "v_3"])
     with pytest.raises(StoreError, match="no names"):

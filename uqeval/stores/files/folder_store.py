@@ -17,7 +17,7 @@ from uqeval.stores.contents import Contents, Opening
 from uqeval.stores.files.label_folder import label_files, open_label_folder, open_predicted_ids
 from uqeval.stores.files.png_array import PngArray, label_table
 from uqeval.stores.kinds import KNOWN, Declared
-from uqeval.stores.matching import match_files, warnings_of_match
+from uqeval.stores.matching import RENAME_ANY, match_files, warnings_of_match
 from uqeval.stores.names import files_below, required_names
 
 #: Suffixes of files that may be targets.
@@ -54,7 +54,7 @@ class FolderStore(Contents):
         if opening.role == "target" and self._ends & _TARGETS and held <= {"target", "labels"}:
             from uqeval.stores.files.target_folder import open_target_folder
 
-            return open_target_folder(path, opening.names)
+            return open_target_folder(path, opening.names, opening.noun or "target")
         if self.kinds or (held and opening.declared != Declared()):
             from uqeval.stores.files.item_folder import open_item_folder
 
@@ -72,7 +72,9 @@ class FolderStore(Contents):
             if opening.annotator_folders:
                 return open_annotator_folders(path, opening.names, label_map=opening.label_map)
             if opening.role == "labels":
-                return open_label_folder(path, opening.names, label_map=opening.label_map)
+                return open_label_folder(
+                    path, opening.names, label_map=opening.label_map, noun=opening.noun
+                )
             if opening.role == "predictions":
                 return open_predicted_ids(path, opening.names, opening.declared)
         from uqeval.stores.files.foreign import how_to_convert
@@ -151,7 +153,7 @@ def open_annotator_folders(
     for folder, own in files_of.items():
         where = Path(path) / folder
         try:
-            found[folder] = match_files(where, own, names, "label")
+            found[folder] = match_files(where, own, names, "label", advice=RENAME_ANY)
         except StoreError as error:
             raise StoreError(
                 f"{error} Each annotator has a label of every item: for an item that one did not "

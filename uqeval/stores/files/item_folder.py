@@ -27,7 +27,7 @@ from uqeval.stores.kinds import (
     resolve,
     with_scale,
 )
-from uqeval.stores.matching import match_files, warnings_of_match
+from uqeval.stores.matching import RENAME_ANY, RENAME_FILES, match_files, warnings_of_match
 from uqeval.stores.names import checked_names, files_below
 from uqeval.stores.shared_attributes import Declaring, shared_attributes
 
@@ -134,9 +134,10 @@ def open_item_folder(path: str, opening: Opening) -> Store:
         groups = {called[name]: case for name, case in groups.items()}
         parts = {k: {called[name]: own for name, own in of.items()} for k, of in parts.items()}
         volumes = any(groups[name] != name for name in names)
-        noun = "prediction" if opening.role == "predictions" else opening.role.removesuffix("s")
+        noun = opening.noun or opening.role.removesuffix("s")
         cases = groups if volumes else None
-        files_of_names = match_files(path, names, order, noun, cases=cases)
+        advice = RENAME_FILES if opening.role == "predictions" else RENAME_ANY
+        files_of_names = match_files(path, names, order, noun, cases=cases, advice=advice)
         addresses = tuple(files_of_names[name] for name in order)
         if volumes:
             _refuse_cut(path, names, addresses, groups)

@@ -11,10 +11,20 @@ from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.files.png_array import PngArray, label_table
 from uqeval.stores.kinds import Declared
-from uqeval.stores.matching import match_files, match_some, warnings_of_match
+from uqeval.stores.matching import (
+    RENAME_ANY,
+    RENAME_FILES,
+    match_files,
+    match_some,
+    warnings_of_match,
+)
 from uqeval.stores.names import files_below, natural, required_names, without_ending
 
 _IDS, _TRAIN_IDS = "_labelIds", "_labelTrainIds"
+_IF_ANNOTATORS = (
+    " If the folders are of several annotators, some commands read them with --annotator-folders, "
+    "such as `uqeval annotators`."
+)
 _SIBLINGS = ("_color", "_instanceIds", "_instanceTrainIds")
 _CAMERA = "_leftImg8bit"
 
@@ -38,17 +48,22 @@ def open_label_folder(
     *,
     label_map: str | None = None,
     kind: Literal["labels", "predictions"] = "labels",
+    noun: str = "",
 ) -> Store:
     """Return the images of class ids below `path` for the items called `names`, in their order.
 
-    `kind` names them in messages. Raises `StoreError` if the items have no names, if some have no
-    image or more than one, and for files that are not PNGs of class ids.
+    `noun` names them in messages, by default as the kind. Raises `StoreError` if the items have no
+    names, if some have no image or more than one, and for files that are not PNGs of class ids.
     """
-    noun = kind.removesuffix("s")
+    noun = noun or kind.removesuffix("s")
     names = required_names(path, names, noun)
     table = label_table(label_map)
     files, warnings = label_files(path, label_map, kind)
-    files_of_names = match_files(path, files, names, noun)
+    files_of_names = match_files(
+        path, files, names, noun,
+        advice=RENAME_ANY if kind == "labels" else RENAME_FILES,
+        if_several=_IF_ANNOTATORS if noun == "label" else "",
+    )  # fmt: skip
     warnings += warnings_of_match(path, files, files_of_names, noun)
     parts = tuple(
         ItemArray(PngArray(Path(path) / files_of_names[name], table), None) for name in names

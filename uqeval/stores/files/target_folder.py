@@ -14,7 +14,7 @@ from uqeval.stores.array import ItemArray, Region, Store, StoredArray
 from uqeval.stores.files.numpy_files import open_npy
 from uqeval.stores.files.pfm_array import PfmArray
 from uqeval.stores.files.png_array import PngArray
-from uqeval.stores.matching import match_files, warnings_of_match
+from uqeval.stores.matching import RENAME_ANY, match_files, warnings_of_match
 from uqeval.stores.names import files_below, required_names
 
 SUFFIXES = (".png", ".npy", ".pfm")
@@ -48,22 +48,24 @@ class KittiPng(PngArray):
         return np.dtype(np.uint16)
 
 
-def open_target_folder(path: str | Path, names: Sequence[str] | None) -> Store:
+def open_target_folder(
+    path: str | Path, names: Sequence[str] | None, noun: str = "target"
+) -> Store:
     """Return the targets below `path` for the items called `names`, in their order.
 
-    Raises `StoreError` if the items have no names, if some have no target or more than one, and for
-    files that are not targets.
+    `noun` names them in messages. Raises `StoreError` if the items have no names, if some have no
+    target or more than one, and for files that are not targets.
     """
-    names = required_names(path, names, "target")
+    names = required_names(path, names, noun)
     files = files_below(path, SUFFIXES)
-    files_of_names = match_files(path, files, names, "target")
+    files_of_names = match_files(path, files, names, noun, advice=RENAME_ANY)
     parts = tuple(ItemArray(_open(Path(path) / files_of_names[name]), None) for name in names)
     return Store(
         str(path),
         {"target": parts},
         names,
         {},
-        tuple(warnings_of_match(path, files, files_of_names, "target")),
+        tuple(warnings_of_match(path, files, files_of_names, noun)),
     )
 
 
