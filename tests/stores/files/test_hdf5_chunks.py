@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from uqeval.errors import StoreError
 from uqeval.stores.files import hdf5
-from uqeval.stores.files.hdf5 import Hdf5Array, Hdf5Group, open_hdf5
+from uqeval.stores.files.hdf5 import Hdf5Group, open_hdf5
+from uqeval.stores.files.hdf5_array import Hdf5Array
 
 h5py = pytest.importorskip("h5py", reason="stores in HDF5 need uqeval[hdf5]")
 

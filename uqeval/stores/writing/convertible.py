@@ -11,7 +11,7 @@ from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.attribute_arrays import own_names
 from uqeval.stores.contents import Opening, Role, assemble, hdf5_path
 from uqeval.stores.files.foreign import how_to_convert
-from uqeval.stores.files.hdf5 import Hdf5Array
+from uqeval.stores.files.hdf5_array import Hdf5Array
 from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.files.label_folder import open_predicted_ids, png_files
 from uqeval.stores.files.numpy_store import NpyStore, NpzStore
