@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from uqeval.errors import DataError, UsageError, check_numbers, cut, quoted
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, id_dtype, stored_name
 from uqeval.spelling import spelled
 from uqeval.stores import bfloat16
-from uqeval.stores.described import ordered
+from uqeval.stores.described import DescribedArray, ordered
 from uqeval.stores.incoming import as_stack, checked_floats, checked_labels
 from uqeval.stores.kinds import KINDS
 from uqeval.stores.names import checked_names
@@ -175,10 +176,10 @@ class PredictionWriter:
         """
         index = self._place(name)
         where = f"item {quoted(name)}"
-        own = ordered(values, where, _OF_ONE)
-        coordinates = self._descriptions.check(own, self.kind, where, [index], is_single=True)
+        own = _of_one(ordered(values, where, (*_OF_ONE, *KINDS["probs"])), where)
+        described = self._descriptions.check(own, self.kind, where, [index], is_single=True)
         is_new = self._add(index, own.values, sample)
-        self._descriptions.keep([index], coordinates)
+        self._descriptions.keep([index], *described)
         return is_new
 
     @checks_types("names", "sample")
@@ -197,10 +198,10 @@ class PredictionWriter:
                 f"batch of {len(indices)} items: has the shape {list(batch.shape)}, expected "
                 f"[{len(indices)}, C, H, W] or [{len(indices)}, T, C, H, W]."
             )
-        coordinates = self._descriptions.check(own, self.kind, called, indices, is_single=False)
+        described = self._descriptions.check(own, self.kind, called, indices, is_single=False)
         self._gathered.most = max(self._gathered.most, len(indices))
         count = sum(self._add(at, item, sample) for at, item in zip(indices, batch, strict=True))
-        self._descriptions.keep(indices, coordinates)
+        self._descriptions.keep(indices, *described)
         return count
 
     @checks_types("name")
@@ -213,7 +214,8 @@ class PredictionWriter:
         was completed without labels.
         """
         index, description = self._place(name), f"labels of item {quoted(name)}"
-        own = ordered(labels, description, _LABELS_OF_ONE)
+        forms = (*_LABELS_OF_ONE, *KINDS["labels"])
+        own = _of_one(ordered(labels, description, forms, t_is_item=True), description)
         ids = own.values
         if ids.ndim not in (2, 3) or self.size not in (None, ids.shape[-2:]):
             size = ", ".join(map(str, self.size or ("H", "W")))
@@ -223,7 +225,7 @@ class PredictionWriter:
             )
         if not self.complete:
             self._check_size(index, ids, description)
-        coordinates = self._descriptions.check(own, "labels", description, [index], is_single=True)
+        described = self._descriptions.check(own, "labels", description, [index], is_single=True)
         ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, description)
         # Two processes must not begin with different numbers of annotators.
         with self._draft.first_labels() if self._annotators is None else nullcontext():
@@ -234,7 +236,7 @@ class PredictionWriter:
             if is_new:
                 self._annotators = _annotators_in(ids.shape)
         self._sizes[index] = ids.shape[-2:]
-        self._descriptions.keep([index], coordinates)
+        self._descriptions.keep([index], *described)
         return is_new
 
     @checks_types("name", "sample")
@@ -415,3 +417,16 @@ class PredictionWriter:
 def _annotators_in(shape: tuple[int, ...]) -> int:
     """Return the number of annotators of an item's labels; 0 for labels [y, x]."""
     return shape[0] if len(shape) == 3 else 0
+
+
+def _of_one(own: DescribedArray, where: str) -> DescribedArray:
+    """Return the array of one item without its axis of items. Raises `DataError` for several."""
+    names = own.dimension_names or ()
+    if names[:1] != ("item",):
+        return own
+    if len(own.values) != 1:
+        raise DataError(
+            f"{where}: has {len(own.values)} items on its axis `item`; expected one item. Give "
+            "several to add_batch, and the labels of each to add_labels."
+        )
+    return replace(own, values=own.values[0], dimension_names=names[1:])

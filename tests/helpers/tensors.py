@@ -80,14 +80,6 @@ class Index:
         return self.values
 
 
-class RangeIndex(Index):
-    """Labels that pandas counts."""
-
-    def __init__(self, count: int, *, turned: bool = False) -> None:
-        super().__init__(np.arange(count)[:: -1 if turned else 1])
-        self.start, self.step = (count - 1, -1) if turned else (0, 1)
-
-
 class Table:
     """Numbers with labels of items, and those [item, column] with labels of columns, as pandas."""
 

@@ -49,7 +49,7 @@ def test_axes_in_any_order(tmp_path: Path) -> None:
         writer.add_batch(["a", "b"], probs)
         for name, own in zip("ab", LABELS, strict=True):
             writer.add_labels(name, transposed(own, ("y", "x"), 1, 0))
-        says = "item 'a': has the axes ['item', 'class', 'y', 'x'], expected [class, y, x] or ["
+        says = "item 'a': has 2 items on its axis `item`"
         refused(lambda: writer.add("a", Labelled(PROBS, AXES)), says)
     assert accuracy(tmp_path / "w", None) == 1
 
@@ -327,7 +327,7 @@ def test_missing_chunks(tmp_path: Path) -> None:
 class OfWebServer(Labelled):
     """An array of Zarr whose store cannot list its chunks."""
 
-    nchunks, nchunks_initialized = 2, 0
+    chunks, shape, nchunks_initialized = (1, 4, 5, 5), PROBS.shape, 0
 
 
 class OfBrokenServer(OfWebServer):
@@ -339,3 +339,26 @@ class OfBrokenServer(OfWebServer):
 @pytest.mark.parametrize("form", [OfWebServer, OfBrokenServer])
 def test_stores_that_cannot_list_their_chunks(form: Any) -> None:
     assert accuracy(form(PROBS, AXES), LABELS) == 1
+
+
+def test_an_item_of_its_own_may_have_an_axis_of_items(tmp_path: Path) -> None:
+    """As rasterio gives a mask, and `ds.isel(time=[k])` of xarray an item."""
+    about: dict[str, Any] = {"names": ["a"], "samples": 1, "classes": 4, "size": (5, 5)}
+    with uqeval.PredictionWriter(tmp_path / "w", **about) as writer:
+        writer.add("a", Labelled(PROBS[:1], ("time", "class", "y", "x")))
+        writer.add_labels("a", Labelled(LABELS[:1], ("band", "y", "x")))
+    assert accuracy(tmp_path / "w", None) == 1
+
+
+def test_arrays_of_zarr_in_shards(tmp_path: Path) -> None:
+    """Their library counts the chunks of a shard, also those beyond the edge."""
+    shards: dict[str, Any] = {"chunks": (1, 4, 5, 5), "shards": (2, 4, 5, 5)}
+    labels = LABELS[[0, 1, 0]]
+    whole = zarr.create_array(str(tmp_path / "a"), data=PROBS[[0, 1, 0]], **shards)
+    assert accuracy(whole, labels) == 1
+    for file in (tmp_path / "a/c/1").rglob("*"):
+        if file.is_file():
+            file.unlink()
+    refused(
+        lambda: accuracy(zarr.open_array(str(tmp_path / "a")), LABELS[[0, 1, 0]]), "1 of 2 chunks"
+    )

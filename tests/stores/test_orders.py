@@ -13,7 +13,7 @@ import small_videos
 import zarr
 from command import refused, run_well
 from small_videos import save_store
-from tensors import Index, Labelled, LabelledSet, RangeIndex, Table
+from tensors import Index, Labelled, LabelledSet, Table
 
 import uqeval
 from uqeval.errors import StoreError
@@ -244,17 +244,15 @@ LETTERS = Index([*"abcdef"])
 
 
 @pytest.mark.parametrize(("own", "other", "says"), [
-    (RangeIndex(6), RangeIndex(6), ""),
-    (RangeIndex(6), RangeIndex(6, turned=True), "index of"),
-    (RangeIndex(6), Index(COUNT[::-1]), ""),  # pandas counts the predictions anew
-    (Index(COUNT), Index(COUNT[::-1]), "index of"),
+    (Index(COUNT), Index(COUNT), ""), (Index(COUNT), Index(COUNT + 3), ""),
+    (Index(COUNT), Index(COUNT[::-1]), "give the arrays without it, such as df.to_numpy()"),
     (LETTERS, LETTERS, ""), (LETTERS, Index([*"fedcba"]), "from f to a"),
     (Index([*"abcdef"], "sample"), Index([*"fedcba"], "sample"), "from f to a"),
 ])  # fmt: skip
 def test_indices_of_pandas(own: Index, other: Index, says: str) -> None:
     predictions = {"mean": Table(NUMBERS, own), "std": Table(NUMBERS, own)}
     target = Table(NUMBERS + 1, other)
-    table = Table(np.eye(6), own, RangeIndex(6)), Table(COUNT, other)
+    table = Table(np.eye(6), own, Index(COUNT)), Table(COUNT, other)
     if says:
         refused(lambda: rmse(predictions | {"target": target}, None), says)
         refused(lambda: rmse(predictions, target), says)
@@ -316,3 +314,18 @@ def test_a_name_of_a_dimension_leaves_no_folder(tmp_path: Path) -> None:
     NewStore(tmp_path / "new", 6, None, dense=True).create({}, along)
     names = {path.name for path in (*tmp_path.iterdir(), *(tmp_path / "new").iterdir())}
     assert names == {"new", "obs-1", "zarr.json"}
+
+
+def test_a_class_of_each_item_is_no_coordinate_of_classes(tmp_path: Path) -> None:
+    arrays = {"probs": PROBS[:, :3] / PROBS[:, :3].sum(1, keepdims=True), "labels": LABELS % 3}
+    np.savez(tmp_path / "a.npz", **arrays, **{"class": np.array([2, 0, 1])})
+    assert evaluate(tmp_path / "a.npz", None, "segmentation")
+
+
+def test_the_coordinate_of_another_dimension_is_none_of_items(tmp_path: Path) -> None:
+    good = Labelled(PROBS, ("sid", "class", "y", "x"))
+    other = {"time": Labelled(np.array([2, 1, 0]), ("time",))}
+    given = LabelledSet({"probs": good, "labels": Labelled(LABELS, ("sid", "y", "x"))}, {}, other)
+    turned = {"labels": LABELS, "time": np.arange(3)}
+    assert evaluate(LabelledSet({"probs": good}, {}, other), turned, "segmentation")
+    assert evaluate(given, None, "segmentation")

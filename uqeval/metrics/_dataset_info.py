@@ -136,9 +136,9 @@ def read_fit_on(fit_on: str | None, info: DatasetInfo) -> None:
     that are no items, and `StoreError`.
     """
     if fit_on is not None:
-        from uqeval.stores.names import read_names_file
+        from uqeval.stores.names import read_items_file
 
-        info.fit_names[fit_on] = read_names_file(fit_on)
+        info.fit_names[fit_on] = read_items_file(fit_on)
         fit_items(fit_on, info)
 
 

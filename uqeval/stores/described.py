@@ -103,8 +103,11 @@ def _missing_chunks(values: Any, array: Array) -> tuple[int, int]:
         return total - int(dataset.get_num_chunks()), total
     if not hasattr(type(values), "nchunks_initialized"):
         return 0, 0
-    try:
-        stored, total = int(values.nchunks_initialized), int(values.nchunks)
+    unit = getattr(values, "shards", None) or values.chunks
+    in_unit = math.prod(n // c for n, c in zip(unit, values.chunks, strict=True))
+    total = math.prod(-(-n // c) for n, c in zip(values.shape, unit, strict=True))
+    try:  # Zarr counts all chunks of a shard, also those beyond the edge
+        stored = int(values.nchunks_initialized) // in_unit
     except Exception:  # of any store that cannot list its chunks
         return 0, 0
     # Web servers that cannot list have no chunks at all, but different values.
@@ -113,18 +116,10 @@ def _missing_chunks(values: Any, array: Array) -> tuple[int, int]:
 
 
 def _labels_of_table(labels: Any, axis: str, where: str) -> dict[str, Coordinate]:
-    """Return the labels along an axis of pandas as a coordinate, by name.
-
-    Labels that pandas counts itself say nothing about the order of other labels, because it counts
-    anew in each new table. Those of a slice in another order are compared with them alone.
-    """
-    own = Coordinate(f"{axis} of {where}", partial(np.asarray, labels), {}, _OF_TABLES[axis], True)
+    """Return the labels along an axis of pandas as a coordinate, by name."""
     name = str(axis if labels.name is None else labels.name)
-    if type(labels).__name__ != "RangeIndex":
-        return {name: own}
-    ends = [labels.start, labels.start + labels.step * (len(labels) - 1)]
-    of_range = {f"{axis} that is counted": replace(own, load=partial(np.array, ends))}
-    return of_range if (labels.start, labels.step) == (0, 1) else of_range | {name: own}
+    load = partial(np.asarray, labels)
+    return {name: Coordinate(f"{axis} of {where}", load, {}, _OF_TABLES[axis], True)}
 
 
 def _dims_of(values: Any, attributes: Mapping[str, Any]) -> Any:

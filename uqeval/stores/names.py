@@ -35,6 +35,11 @@ def read_names_file(path: str | Path) -> tuple[str, ...]:
     return checked_names([line.strip() for line in text.splitlines() if line.strip()], str(path))
 
 
+def read_items_file(path: str | Path) -> tuple[str, ...]:
+    """Return the names of a file in the spelling that items have. Raises as `read_names_file`."""
+    return in_one_spelling(read_names_file(path))
+
+
 def checked_names(values: object, where: str, count: int | None = None) -> tuple[str, ...]:
     """Return `values` as item names. Raises `StoreError` unless they are `count` different
     texts.
@@ -97,7 +102,7 @@ _ENDINGS = (
     "_gtCoarse_labelTrainIds",
 )
 
-#: Visits of one folder through symbolic links. Chains of links may double them at each link.
+#: Visits of one folder through chains of symbolic links, which may double them at each link.
 _MOST_VISITS = 1000
 
 
@@ -111,6 +116,7 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
     found: list[str] = []
     # The real paths of each folder and its parents: a link to one of them would never end.
     parents_of: dict[str, frozenset[str]] = {}
+    links_to: dict[str, int] = {}
     visits: Counter[str] = Counter()
 
     def fail(error: OSError) -> None:
@@ -118,15 +124,17 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
 
     for at, folders, files in os.walk(Path(folder), followlinks=True, onerror=fail):
         real = os.path.realpath(at)
-        parents = parents_of.get(os.path.dirname(at), frozenset())  # noqa: PTH120 - faster
+        above = os.path.dirname(at)  # noqa: PTH120 - faster
+        parents = parents_of.get(above, frozenset())
         if real in parents:
             folders.clear()
             continue
         parents_of[at] = parents | {real}
-        visits[real] += 1
+        links_to[at] = links_to.get(above, 0) + os.path.islink(at)  # noqa: PTH114 - faster
+        visits[real] += links_to[at] > 1
         if visits[real] > _MOST_VISITS:
             raise StoreError(
-                f"{cut(folder)}: more than {_MOST_VISITS} symbolic links or chains of them lead to "
+                f"{cut(folder)}: more than {_MOST_VISITS} chains of symbolic links lead to "
                 f"{cut(real)}. Remove links, or give the folder that they lead to."
             )
         folders[:] = sorted(name for name in folders if not name.startswith("."))

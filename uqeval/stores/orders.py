@@ -44,6 +44,8 @@ def _axis_of(
     own = coordinate.dimension
     if own is None and name in dimensions:  # a scale of HDF5 does not name its own dimension
         return dimensions[name], False
+    if own is not None and dimensions and own not in dimensions:
+        return None, False  # of another array
     of_dimension = None if own is None else dimensions.get(own) or axis_called(own)
     if AXIS in coordinate.attributes:
         return str(coordinate.attributes[AXIS]), False
@@ -98,17 +100,19 @@ def _with_classes(store: Store, coordinates: Mapping[str, Coordinate]) -> Store:
         if own.axis != "class" or (values := own.values) is None or len(values) != classes:
             continue
         is_text = values.dtype.kind == "U"
+        if own.is_guess and not is_text:  # perhaps the class of each item
+            continue
         ids = np.arange(classes).astype(np.str_ if is_text else np.float64)
         if is_other_order(values, ids):
             raise StoreError(
                 f"{cut(store.path)}: the classes are in another order than their ids: the "
                 f"coordinate {cut(own.where)} runs from {_ends(values)}, but class 0 is the first. "
-                "Sort by the coordinate, such as ds.sortby('class') of xarray or "
-                "df.sort_index(axis=1) of pandas; if the coordinate is wrong, remove it."
+                "Sort the classes by number, such as table[sorted(table, key=int)] of pandas; if "
+                "labels are positions, give the numbers without it, such as table.to_numpy()."
             )
         if is_text and classes > 1 and (values != ids).any():
             texts.append((own.where, values.tolist()))
-        elif not is_text and not own.is_guess:
+        elif not is_text:
             others[name] = own
     if not texts:
         return replace(store, coordinates=others)
@@ -181,7 +185,8 @@ def refuse_other_order(store: Store, other: Store, *, by_name: bool) -> None:
             f"{cut(other.path)}: the coordinate {cut(coordinate.where)} runs from "
             f"{_ends(first)}, the other from {_ends(second)}. Expected the same order. Sort both "
             "by the coordinate, such as ds.sortby('time') of xarray or df.sort_index() of pandas; "
-            "if the order is the same and a coordinate is wrong, remove it."
+            "if those at the same place belong together, give the arrays without it, such as "
+            "df.to_numpy()."
         )
 
 

@@ -262,3 +262,17 @@ def test_fingerprint_sees_values_where_nothing_is_checked(tmp_path: Path, shard:
         array[1, 300:350, 256:512] += np.uint8(change)
         prints.add(opened(path).fingerprint())
     assert len(prints) == 2
+
+
+@pytest.mark.parametrize("shape", [(80,), (4, 32, 32), (10, 20, 20)])
+def test_fingerprint_sees_each_byte_of_a_small_array(tmp_path: Path, shape: Any) -> None:
+    data = np.zeros(shape, "u1")
+    for at in (0, data.size // 2, data.size - 1, None):
+        changed = data.copy()
+        if at is not None:
+            changed.flat[at] = 7
+        zarr.create_array(
+            str(tmp_path / str(at)), data=changed, chunks=(1, *shape[1:]), compressors=None,
+            config={"write_empty_chunks": True},
+        )  # fmt: skip
+    assert len({opened(path).fingerprint() for path in tmp_path.iterdir()}) == 4

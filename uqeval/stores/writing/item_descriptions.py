@@ -36,8 +36,8 @@ class ItemDescriptions:
 
     def check(
         self, own: DescribedArray, kind: str, where: str, items: Iterable[int], *, is_single: bool
-    ) -> Coordinates:
-        """Return the coordinates of the array of these items, for `keep`.
+    ) -> tuple[Coordinates, tuple[str, ...]]:
+        """Return the coordinates of the array of these items, and its names of classes, for `keep`.
 
         `is_single`: the array has no axis of items. Raises `StoreError` for packed numbers, for
         attributes of a wrong type, and if classes, rows or columns are in another order than
@@ -46,7 +46,7 @@ class ItemDescriptions:
         rank = own.values.ndim - (not is_single)
         is_refused = not own.values.size or rank not in (2, 3, 4)  # by its shape, later
         if is_refused or not (own.attributes or own.coordinates):
-            return {}
+            return {}, ()
         check_attributes(own.attributes, where)
         array = own.stored(where)
         readable = resolve(array, kind, is_single=is_single)
@@ -60,14 +60,19 @@ class ItemDescriptions:
             refuse_fill_ids(own.values, array, self._void, where, kind)
         else:
             refuse_fill(own.values, array, None, 0, where, zero_is_usual=kind == "probs")
-        self._check_classes(where, tuple(store.attributes.get("class_names") or ()))
+        class_names = tuple(store.attributes.get("class_names") or ())
+        refuse_other_numbers([self._named, (where, class_names)])
         for item in items:
             before = Store("its arrays before", {}, coordinates=self._coordinates.get(item, {}))
             refuse_other_order(store, before, by_name=True)
-        return store.coordinates
+        return store.coordinates, class_names
 
-    def keep(self, items: Iterable[int], coordinates: Coordinates) -> None:
-        """Remember the coordinates of items that are written."""
+    def keep(
+        self, items: Iterable[int], coordinates: Coordinates, class_names: tuple[str, ...]
+    ) -> None:
+        """Remember what `check` returned of items that are written now."""
+        if class_names and not self._named[1]:
+            self._named = ("an array before", class_names)
         if not coordinates:
             return
         for item in items:
@@ -85,10 +90,3 @@ class ItemDescriptions:
                 f"{int(self._void)}. If {void} is void, {how_to_give(void)} to PredictionWriter; "
                 "else remove the attribute."
             )
-
-    def _check_classes(self, where: str, names: tuple[str, ...]) -> None:
-        """Raise `StoreError` if the classes have other numbers than those of the store, or than
-        those of an array before."""
-        if names:
-            refuse_other_numbers([self._named, (where, names)])
-            self._named = self._named if self._named[1] else (where, names)

@@ -66,13 +66,16 @@ class StoredFiles:
         return digest.hexdigest()
 
     def _blocks(self, files: Sequence[tuple[Position, Entry]]) -> Iterator[bytes]:
-        """Yield blocks of files, spread evenly over all their bytes."""
+        """Yield blocks of files, spread evenly over all their bytes as if they were one file."""
         ends = np.cumsum([0, *(entry.size for _, entry in files)], dtype=np.int64)
-        last = max(0, int(ends[-1]) - _BLOCK)
-        for start in np.unique(np.linspace(0, last, _BLOCKS, dtype=np.int64)):
+        total = int(ends[-1])
+        block = _BLOCK if total > _BLOCK * _BLOCKS else total  # all bytes of small ones
+        for start in np.unique(np.linspace(0, total - block, _BLOCKS, dtype=np.int64)):
             k = int(np.searchsorted(ends, start, side="right")) - 1
-            if k < len(files):
-                yield self._read(files[k][0], int(start - ends[k]), _BLOCK)
+            while k < len(files) and ends[k] < start + block:
+                first = max(0, int(start - ends[k]))
+                yield self._read(files[k][0], first, int(start + block - ends[k]) - first)
+                k += 1
 
     def _read(self, position: Position, start: int, length: int) -> bytes:
         return bytes(self._source.get(self._path(position), start, length) or b"")

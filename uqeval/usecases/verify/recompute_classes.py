@@ -10,7 +10,7 @@ import numpy as np
 
 from uqeval.errors import StoreError, cut
 from uqeval.keys import Key, family_of
-from uqeval.stores.names import read_names_file
+from uqeval.stores.names import read_items_file
 from uqeval.usecases.verify import families as f
 from uqeval.usecases.verify.annotators import Annotators
 from uqeval.usecases.verify.classes import ClassMaps, class_maps
@@ -91,7 +91,7 @@ class OfClasses(Recomputation):
         if not is_inside(path):
             return f"--fit-on {cut(path)} is outside the working folder"
         try:
-            names = set(read_names_file(path))
+            names = set(read_items_file(path))
         except StoreError as error:
             return f"the items of --fit-on are unknown: {error}"
         all_names = self.report.item_names
