@@ -43,7 +43,7 @@ HOMES = {
 
 #: Packages import packages of lower layers only, for types too. The lowest is first.
 LAYERS = (
-    ("arrays", "errors", "keys", "special", "threads", "version"),
+    ("arrays", "errors", "keys", "special", "threads", "unicode_names", "version"),
     ("spelling",),
     ("argument_types",),
     ("disk", "kernels", "settings"),
@@ -61,8 +61,12 @@ LAYERS = (
 
 #: Packages that import less than their layer allows: packages, or single modules of them.
 LESS = {
-    "stores": {"arrays", "disk", "errors", "kernels.reading", "spelling", "threads"},
-    "stores.states": {"arrays", "disk", "errors", "spelling", "stores.compression"},
+    "stores": {
+        "arrays", "disk", "errors", "kernels.reading", "spelling", "threads", "unicode_names",
+    },
+    "stores.states": {
+        "arrays", "disk", "errors", "spelling", "stores.compression", "unicode_names",
+    },
     "stores.zarr": {
         "arrays", "disk", "errors", "stores.array", "stores.attribute_arrays",
         "stores.axis_names", "stores.bfloat16", "stores.buffer_pool", "stores.compression",
@@ -70,7 +74,7 @@ LESS = {
         "stores.map_names", "stores.names", "stores.orders", "stores.shared_attributes",
         "stores.watch", "threads",
     },
-    "records": {"argument_types", "disk", "errors", "keys", "spelling"},
+    "records": {"argument_types", "disk", "errors", "keys", "spelling", "unicode_names"},
     # Files that an option names: a report with a threshold, a list or table of items. Addresses of
     # fields and of intervals.
     "metrics": {

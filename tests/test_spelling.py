@@ -17,7 +17,6 @@ from uqeval.spelling import (
     as_flags,
     as_keys,
     as_keywords,
-    in_one_spelling,
     spelled,
 )
 from uqeval.usecases.run.outcome import keys_of_file
@@ -170,10 +169,3 @@ def test_the_caller_determines_the_spelling(tmp_path: Path) -> None:
     refused(call[1], "temperature_of='y'")
     refused(call[2], "draws and seed need intervals; give ci=LEVEL, such as ci=0.95")
     refused(run_uqeval("pavpu", store, labels, "--draws", "200"), "such as --ci 0.95")
-
-
-def test_names_in_one_spelling() -> None:
-    composed, decomposed = "\u00fc", "u\u0308"
-    assert in_one_spelling(["a", decomposed]) == ("a", composed)
-    both = composed, decomposed  # two items, which stay two
-    assert in_one_spelling(both) == both

@@ -1,5 +1,4 @@
-"""How messages spell options: flags of a command, keywords of Python, or keys of `uqeval.yaml`; and
-how names of items are spelled.
+"""How messages spell options: flags of a command, keywords of Python, or keys of `uqeval.yaml`.
 
 The library writes flags in messages. They are spelled for the caller where a message leaves it.
 """
@@ -7,8 +6,7 @@ The library writes flags in messages. They are spelled for the caller where a me
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
@@ -32,17 +30,6 @@ _is_command = False
 _keys: ContextVar[Collection[str]] = ContextVar("_keys", default=())
 #: Options that the running command lacks, with a command that has them.
 _owners: ContextVar[Mapping[str, str] | None] = ContextVar("_owners", default=None)
-
-
-def in_one_spelling(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names with one of the two spellings that Unicode has for letters with accents (NFC):
-    names of files on macOS have the other one. Unchanged if two names would become the same.
-    """
-    names = tuple(names)
-    if all(map(str.isascii, names)):
-        return names
-    spelled_names = tuple(unicodedata.normalize("NFC", name) for name in names)
-    return spelled_names if len(set(spelled_names)) == len(set(names)) else names
 
 
 @contextmanager

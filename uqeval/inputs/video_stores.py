@@ -12,13 +12,13 @@ from uqeval.inputs.common import as_store, identity_of, open_once, path_of
 from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
-from uqeval.spelling import in_one_spelling
 from uqeval.stores.contents import Contents
 from uqeval.stores.names import read_names_file, refuse_reordered
 from uqeval.stores.orders import refuse_other_orders
 from uqeval.stores.store import open_store
 from uqeval.stores.video.sequences import Sequences, sequences_of
 from uqeval.stores.zarr.source import is_url, is_zarr
+from uqeval.unicode_names import in_one_spelling
 
 if TYPE_CHECKING:
     from uqeval.stores.video.flow_files import Flows

@@ -17,7 +17,8 @@ from typing import Any, ClassVar, TypeAlias
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import MOST_REPORT, content_of, parse_json, read_bytes
 from uqeval.errors import StoreError, cut, number_of, quoted
-from uqeval.spelling import as_keywords, for_caller, in_one_spelling
+from uqeval.spelling import as_keywords, for_caller
+from uqeval.unicode_names import in_one_spelling
 
 SCHEMA = "uqeval.report/1"
 #: Keys of settings that are not those of a result: how intervals and slices were computed.

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from uqeval.arrays import Array
 from uqeval.disk.files import readable
-from uqeval.spelling import in_one_spelling
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.coordinates import Coordinate
+from uqeval.unicode_names import in_one_spelling
 
 Region = tuple[slice, ...]
 

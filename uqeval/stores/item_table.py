@@ -11,7 +11,7 @@ from pathlib import Path
 
 from uqeval.disk.files import read_bytes
 from uqeval.errors import StoreError, UsageError, cut, did_you_mean, quoted
-from uqeval.spelling import in_one_spelling
+from uqeval.unicode_names import in_one_spelling
 
 _MOST_BYTES = 1 << 28
 

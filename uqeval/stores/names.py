@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from uqeval.disk.files import parse_json, read_text
 from uqeval.errors import StoreError, cut, listed, quoted
-from uqeval.spelling import in_one_spelling
+from uqeval.unicode_names import in_one_spelling
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from typing import Any
 from uqeval.arrays import Ints
 from uqeval.disk.files import open_file, parse_json
 from uqeval.errors import StoreError, cut, quoted
-from uqeval.spelling import for_caller, in_one_spelling
+from uqeval.spelling import for_caller
 from uqeval.stores.states.blocks import Block, Blocks, Layer, PackedItems
 from uqeval.stores.states.entries import (
     DAMAGED,
@@ -34,6 +34,7 @@ from uqeval.stores.states.entries import (
     tally_key,
     unpack_text,
 )
+from uqeval.unicode_names import in_one_spelling
 
 SCHEMA = "uqeval.states/6"
 #: Schemas that can be read. Up to 5, all states are wide and compressed by zlib; up to 4, the index
