@@ -275,6 +275,9 @@ def test_labels_with_another_void_id_but_the_same_void_pixels(tmp_path: Path) ->
     plain = save(tmp_path / "plain", {"probs": probs(), "labels": ids % 3}, {"names": NAMES})
     unused = [uqeval.evaluate(plain, None, "failure", ignore_index=i) for i in (200, 255)]
     assert other_setting(*unused, "failure") is None
+    # Without common items, no numbers of pixels show it.
+    unused[1].items = [item | {"name": f"other {item['name']}"} for item in unused[1].items]
+    assert other_setting(*unused, "failure") == ("ignore_index", 200, 255)
 
 
 def test_the_void_id_is_a_setting_where_no_pixels_are_counted() -> None:

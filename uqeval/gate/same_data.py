@@ -123,8 +123,10 @@ def is_void_in_pixels(report: Report, baseline: Report, key: str) -> bool:
     labels = [_stores(own)["labels"].get("fingerprint") for own in reports]
     if None in labels or not all(_pixels(own, key, own.item_names) for own in reports):
         return False
-    shared = [name for name in report.item_names if name in set(baseline.item_names)]
-    return labels[0] != labels[1] or _pixels(report, key, shared) == _pixels(baseline, key, shared)
+    others = set(baseline.item_names)
+    shared = [name for name in report.item_names if name in others]
+    counted = [_pixels(own, key, shared) for own in reports]
+    return labels[0] != labels[1] or (bool(shared) and counted[0] == counted[1])
 
 
 def has_equal_coverage(report: Report, baseline: Report, key: str) -> bool:

@@ -138,7 +138,7 @@ def label_files(
 ) -> tuple[list[str], list[str]]:
     """Return the label files, without other images of Cityscapes, and warnings.
 
-    Camera images of `predictions` cannot be told from predictions with the names of the images.
+    With `predictions`, camera images are not left out: predictions may have their names.
     """
     files = png_files(path)
     endings = {file: _ending(file) for file in files}
