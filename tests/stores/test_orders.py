@@ -316,10 +316,49 @@ def test_a_name_of_a_dimension_leaves_no_folder(tmp_path: Path) -> None:
     assert names == {"new", "obs-1", "zarr.json"}
 
 
-def test_a_class_of_each_item_is_no_coordinate_of_classes(tmp_path: Path) -> None:
-    arrays = {"probs": PROBS[:, :3] / PROBS[:, :3].sum(1, keepdims=True), "labels": LABELS % 3}
-    np.savez(tmp_path / "a.npz", **arrays, **{"class": np.array([2, 0, 1])})
-    assert evaluate(tmp_path / "a.npz", None, "segmentation")
+THREE = {"probs": PROBS[:, :3] / PROBS[:, :3].sum(1, keepdims=True), "labels": LABELS % 3}
+
+
+@pytest.mark.parametrize("classes", [[2, 0, 1], ["2", "0", "1"], [*"abc"], [*"aab"]])
+def test_a_class_of_each_item_is_no_coordinate_of_classes(
+    tmp_path: Path, classes: list[Any]
+) -> None:
+    np.savez(tmp_path / "a.npz", **THREE, **{"class": np.array(classes)})
+    report = evaluate(tmp_path / "a.npz", None, "segmentation")
+    assert [own["name"] for own in report.results["segmentation"]["per_class"]] == [*"012"]
+    assert not report.warnings
+
+
+def test_a_class_of_another_length_is_a_coordinate_of_classes(tmp_path: Path) -> None:
+    two = {name: values[:2] for name, values in THREE.items()}
+    says = "the classes are in another order than their ids"
+    np.savez(tmp_path / "a.npz", **two, **{"class": np.array([2, 1, 0])})
+    refused(lambda: evaluate(tmp_path / "a.npz", None, "segmentation"), says)
+    np.savez(tmp_path / "b.npz", **two, **{"class": np.array([0, 1, 2])})
+    assert evaluate(tmp_path / "b.npz", None, "segmentation")
+
+
+@pytest.mark.parametrize("named", [("probs",), ("labels",), ("probs", "labels")])
+def test_arrays_without_names_have_the_coordinates(tmp_path: Path, named: tuple[str, ...]) -> None:
+    """Another array with names does not make them those of another array."""
+    axes = {"probs": ("sid", "class", "y", "x"), "labels": ("sid", "y", "x")}
+    along = {"class": [2, 1, 0], "time": [0, 1, 2]}
+    group = zarr.create_group(str(tmp_path / "a.zarr"))
+    for name, values in THREE.items():
+        names = axes[name] if name in named else None
+        group.create_array(name, data=values, dimension_names=names)
+    for name, own in along.items():
+        group.create_array(name, data=np.array(own), dimension_names=(name,))
+    says = "the classes are in another order than their ids"
+    refused(lambda: evaluate(tmp_path / "a.zarr", None, "segmentation"), says)
+    del group["class"]
+    turned = {"labels": THREE["labels"], "time": np.array([2, 1, 0])}
+    predictions = tmp_path / "a.zarr"
+    if len(named) == len(axes):
+        assert evaluate(predictions, turned, "segmentation")
+    else:
+        says = "the items are in another order"
+        refused(lambda: evaluate(predictions, turned, "segmentation"), says)
 
 
 def test_the_coordinate_of_another_dimension_is_none_of_items(tmp_path: Path) -> None:

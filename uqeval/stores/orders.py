@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -19,24 +19,26 @@ _MOST = 10_000_000
 
 
 def placed(
-    coordinates: Mapping[str, Coordinate], dimensions: Mapping[str, str]
+    coordinates: Mapping[str, Coordinate],
+    dimensions: Mapping[str, str],
+    unnamed: Collection[str] = (),
 ) -> dict[str, Coordinate]:
     """Return the coordinates of axes that are compared, with their axes, by names in lower case.
 
-    `dimensions`: the axes of the dimensions of arrays, by name. The coordinate of a dimension may
-    have any name, others are called like an axis. Their axis is that of their own dimension, else
-    that of their name.
+    `dimensions`: the axes of the dimensions of arrays, by name. `unnamed`: axes that have no name
+    in an array. The coordinate of a dimension may have any name, others are called like an axis.
+    Their axis is that of their own dimension, else that of their name.
     """
     found = {}
     for name, coordinate in coordinates.items():
-        axis, is_guess = _axis_of(name, coordinate, dimensions)
+        axis, is_guess = _axis_of(name, coordinate, dimensions, unnamed)
         if axis in COMPARED:
             found[name.lower()] = replace(coordinate, axis=str(axis), is_guess=is_guess)
     return found
 
 
 def _axis_of(
-    name: str, coordinate: Coordinate, dimensions: Mapping[str, str]
+    name: str, coordinate: Coordinate, dimensions: Mapping[str, str], unnamed: Collection[str]
 ) -> tuple[str | None, bool]:
     """Return the axis of a coordinate, and whether only its name tells it."""
     if coordinate.axis:
@@ -44,14 +46,14 @@ def _axis_of(
     own = coordinate.dimension
     if own is None and name in dimensions:  # a scale of HDF5 does not name its own dimension
         return dimensions[name], False
-    if own is not None and dimensions and own not in dimensions:
-        return None, False  # of another array
     of_dimension = None if own is None else dimensions.get(own) or axis_called(own)
+    called = "class" if name == "class_names" else axis_called(name)
+    if own is not None and own not in dimensions and (of_dimension or called) not in unnamed:
+        return None, False  # of another array
     if AXIS in coordinate.attributes:
         return str(coordinate.attributes[AXIS]), False
     if coordinate.is_index and own in dimensions:
         return of_dimension, False
-    called = "class" if name == "class_names" else axis_called(name)
     # Without its dimension, a band or a category may be of anything.
     if called not in COMPARED or (of_dimension is None and called == "class" != name):
         return None, False
@@ -72,9 +74,12 @@ def with_coordinates(
         if len(own.shape) == 1 and own.shape[0] <= _MOST
         for dims in [own.dimension_names or (None,)]
     }
-    coordinates = placed(beside | dict(others or {}), _dimensions(stored))
+    coordinates = placed(
+        beside | dict(others or {}), _dimensions(stored), _unnamed_axes(stored)
+    )
     for array in stored:
-        own = Store(array.where, {}, coordinates=placed(array.coordinates, array.dimensions))
+        of_array = placed(array.coordinates, array.dimensions, _unnamed_axes([array]))
+        own = Store(array.where, {}, coordinates=of_array)
         refuse_other_order(own, Store("other arrays", {}, coordinates=coordinates), by_name=False)
         coordinates |= own.coordinates
     if not _has_rows(stored):  # In a table, a column that is called x or y is a quantity.
@@ -99,9 +104,9 @@ def _with_classes(store: Store, coordinates: Mapping[str, Coordinate]) -> Store:
     for name, own in sorted(coordinates.items(), key=lambda pair: not pair[1].is_index):
         if own.axis != "class" or (values := own.values) is None or len(values) != classes:
             continue
-        is_text = values.dtype.kind == "U"
-        if own.is_guess and not is_text:  # perhaps the class of each item
+        if own.is_guess and store.items == classes:  # perhaps the class of each item
             continue
+        is_text = values.dtype.kind == "U"
         ids = np.arange(classes).astype(np.str_ if is_text else np.float64)
         if is_other_order(values, ids):
             raise StoreError(
@@ -146,6 +151,19 @@ def _dimensions(arrays: Iterable[StoredArray]) -> dict[str, str]:
             if dimensions.setdefault(name, axis) != axis:
                 dimensions[name] = ""
     return dimensions
+
+
+def _unnamed_axes(arrays: Iterable[StoredArray]) -> set[str]:
+    """Return the axes that have no name in one of the arrays. The items of a table without names
+    may be its x."""
+    unnamed: set[str] = set()
+    for array in arrays:
+        if array.dimensions:
+            names = array.dimension_names or ()
+            unnamed |= {axis for name, axis in zip(names, array.axes, strict=False) if not name}
+        else:
+            unnamed |= {*array.axes, "item"}
+    return unnamed
 
 
 def _has_rows(arrays: Iterable[StoredArray]) -> bool:
