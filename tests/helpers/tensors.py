@@ -90,3 +90,21 @@ class Table:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return self.values
+
+
+class Frame:
+    """Numbers [item, column] with a list of names of columns, as those of polars."""
+
+    def __init__(self, values: Any, columns: list[str]) -> None:
+        self.values, self.columns = np.asarray(values), columns
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.values
+
+
+class ArrowTable(Frame):
+    """The same as a table of pyarrow, whose `columns` are arrays."""
+
+    def __init__(self, values: Any, columns: list[str]) -> None:
+        super().__init__(values, columns)
+        self.column_names, self.columns = columns, [*self.values.T]

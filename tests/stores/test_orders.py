@@ -13,7 +13,7 @@ import small_videos
 import zarr
 from command import refused, run_well
 from small_videos import save_store
-from tensors import Index, Labelled, LabelledSet, Table
+from tensors import Labelled, LabelledSet
 
 import uqeval
 from uqeval.errors import StoreError
@@ -240,28 +240,6 @@ def test_the_coordinate_of_a_dimension_in_stores(tmp_path: Path, ending: str) ->
         refused(lambda: rmse(predictions, f"{turned}{inside}"), says)  # noqa: B023
 
 
-LETTERS = Index([*"abcdef"])
-
-
-@pytest.mark.parametrize(("own", "other", "says"), [
-    (Index(COUNT), Index(COUNT), ""), (Index(COUNT), Index(COUNT + 3), ""),
-    (Index(COUNT), Index(COUNT[::-1]), "give the arrays without it, such as df.to_numpy()"),
-    (LETTERS, LETTERS, ""), (LETTERS, Index([*"fedcba"]), "from f to a"),
-    (Index([*"abcdef"], "sample"), Index([*"fedcba"], "sample"), "from f to a"),
-])  # fmt: skip
-def test_indices_of_pandas(own: Index, other: Index, says: str) -> None:
-    predictions = {"mean": Table(NUMBERS, own), "std": Table(NUMBERS, own)}
-    target = Table(NUMBERS + 1, other)
-    table = Table(np.eye(6), own, Index(COUNT)), Table(COUNT, other)
-    if says:
-        refused(lambda: rmse(predictions | {"target": target}, None), says)
-        refused(lambda: rmse(predictions, target), says)
-        refused(lambda: evaluate(*table, "segmentation"), says)
-    else:
-        assert rmse(predictions | {"target": target}, None) == rmse(predictions, target) == 1
-        assert evaluate(*table, "segmentation").results["segmentation"]["miou"] == 1
-
-
 def saved(path: Path, turned: bool = False, **arrays: Any) -> Path:
     """A store with coordinates, in Zarr or HDF5."""
     along = {"time": ALONG["time"], "lat": COUNT[::-1] if turned else COUNT}
@@ -293,7 +271,8 @@ def test_new_stores_have_the_coordinates(tmp_path: Path) -> None:
     run_well("reduce", old, "-o", tmp_path / "m.zarr", "--quiet")
     for new in ("c.zarr", "d.zarr", "m.zarr"):
         coordinates = open_store(tmp_path / new, role="predictions").coordinates
-        assert {name: own.axis for name, own in coordinates.items()} == {"time": "item", "lat": "y"}
+        axes = {own.name: own.axis for own in coordinates.values()}
+        assert axes == {"time": "item", "lat": "y"}
         refused(lambda: evaluate(tmp_path / new, bad, "segmentation"), "the rows are in")  # noqa: B023
 
 
@@ -310,7 +289,10 @@ def test_times_are_stored_and_texts_are_not() -> None:
 
 def test_a_name_of_a_dimension_leaves_no_folder(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
-    along = {name: Coordinate("a", lambda: COUNT, axis="item") for name in ("obs-1", "../a", "a b")}
+    along = {
+        name: Coordinate("a", lambda: COUNT, axis="item", name=name)
+        for name in ("obs-1", "../a", "a b")
+    }
     NewStore(tmp_path / "new", 6, None, dense=True).create({}, along)
     names = {path.name for path in (*tmp_path.iterdir(), *(tmp_path / "new").iterdir())}
     assert names == {"new", "obs-1", "zarr.json"}
@@ -368,3 +350,13 @@ def test_the_coordinate_of_another_dimension_is_none_of_items(tmp_path: Path) ->
     turned = {"labels": LABELS, "time": np.arange(3)}
     assert evaluate(LabelledSet({"probs": good}, {}, other), turned, "segmentation")
     assert evaluate(given, None, "segmentation")
+
+
+def test_two_dimensions_of_items_in_a_store(tmp_path: Path) -> None:
+    group = zarr.create_group(str(tmp_path / "a.zarr"))
+    group.create_array("probs", data=PROBS, dimension_names=("sid", *AXES[1:]))
+    group.create_array("labels", data=LABELS, dimension_names=("image", *AXES[2:]))
+    for name, along in {"sid": [3, 1, 2], "image": [1, 2, 3]}.items():
+        group.create_array(name, data=np.array(along), dimension_names=(name,))
+    says = "the items are in another order than those of other arrays"
+    refused(lambda: evaluate(tmp_path / "a.zarr", None, "segmentation"), says)

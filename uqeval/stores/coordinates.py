@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,8 @@ COMPARED = ("item", "class", "y", "x")
 #: The attribute of a coordinate with its axis, in a new store, whose dimensions have the canonical
 #: names.
 AXIS = "uqeval_axis"
+#: The dimension along the columns of a table of pandas or polars.
+COLUMNS = "fields"
 #: Seconds of the units of times, such as "days since 2026-01-01", by the spellings of CF.
 _SECONDS = {
     name: seconds
@@ -38,7 +41,8 @@ class Coordinate:
 
     `dimension`: the name of its own dimension, None if it has no name. `is_index`: whether it is
     the coordinate of this dimension, as one of the same name is. `axis`: the canonical axis, empty
-    until `placed` finds it. `is_guess`: whether only its name tells the axis.
+    until `placed` finds it. `is_guess`: whether only its name tells the axis. `name`: its own name,
+    if it is not the key that it has before `placed`.
     """
 
     where: str
@@ -48,6 +52,7 @@ class Coordinate:
     is_index: bool = False
     axis: str = ""
     is_guess: bool = False
+    name: str = ""
 
     @property
     def values(self) -> Array | None:
@@ -79,7 +84,10 @@ class Coordinate:
 def _comparable(values: Array, units: str) -> tuple[Array | None, str]:
     """Return the values of a coordinate, and their unit, as in `Coordinate`."""
     if values.dtype.kind == "O":  # also tuples, of several levels
-        values = np.array([str(value) for value in values.tolist()], np.str_)
+        own = values.tolist()
+        if all(isinstance(value, datetime) and value.tzinfo is not None for value in own):
+            return np.array([value.timestamp() for value in own]), ""
+        values = np.array([str(value) for value in own], np.str_)
     if values.dtype.kind in "UST":
         return values.astype(np.str_), ""
     if values.dtype.kind == "M":
@@ -93,6 +101,16 @@ def _comparable(values: Array, units: str) -> tuple[Array | None, str]:
             begin = int(origin.astype("i8")) / 1e9
             numbers, unit = numbers * _SECONDS[name.strip().lower()] + begin, ""
     return (numbers if np.isfinite(numbers).all() else None), unit
+
+
+def count_like(values: Array) -> Array:
+    """Return 0, 1, … as texts or numbers, as many as the values of a coordinate."""
+    return np.arange(len(values)).astype(np.str_ if values.dtype.kind == "U" else np.float64)
+
+
+def is_count(values: Array) -> bool:
+    """Return whether the values of a coordinate are 0, 1, … in this order."""
+    return np.array_equal(values, count_like(values))
 
 
 def is_other_order(first: Array, second: Array) -> bool:

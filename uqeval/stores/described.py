@@ -18,7 +18,7 @@ from uqeval.arrays import Array
 from uqeval.errors import DataError, cut
 from uqeval.stores.array import StoredArray
 from uqeval.stores.axis_names import axes_among, axis_called
-from uqeval.stores.coordinates import Coordinate
+from uqeval.stores.coordinates import COLUMNS, Coordinate
 from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.fill_values import INVALID
 from uqeval.stores.incoming import as_array
@@ -28,7 +28,7 @@ from uqeval.stores.orders import placed
 #: The attribute of Zarr 2 with the names of axes, as xarray writes it.
 _ZARR_2 = "_ARRAY_DIMENSIONS"
 #: The labels along the axes of tables of pandas, and names of these axes that mean no other axis.
-_OF_TABLES = {"index": "index", "columns": "fields"}
+_OF_TABLES = {"index": "index", "columns": COLUMNS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +72,13 @@ def described(values: Any, where: str) -> DescribedArray:
               if hasattr(labels := getattr(values, axis, None), "__array__")}  # fmt: skip
     if dims is None and len(tables) == array.ndim:
         dims = tuple(_OF_TABLES[axis] for axis in tables)
-        for axis, labels in tables.items():
-            coordinates |= _labels_of_table(labels, axis, where)
+        coordinates |= {
+            axis: _labels_of_table(labels, axis, where) for axis, labels in tables.items()
+        }
+    if dims is None and (texts := _names_of_columns(values, array)):
+        dims = (_OF_TABLES["index"], COLUMNS)
+        load = partial(np.array, texts, np.str_)
+        coordinates["columns"] = Coordinate(f"columns of {where}", load, {}, COLUMNS, True)
     return DescribedArray(array, values, dims, attributes, coordinates)
 
 
@@ -115,11 +120,21 @@ def _missing_chunks(values: Any, array: Array) -> tuple[int, int]:
     return (total - stored, total) if can_list else (0, 0)
 
 
-def _labels_of_table(labels: Any, axis: str, where: str) -> dict[str, Coordinate]:
-    """Return the labels along an axis of pandas as a coordinate, by name."""
+def _labels_of_table(labels: Any, axis: str, where: str) -> Coordinate:
+    """Return the labels along an axis of pandas as a coordinate."""
     name = str(axis if labels.name is None else labels.name)
     load = partial(np.asarray, labels)
-    return {name: Coordinate(f"{axis} of {where}", load, {}, _OF_TABLES[axis], True)}
+    return Coordinate(f"{axis} of {where}", load, {}, _OF_TABLES[axis], True, name=name)
+
+
+def _names_of_columns(values: Any, array: Array) -> list[str]:
+    """Return the names of the columns of a table of polars or pyarrow; empty for other arrays, and
+    for the names that polars gives to columns without any."""
+    names = getattr(values, "column_names", None) or getattr(values, "columns", None)
+    is_table = isinstance(names, list) and array.ndim == 2 and len(names) == array.shape[1]
+    if not is_table or not all(isinstance(name, str) for name in names):
+        return []
+    return [] if names == [f"column_{k}" for k in range(len(names))] else names
 
 
 def _dims_of(values: Any, attributes: Mapping[str, Any]) -> Any:

@@ -7,15 +7,25 @@ from dataclasses import replace
 from functools import partial
 
 from uqeval.arrays import Array, np
-from uqeval.errors import StoreError, cut
+from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray, arrays_of
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.class_names import other_words, refuse_other_numbers
-from uqeval.stores.coordinates import AXIS, COMPARED, Coordinate, is_other_order
+from uqeval.stores.coordinates import (
+    AXIS,
+    COLUMNS,
+    COMPARED,
+    Coordinate,
+    count_like,
+    is_count,
+    is_other_order,
+)
 from uqeval.stores.kinds import shown_axes
 
 #: Longer coordinates are not compared.
 _MOST = 10_000_000
+#: The name of the names of items as a coordinate, which no other has.
+_NAMES = "names of items"
 
 
 def placed(
@@ -23,17 +33,25 @@ def placed(
     dimensions: Mapping[str, str],
     unnamed: Collection[str] = (),
 ) -> dict[str, Coordinate]:
-    """Return the coordinates of axes that are compared, with their axes, by names in lower case.
+    """Return the coordinates of axes that are compared, with their axes and names in lower case, by
+    both: axes of one name may differ.
 
     `dimensions`: the axes of the dimensions of arrays, by name. `unnamed`: axes that have no name
     in an array. The coordinate of a dimension may have any name, others are called like an axis.
     Their axis is that of their own dimension, else that of their name.
     """
     found = {}
-    for name, coordinate in coordinates.items():
-        axis, is_guess = _axis_of(name, coordinate, dimensions, unnamed)
-        if axis in COMPARED:
-            found[name.lower()] = replace(coordinate, axis=str(axis), is_guess=is_guess)
+    for key, own in coordinates.items():
+        name = own.name or key
+        axis, is_guess = _axis_of(name, own, dimensions, unnamed)
+        if axis not in COMPARED:
+            continue
+        is_scale = own.dimension is None and name in dimensions
+        is_index = own.is_index or is_scale or AXIS in own.attributes
+        name = name.lower()
+        found[f"{axis} {name}"] = replace(
+            own, axis=str(axis), is_guess=is_guess, is_index=is_index, name=name
+        )
     return found
 
 
@@ -64,7 +82,8 @@ def with_coordinates(
     store: Store, arrays: Mapping[str, StoredArray], others: Mapping[str, Coordinate] | None = None
 ) -> Store:
     """Return a store with the coordinates among its `arrays`, those that its arrays in memory have,
-    and `others`, by name. Raises `StoreError` if two arrays have one in another order."""
+    and `others`, by name. Raises `StoreError` if two arrays have one in another order, or if the
+    names of its items are in another order than one."""
     stored = [own for parts in store.arrays.values() for own in arrays_of(parts)]
     beside = {
         name: Coordinate(
@@ -74,17 +93,20 @@ def with_coordinates(
         if len(own.shape) == 1 and own.shape[0] <= _MOST
         for dims in [own.dimension_names or (None,)]
     }
-    coordinates = placed(
-        beside | dict(others or {}), _dimensions(stored), _unnamed_axes(stored)
-    )
-    for array in stored:
-        of_array = placed(array.coordinates, array.dimensions, _unnamed_axes([array]))
-        own = Store(array.where, {}, coordinates=of_array)
-        refuse_other_order(own, Store("other arrays", {}, coordinates=coordinates), by_name=False)
-        coordinates |= own.coordinates
+    of_store = placed(beside | dict(others or {}), _dimensions(stored), _unnamed_axes(stored))
+    of_arrays = [
+        (own.where, placed(own.coordinates, own.dimensions, _unnamed_axes([own]))) for own in stored
+    ]
+    coordinates = of_store
+    for where, found in [(store.path, of_store), *of_arrays]:
+        others_found = Store("other arrays", {}, store.names, coordinates=coordinates)
+        refuse_other_order(Store(where, {}, coordinates=found), others_found, by_name=False)
+        coordinates = coordinates | found
     if not _has_rows(stored):  # In a table, a column that is called x or y is a quantity.
         coordinates = {
-            name: own for name, own in coordinates.items() if own.axis == "item" or not own.is_guess
+            name: own
+            for name, own in coordinates.items()
+            if not own.is_guess or own.axis in ("item", "class")
         }
     return _with_classes(store, coordinates)
 
@@ -107,15 +129,13 @@ def _with_classes(store: Store, coordinates: Mapping[str, Coordinate]) -> Store:
         if own.is_guess and store.items == classes:  # perhaps the class of each item
             continue
         is_text = values.dtype.kind == "U"
-        ids = np.arange(classes).astype(np.str_ if is_text else np.float64)
-        if is_other_order(values, ids):
+        if is_other_order(values, count_like(values)):
             raise StoreError(
                 f"{cut(store.path)}: the classes are in another order than their ids: the "
                 f"coordinate {cut(own.where)} runs from {_ends(values)}, but class 0 is the first. "
-                "Sort the classes by number, such as table[sorted(table, key=int)] of pandas; if "
-                "labels are positions, give the numbers without it, such as table.to_numpy()."
+                f"{_how_to_sort_classes(own)}."
             )
-        if is_text and classes > 1 and (values != ids).any():
+        if is_text and classes > 1 and not is_count(values):
             texts.append((own.where, values.tolist()))
         elif not is_text:
             others[name] = own
@@ -130,6 +150,20 @@ def _with_classes(store: Store, coordinates: Mapping[str, Coordinate]) -> Store:
         warnings += tuple(other_words(declared, store.path, pair[1:]))
     attributes = {**store.attributes, "class_names": list(declared)}
     return replace(store, coordinates=others, attributes=attributes, warnings=warnings)
+
+
+def _how_to_sort_classes(own: Coordinate) -> str:
+    """Return advice about a coordinate of classes that is not in the order of their ids."""
+    if own.dimension == COLUMNS:
+        sort = "table[sorted(table.columns, key=int)] of pandas or polars"
+        remove = "give the numbers without it, such as table.to_numpy()"
+    elif own.dimension is not None:
+        sort = f"ds.sortby(ds[{quoted(own.name)}].astype(int)) of xarray"
+        remove = f"remove the coordinate, such as ds.drop_vars({quoted(own.name)})"
+    else:
+        sort = f"probs.take(numpy.argsort({own.name}), axis) along the axis of classes"
+        remove = f"write the file without {quoted(own.name)}"
+    return f"Sort the classes by number, such as {sort}; if labels are positions, {remove}"
 
 
 def _classes(store: Store) -> int | None:
@@ -173,39 +207,88 @@ def _has_rows(arrays: Iterable[StoredArray]) -> bool:
 
 def refuse_other_orders(stores: Iterable[Store]) -> None:
     """Raise `StoreError` if two of these stores have a coordinate in another order."""
-    first_with: dict[str, Store] = {}
+    firsts: list[Store] = []
+    compared: set[str] = set()
     for store in stores:
-        for name in store.coordinates:
-            other = first_with.setdefault(name, store)
-            if other is not store:
-                by_name = store.names is not None and other.names is not None
-                refuse_other_order(store, other, by_name=by_name)
+        for other in firsts:
+            by_name = store.names is not None and other.names is not None
+            refuse_other_order(store, other, by_name=by_name)
+        keys = {*store.coordinates, *([_NAMES] if store.names is not None else [])}
+        if not keys <= compared:
+            firsts.append(store)
+            compared |= keys
 
 
 def refuse_other_order(store: Store, other: Store, *, by_name: bool) -> None:
-    """Raise `StoreError` if a coordinate of a store has the values of that of the same name in
-    another store in another order, because arrays are matched by position.
+    """Raise `StoreError` if a coordinate of a store has the values of one of another store in
+    another order, because arrays are matched by position.
 
+    Two coordinates of one axis are compared if they have the same name. The indices of items are
+    compared whatever their names, and with the names of items of a store if the other has none.
     `by_name`: their items are matched by name.
     """
-    for name, coordinate in store.coordinates.items():
-        axis, same = coordinate.axis, other.coordinates.get(name)
-        if same is None or same.axis != axis or (axis == "item" and by_name):
+    for first in _compared(store, other):
+        if by_name and first.axis == "item":
             continue
-        first, second = coordinate.values, same.values
-        if first is None or second is None or coordinate.unit != same.unit:
-            continue
-        if not is_other_order(first, second):
-            continue
-        what = {"item": "items", "class": "classes", "y": "rows", "x": "columns"}[axis]
-        raise StoreError(
-            f"{cut(store.path)}: the {what} are in another order than those of "
-            f"{cut(other.path)}: the coordinate {cut(coordinate.where)} runs from "
-            f"{_ends(first)}, the other from {_ends(second)}. Expected the same order. Sort both "
-            "by the coordinate, such as ds.sortby('time') of xarray or df.sort_index() of pandas; "
-            "if those at the same place belong together, give the arrays without it, such as "
-            "df.to_numpy()."
+        for second in _compared(other, store):
+            if _is_other_order(first, second):
+                raise _other_order(store, other, first, second)
+
+
+def _compared(store: Store, other: Store) -> list[Coordinate]:
+    """Return the coordinates of a store, among them the names of its items if another store has
+    none."""
+    coordinates = list(store.coordinates.values())
+    if store.names is not None and other.names is None:
+        load = partial(np.array, store.names, np.str_)
+        coordinates.append(Coordinate("names of items", load, {}, None, True, "item", name=_NAMES))
+    return coordinates
+
+
+def _is_other_order(first: Coordinate, second: Coordinate) -> bool:
+    """Return whether two coordinates are of the same items, classes, rows or columns in another
+    order."""
+    is_same = first.name == second.name
+    are_indices = first.axis == "item" and first.is_index and second.is_index
+    if first is second or first.axis != second.axis or not (is_same or are_indices):
+        return False
+    values, others = first.values, second.values
+    if values is None or others is None or first.unit != second.unit:
+        return False
+    # A count from 0 is of any items.
+    if not is_same and (is_count(values) or is_count(others)):
+        return False
+    return is_other_order(values, others)
+
+
+def _other_order(store: Store, other: Store, first: Coordinate, second: Coordinate) -> StoreError:
+    """Return the error of two coordinates that are in another order."""
+    what = {"item": "items", "class": "classes", "y": "rows", "x": "columns"}[first.axis]
+    values, others = first.values, second.values
+    assert values is not None and others is not None
+    by_values = (
+        "by the coordinate, such as ds.sortby('time') of xarray or df.sort_index() of pandas"
+    )
+    without = (
+        "if those at the same place belong together, give the arrays without it, such as "
+        "df.to_numpy()"
+    )
+    advice = f"Sort both {by_values}; {without}."
+    if _NAMES in (first.name, second.name):
+        advice = (
+            "Give the index of each as its names, such as {'probs': df, 'names': list(df.index)}, "
+            f"which match items by name; {without}."
         )
+    elif first.axis == "item" and (is_count(values) or is_count(others)):
+        advice = (
+            f"One of them may only count: {without}; sorting would pair others. If both number the "
+            f"same items, sort both {by_values}."
+        )
+    return StoreError(
+        f"{cut(store.path)}: the {what} are in another order than those of {cut(other.path)}: the "
+        f"coordinate {cut(first.where)} runs from {_ends(values)}, {cut(second.where)} from "
+        f"{_ends(others)}. Expected the same order. {advice}"
+    )
 
 
 def _read(array: StoredArray) -> Array:

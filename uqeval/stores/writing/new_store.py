@@ -141,7 +141,7 @@ class NewStore:
     def create(
         self, attributes: Mapping[str, Any], coordinates: Mapping[str, Coordinate] | None = None
     ) -> None:
-        """Make the group at the root, in a dense store with its `coordinates` by name.
+        """Make the group at the root, in a dense store with its `coordinates`, one of each name.
 
         Raises `OutputError`, also for a name that is too long for a folder, and `StoreError` for
         coordinates that cannot be read.
@@ -152,7 +152,8 @@ class NewStore:
         if not self.dense:
             zw.create_group(self.root / "items", {})
             return
-        for name, coordinate in (coordinates or {}).items():
+        by_name = {own.name: own for own in reversed((coordinates or {}).values())}
+        for name, coordinate in by_name.items():
             is_name = name.replace("-", "_").isidentifier()  # HDF5 may have any text
             if is_name and (stored := coordinate.stored()) is not None:
                 self._write_coordinate(self.root / name, coordinate.axis, *stored)
