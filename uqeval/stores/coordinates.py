@@ -42,7 +42,8 @@ class Coordinate:
     `dimension`: the name of its own dimension, None if it has no name. `is_index`: whether it is
     the coordinate of this dimension, as one of the same name is. `axis`: the canonical axis, empty
     until `placed` finds it. `is_guess`: whether only its name tells the axis. `name`: its own name,
-    if it is not the key that it has before `placed`.
+    if it is not the key that it has before `placed`. `is_number`: whether its values are numbers,
+    if that is known before they are read.
     """
 
     where: str
@@ -53,6 +54,7 @@ class Coordinate:
     axis: str = ""
     is_guess: bool = False
     name: str = ""
+    is_number: bool = False
 
     @property
     def values(self) -> Array | None:

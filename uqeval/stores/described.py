@@ -130,7 +130,7 @@ def _labels_of_table(labels: Any, axis: str, where: str) -> Coordinate:
 def _names_of_columns(values: Any, array: Array) -> list[str]:
     """Return the names of the columns of a table of polars or pyarrow; empty for other arrays, and
     for the names that polars gives to columns without any."""
-    names = getattr(values, "column_names", None) or getattr(values, "columns", None)
+    names = getattr(values, "column_names", getattr(values, "columns", None))
     is_table = isinstance(names, list) and array.ndim == 2 and len(names) == array.shape[1]
     if not is_table or not all(isinstance(name, str) for name in names):
         return []

@@ -87,7 +87,12 @@ def with_coordinates(
     stored = [own for parts in store.arrays.values() for own in arrays_of(parts)]
     beside = {
         name: Coordinate(
-            own.where, partial(_read, own), own.attributes, dims[0], is_index=dims[0] == name
+            own.where,
+            partial(_read, own),
+            own.attributes,
+            dims[0],
+            is_index=dims[0] == name,
+            is_number=own.dtype.kind in "biuf",
         )
         for name, own in arrays.items()
         if len(own.shape) == 1 and own.shape[0] <= _MOST
@@ -251,6 +256,8 @@ def _is_other_order(first: Coordinate, second: Coordinate) -> bool:
     is_same = first.name == second.name
     are_indices = first.axis == "item" and first.is_index and second.is_index
     if first is second or first.axis != second.axis or not (is_same or are_indices):
+        return False
+    if _NAMES in (first.name, second.name) and (first.is_number or second.is_number):
         return False
     values, others = first.values, second.values
     if values is None or others is None or first.unit != second.unit:
