@@ -131,8 +131,9 @@ def _names_of_columns(values: Any, array: Array) -> list[str]:
     """Return the names of the columns of a table of polars or pyarrow; empty for other arrays, and
     for the names that polars gives to columns without any."""
     names = getattr(values, "column_names", getattr(values, "columns", None))
-    is_table = isinstance(names, list) and array.ndim == 2 and len(names) == array.shape[1]
-    if not is_table or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list) or array.ndim != 2 or len(names) != array.shape[1]:
+        return []
+    if not all(isinstance(name, str) for name in names):
         return []
     return [] if names == [f"column_{k}" for k in range(len(names))] else names
 

@@ -152,7 +152,7 @@ class NewStore:
         if not self.dense:
             zw.create_group(self.root / "items", {})
             return
-        by_name = {own.name: own for own in reversed((coordinates or {}).values())}
+        by_name = {own.name: own for own in reversed([*(coordinates or {}).values()])}
         for name, coordinate in by_name.items():
             is_name = name.replace("-", "_").isidentifier()  # HDF5 may have any text
             if is_name and (stored := coordinate.stored()) is not None:
