@@ -161,7 +161,7 @@ def _how_to_sort_classes(own: Coordinate) -> str:
     """Return advice about a coordinate of classes that is not in the order of their ids."""
     if own.dimension == COLUMNS:
         sort = "table[sorted(table.columns, key=int)] of pandas or polars"
-        remove = "give the numbers without it, such as table.to_numpy()"
+        remove = "give the numbers without it, such as numpy.asarray(table)"
     elif own.dimension is not None:
         sort = f"ds.sortby(ds[{quoted(own.name)}].astype(int)) of xarray"
         remove = f"remove the coordinate, such as ds.drop_vars({quoted(own.name)})"
