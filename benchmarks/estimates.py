@@ -29,10 +29,10 @@ def bounds(
     value = float(score.of(total[None])[0])
     if units < 2:
         return NoBounds("too few units")
-    if score.kind in ("share", "logit"):
-        scores = left_out(value, score.of(total - of_units), units)
-        if score.kind == "logit":
-            return jackknife.jackknife_t(scores, LEVEL, logit=True)
+    scores = left_out(value, score.of(total - of_units), units)
+    if score.kind == "logit":
+        return jackknife.jackknife_t(scores, LEVEL, logit=True)
+    if score.kind == "share":
         alone = of_units[:, 0] / of_units[:, 1]
         few = methods.few_events(value, alone)
         variance = scores.spread().variance
@@ -41,6 +41,8 @@ def bounds(
         return NoBounds("too few units")
     drawn = drawn_scores(score, of_units, seed) if drawn is None else drawn
     found = methods.expanded(drawn[np.isfinite(drawn)], units, LEVEL)
+    if score.kind == "positive":
+        return methods.up_to(found, jackknife.jackknife_log(scores, LEVEL))
     if score.kind == "gaps":
         assert score.gaps is not None
         found = methods.beyond_bias(found, drawn[np.isfinite(drawn)], value, units)

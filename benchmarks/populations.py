@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from uqeval.metrics import failure_columns, sparsification
+from uqeval.metrics._contract import IntervalKind
 from uqeval.metrics._tiles import AllSums, RankedSets
 from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.sparsification_settings import SparsificationSettings
+from uqeval.statistics.kinds import kind_of
 
 Array = NDArray[np.float64]
 #: The drive of each item.
@@ -220,10 +222,13 @@ def ause(sums: Array) -> Array:
 
 @dataclass(frozen=True)
 class Score:
-    """Counts of items, the score of their sums, its kind of interval, and which way is better."""
+    """Counts of items, the score of their sums, and which way is better.
+
+    `metric`: the address of a metric that has the same kind of interval.
+    """
 
     name: str
-    kind: str
+    metric: str
     counts: Counts
     of: Callable[[Array], Array]
     higher: bool = True
@@ -232,29 +237,34 @@ class Score:
     #: How many units count, of counts [unit, number]; all of them if None.
     units: Callable[[Array], int] | None = None
 
+    @property
+    def kind(self) -> IntervalKind | None:
+        """The kind of its interval."""
+        return kind_of(self.metric)
+
 
 #: All are shares, from 0 to 1.
 SCORES = (
-    Score("ratio of counts (PAvPU)", "share", pavpu_counts, ratio),
-    Score("mean over items (mTC)", "logit", consistency, ratio),
-    Score("mIoU, rare classes", "logit", confusion, miou),
-    Score("ECE of 0.03", "gaps", bins(0.03), ece, higher=False, gaps=ece_gaps),
-    Score("ECE of 0.005", "gaps", bins(0.005), ece, higher=False, gaps=ece_gaps),
-    Score("ECE of 0", "gaps", bins(0.0), ece, False, lambda items: 0.0, ece_gaps),
-    Score("AUCE of 0.03", "gaps", covered, auce, higher=False, gaps=auce_gaps),
-    Score("AUROC of errors", "logit", ranked, failure("auroc")),
-    Score(
-        "AUROC of single pixels, 30 % wrong", "logit", single(0.3), failure("auroc"), units=rarer
-    ),
-    Score(
-        "AUROC of single pixels, 10 % wrong", "logit", single(0.1), failure("auroc"), units=rarer
-    ),
-    Score("AURC", "logit", ranked, failure("aurc"), higher=False),
-    Score("AUSE", "draws", ranked, ause, higher=False),
-    Score("root of a mean (RMSE)", "draws", squares, root, higher=False),
-    Score("rate, 1 event expected", "share", rare(1), ratio, False, lambda items: 1 / items),
-    Score("rate, 4 events expected", "share", rare(4), ratio, False, lambda items: 4 / items),
-)
+    Score("ratio of counts (PAvPU)", "pavpu.pavpu", pavpu_counts, ratio),
+    Score("mean over items (mTC)", "temporal.mtc", consistency, ratio),
+    Score("mIoU, rare classes", "segmentation.miou", confusion, miou),
+    Score("ECE of 0.03", "calibration.ece", bins(0.03), ece, higher=False, gaps=ece_gaps),
+    Score("ECE of 0.005", "calibration.ece", bins(0.005), ece, higher=False, gaps=ece_gaps),
+    Score("ECE of 0", "calibration.ece", bins(0.0), ece, False, lambda items: 0.0, ece_gaps),
+    Score("AUCE of 0.03", "regression.auce", covered, auce, higher=False, gaps=auce_gaps),
+    Score("AUROC of errors", "failure.auroc", ranked, failure("auroc")),
+    Score("AUROC of single pixels, 30 % wrong", "failure.auroc", single(0.3),
+          failure("auroc"), units=rarer),
+    Score("AUROC of single pixels, 10 % wrong", "failure.auroc", single(0.1),
+          failure("auroc"), units=rarer),
+    Score("AURC", "failure.aurc", ranked, failure("aurc"), higher=False),
+    Score("AUSE", "sparsification.ause", ranked, ause, higher=False),
+    Score("root of a mean (RMSE)", "regression.rmse", squares, root, higher=False),
+    Score("rate, 1 event expected", "segmentation.pixel_accuracy", rare(1), ratio, False,
+          lambda items: 1 / items),
+    Score("rate, 4 events expected", "segmentation.pixel_accuracy", rare(4), ratio, False,
+          lambda items: 4 / items),
+)  # fmt: skip
 
 
 def heavy(rng: np.random.Generator, drives: Drives, items: int) -> Array:
@@ -283,7 +293,7 @@ def many_classes(rng: np.random.Generator, drives: Drives, items: int) -> Array:
 
 #: Populations on which no constant of `uqeval` was chosen.
 UNSEEN = (
-    Score("share, some items far worse", "share", heavy, ratio),
-    Score("mean of two kinds of items", "logit", two_kinds, ratio),
-    Score("mIoU of 19 classes", "logit", many_classes, miou),
+    Score("share, some items far worse", "pavpu.pavpu", heavy, ratio),
+    Score("mean of two kinds of items", "temporal.mtc", two_kinds, ratio),
+    Score("mIoU of 19 classes", "segmentation.miou", many_classes, miou),
 )

@@ -91,7 +91,7 @@ def of_events(items: int) -> Data:
 
     def at(value: float) -> Data:
         count = round(value * items)
-        score = Score("", "share", rare(count), ratio, False, lambda items: count / items)
+        score = Score("", "pavpu.pavpu", rare(count), ratio, False, lambda items: count / items)
         return of_items(score, items)
 
     return replace(at(4 / items), name="rate, 4 events expected", at=at)
