@@ -7,7 +7,12 @@ from itertools import combinations
 from typing import Any
 
 from uqeval.errors import UsageError, cut, listed, quoted
-from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
+from uqeval.gate.baseline import (
+    all_other_settings,
+    other_input_option,
+    other_setting,
+    other_threshold,
+)
 from uqeval.gate.same_data import (
     have_no_fingerprint,
     other_data,
@@ -70,9 +75,14 @@ def _of_options(first: Named, other: Named) -> Iterator[str]:
             )
 
 
-def other_settings(first: Named, second: Named, key: str) -> str | None:
-    """Return why scores of a result in two reports cannot be compared: a setting that differs."""
-    if (differs := other_setting(first.report, second.report, key)) is None:
+def other_settings(
+    first: Named, second: Named, key: str, fields: Collection[str] = ()
+) -> str | None:
+    """Return why scores of a result in two reports cannot be compared: a setting that differs.
+
+    `fields`: those of one score; without them, all scores of the result.
+    """
+    if (differs := other_setting(first.report, second.report, key, fields)) is None:
         return None
     name, *values = differs
     first_value, second_value = ("not set" if value is None else quoted(value) for value in values)
@@ -94,7 +104,7 @@ def is_same_run(first: Named, second: Named, key: str) -> bool:
         and predictions == other.inputs.get("predictions")
         and not any(map(has_no_fingerprint, predictions))
         and not (other_data(one, other) or other_maps(one, other, key))
-        and other_setting(one, other, key) is None
+        and not any(all_other_settings(one, other, key))
         and other_input_option(one, other) is None
     )
 

@@ -161,7 +161,8 @@ class Case:
         base = find(baseline.report, self.score.address)
         if isinstance(base, NoScore):
             raise UsageError(f"{self.rule.place}: {baseline.path} has no such value: {base.why}.")
-        refuse_other_settings(self.rule.place, self.named, baseline, self.rule.address.key)
+        fields = self.score.address.fields
+        refuse_other_settings(self.rule.place, self.named, baseline, self.rule.address.key, fields)
         return base
 
     def _is_relative_to_0(self, base: Score | None) -> bool:

@@ -97,7 +97,7 @@ def _stores(report: Report) -> dict[str, Any]:
 def _maps(report: Report, keys: Collection[str]) -> dict[str, Any]:
     """Return the records of the maps of regions and of the OOD mask on which results depend, by
     name. A mask that is an id of the labels is the id."""
-    keys = [own for key in keys for own in with_results_read(report, key)]
+    keys = [own for key in keys for own, _ in with_results_read(report, key)]
     maps = {}
     for store in report.inputs.get("regions") or ():
         region = store.get("region")  # "depth" or "map:NAME"; earlier versions have none
@@ -108,10 +108,11 @@ def _maps(report: Report, keys: Collection[str]) -> dict[str, Any]:
     return maps
 
 
-def with_results_read(report: Report, key: str) -> tuple[str, ...]:
-    """Return the key of a result, and those of the results from whose items it is computed."""
+def with_results_read(report: Report, key: str) -> tuple[tuple[str, str], ...]:
+    """Return the key of a result with no field, and the keys and fields of the results from whose
+    items it is computed."""
     settings = report.settings.get(key)
-    return (key, *results_read(key, settings if isinstance(settings, Mapping) else {}))
+    return ((key, ""), *results_read(key, settings if isinstance(settings, Mapping) else {}))
 
 
 def is_void_in_pixels(report: Report, baseline: Report, key: str) -> bool:
