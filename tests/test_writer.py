@@ -162,8 +162,8 @@ def test_a_batch_of_one_item_with_named_axes(tmp_path: Path, has_samples: bool) 
             for t in () if has_samples else range(SAMPLES):
                 assert writer.add_batch([name], Labelled(own[t], axes[1:]), sample=t) == 1
         says = (
-            "and the axes [sample, class, y, x], expected [2, C, H, W] or [2, T, C, H, W]. They are "
-            "of one item: give each item to add(name, values)."
+            "and the axes [sample, class, y, x], expected [2, C, H, W] or [2, T, C, H, W]. They "
+            "are of one item: give each item to add(name, values)."
         )
         refused(lambda: writer.add_batch(["a", "b"], Labelled(STACK[0], axes)), says)
     np.testing.assert_array_equal(np.stack(stored(tmp_path / "p.zarr")), STACK.astype("f2"))

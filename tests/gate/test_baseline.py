@@ -12,7 +12,13 @@ from small_stores import NAMES, labels, probs, save
 import uqeval
 from uqeval import Report
 from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
-from uqeval.gate.same_data import other_data, other_fingerprints, other_maps, other_pixels
+from uqeval.gate.same_data import (
+    other_data,
+    other_fingerprints,
+    other_maps,
+    other_pixels,
+    truth_of_one,
+)
 from uqeval.glossary import fields_added
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.records.input_options import VALUE_OPTIONS
@@ -239,6 +245,11 @@ def test_what_predictions_were_evaluated_against() -> None:
     assert other_data(now, with_data(labels="a", frames="b", flow="c", forward="d")) == ""
     assert other_data(now, with_data(labels="x", frames="b", flow="c")) == "labels"
     assert other_data(now, with_data(frames="x", flow="x")) == "labels, frames, saved flow"
+    assert truth_of_one(now, with_data(labels="x")) == truth_of_one(with_data(), with_data()) == ""
+    for pair, called in (((now, with_data()), "this report"), ((with_data(), now), "the baseline")):
+        assert truth_of_one(*pair).startswith(f"{called} was evaluated with labels, and t")
+    assert other_fingerprints(now, with_data(frames="b", flow="c")) == ""
+    assert "of frames differ" in other_fingerprints(now, with_data(frames="x", flow="c"))
     assert other_data(now, with_data("dis", labels="a", frames="b", flow="x")) == ""
     assert other_data(with_data(reference="a"), with_data(reference="b")) == "reference"
     forward = with_data(forward="a"), with_data(forward="b")

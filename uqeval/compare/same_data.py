@@ -19,6 +19,7 @@ from uqeval.gate.same_data import (
     other_fingerprints,
     other_maps,
     other_pixels,
+    truth_of_one,
 )
 from uqeval.records.fingerprints import WHY_NONE, has_no_fingerprint
 from uqeval.records.folder import Named
@@ -45,7 +46,12 @@ def _of_data(reports: Sequence[Named]) -> Iterator[str]:
     for first, second in combinations(reports, 2):
         one, other = first.report, second.report
         keys = [key for key in one.results if key in other.results]
+        truth = truth_of_one(one, other, (str(first.path), str(second.path)))
+        if truth:
+            yield truth
         if not (sentence := other_fingerprints(one, other, keys)):
+            if truth:
+                return
             continue
         both = f"{first.path} and {second.path}"
         if one.item_names == other.item_names or have_no_fingerprint(one, other, keys):

@@ -17,6 +17,7 @@ from uqeval.gate.same_data import (
     other_fingerprints,
     other_maps,
     other_pixels,
+    truth_of_one,
     with_results_read,
 )
 from uqeval.glossary import comparable_settings, default_setting, fields_added
@@ -152,6 +153,9 @@ def _other_data(report: Report, baseline: Report, other: str, *keys: str) -> tup
     """Return how data that are `other` differ, and why this is unknown; empty if they do not."""
     if not other:
         return "", ""
+    if not keys and (sentence := truth_of_one(report, baseline)):
+        further = filter(None, [other_fingerprints(report, baseline)])
+        return "".join(f"{own}. " for own in (sentence, *further)).rstrip(), ""
     is_unknown = have_no_fingerprint(report, baseline, keys)
     if is_unknown or report.item_names == baseline.item_names:
         return f"{other_fingerprints(report, baseline, keys)}.", ""

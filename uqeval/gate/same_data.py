@@ -25,12 +25,30 @@ def other_maps(report: Report, baseline: Report, key: str) -> str:
     return listed(list(_differing(_maps(report, [key]), _maps(baseline, [key]))))
 
 
+def truth_of_one(
+    report: Report, baseline: Report, called: tuple[str, str] = ("this report", "the baseline")
+) -> str:
+    """Return a sentence, without its end, if only one of the two was evaluated with labels; else an
+    empty text. `called`: what it calls the two."""
+    labels = [_stores(own)["labels"] for own in (report, baseline)]
+    if bool(labels[0]) == bool(labels[1]):
+        return ""
+    k = int(not labels[0])
+    path = labels[k].get("path")
+    where = f" ({cut(path)})" if path else ""
+    return (
+        f"{called[k]} was evaluated with labels{where}, and {called[1 - k]} without, so only one "
+        "has the scores that need labels. Evaluate both with the same labels, or both without"
+    )
+
+
 def other_fingerprints(report: Report, baseline: Report, keys: Collection[str] = ()) -> str:
     """Return a sentence about all data with other fingerprints, without its end; empty if there is
-    no difference. `keys`: the results whose maps and masks it names too."""
+    no difference. `keys`: the results whose maps and masks it names too. `truth_of_one` tells of
+    labels that only one of the two has."""
     own = _stores(report) | _maps(report, keys)
     before = _stores(baseline) | _maps(baseline, keys)
-    differing = list(_differing(own, before))
+    differing = [name for name in _differing(own, before) if own[name] != {} != before[name]]
     names = [name + _paths(own[name], before[name]) for name in differing]
     if not names:
         return ""
