@@ -209,7 +209,7 @@ class Opening:
     #: Whether labels or a target are read from another store.
     has_other_truth: bool = False
 
-    def unread(self, kinds: Collection[str]) -> frozenset[str]:
+    def unread(self, kinds: frozenset[str]) -> frozenset[str]:
         """Return the names of arrays that are not read from a store of these `kinds`."""
         if self.role in TRUTH:
             return KNOWN - {self.role, "valid"}

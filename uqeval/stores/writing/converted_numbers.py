@@ -118,11 +118,10 @@ class Numbers:
     def _unscaled(self, values: Array, array: StoredArray, where: str, row: int) -> Array:
         """Return the numbers that integers stand for; NaN for those that attributes declare to be
         none. Raises as `stored` does."""
-        _check_scale(values, scale_of(array), where)
+        unit = _unit_of(values, scale_of(array), where)
         if self.kind in OF_CLASSES:
             refuse_fill(values, array, None, 0, where, (row, 0))
-        scaled = values * scale_of(array)
-        return with_nan(scaled, values, array, zero_is_usual=self.kind in SPREADS)
+        return with_nan(values * unit, values, array, zero_is_usual=self.kind in SPREADS)
 
 
 @dataclass(frozen=True)
@@ -200,21 +199,22 @@ def _check_floats(kind: str, values: Array, source: str, where: str, row: int) -
         checked_floats(probs, values.dtype.name, form, at, row, source)
 
 
-def _check_scale(values: Array, scale: object, where: str) -> None:
-    """Raise `StoreError` for integers without the value of one unit."""
+def _unit_of(values: Array, scale: object, where: str) -> float:
+    """Return the value of one unit of integers. Raises `StoreError` for another `scale`."""
     if not isinstance(scale, int | float) or not 0 < scale <= 1:
         raise StoreError(
             f"{where}: {values.dtype} with scale {quoted(scale)} in the attributes, expected the "
             "value of one unit, a number in (0, 1]. Convert the values to floating point, or store "
             "a scale."
         )
+    return scale
 
 
 def _check_scaled(kind: str, values: Array, scale: object, where: str, row: int) -> None:
     """Check integer probabilities or logits [class, y, x]. Raises as `Checks.check` does."""
-    _check_scale(values, scale, where)
-    off = np.abs(values.sum(axis=0, dtype=np.int64) * scale - 1.0)
-    if kind != "logits" and len(values) > 1 and off.size and off.max() > len(values) * scale:
+    unit = _unit_of(values, scale, where)
+    off = np.abs(values.sum(axis=0, dtype=np.int64) * unit - 1.0)
+    if kind != "logits" and len(values) > 1 and off.size and off.max() > len(values) * unit:
         y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
         raise DataError(
             f"{where}: the class probabilities in row {row + y}, column {x} do not sum to 1: the "
