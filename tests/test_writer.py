@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from command import refused
+from tensors import Labelled
 from written import ABOUT, CLASSES, NAMES, RNG, SAMPLES, SIZE, STACK, fill, probs, stored
 
 import uqeval
@@ -147,6 +149,38 @@ def test_names_and_samples_of_other_types(tmp_path: Path) -> None:
         (lambda: own.done("a", "0"), "sample='0'; expected a whole number"),
     ):
         refused(call, says, error=UsageError)
+
+
+@pytest.mark.parametrize("has_samples", [True, False])
+def test_a_batch_of_one_item_with_named_axes(tmp_path: Path, has_samples: bool) -> None:
+    """`add` takes one item with an axis of items, so `add_batch` takes one without it."""
+    axes = ("sample", "class", "y", "x")
+    with PredictionWriter(tmp_path / "p.zarr", **ABOUT) as writer:
+        for name, own in zip(NAMES, STACK, strict=True):
+            if has_samples:
+                assert writer.add_batch([name], Labelled(own, axes)) == 1
+            for t in () if has_samples else range(SAMPLES):
+                assert writer.add_batch([name], Labelled(own[t], axes[1:]), sample=t) == 1
+        says = (
+            "and the axes [sample, class, y, x], expected [2, C, H, W] or [2, T, C, H, W]. They "
+            "are of one item: give each item to add(name, values)."
+        )
+        refused(lambda: writer.add_batch(["a", "b"], Labelled(STACK[0], axes)), says)
+    np.testing.assert_array_equal(np.stack(stored(tmp_path / "p.zarr")), STACK.astype("f2"))
+
+
+def test_shapes_of_batches_have_a_call_that_works(tmp_path: Path) -> None:
+    writer, one, several = (
+        PredictionWriter(tmp_path / "p.zarr", **ABOUT), STACK[0], STACK[1:].swapaxes(0, 1)
+    )  # fmt: skip
+    says = "If they are of one item, give add('a', values)"
+    refused(lambda: writer.add_batch(["a"], one), says)
+    assert writer.add("a", one)
+    refused(lambda: writer.add_batch(["b", "c"], several), "give values.swapaxes(0, 1)")
+    assert writer.add_batch(["b", "c"], several.swapaxes(0, 1)) == 2
+    for values, part in ((STACK[:1], "0"), (one[:, None], ":, 0")):
+        says = f"Leave out the axis of items: values[{part}]."
+        refused(partial(writer.add, "a", values), says)
 
 
 def test_what_is_no_array_is_refused(tmp_path: Path) -> None:

@@ -61,6 +61,14 @@ def default_setting(family: str, name: str) -> Any:
     return list(default) if isinstance(default, tuple) else default
 
 
+def fields_added(family: str, setting: str) -> tuple[str, ...]:
+    """Return the fields of results that a setting adds or defines; empty if it may change all."""
+    from uqeval.settings import fields_added as added_by
+
+    known = families().get(family)
+    return added_by(known.settings_type, setting) if known else ()
+
+
 def comparable_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a result's settings with equal values in one spelling, and
     options without effect at their default."""
@@ -69,8 +77,8 @@ def comparable_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
     return normal_settings(key, record)
 
 
-def results_read(key: str, record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the keys of other results from whose items a result is computed."""
+def results_read(key: str, record: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the keys and fields of other results from whose items a result is computed."""
     from uqeval.metrics._family import results_read as read_by
 
     return read_by(key, record)

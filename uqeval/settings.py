@@ -43,8 +43,9 @@ class Option:
     with "commas". `path`: whether it names a file, a folder or a store; such a path in
     `uqeval.yaml` is relative to the file. `in_file`: whether `uqeval.yaml` may set it. `data`: the
     only kind of data that it applies to: "classes", "regression" or "video". `needs`: the option
-    without which it has no effect. `normal`: returns the one spelling of a valid value, such as "1"
-    for "1.0"; it may raise `UsageError`.
+    without which it has no effect. `adds`: the fields of results that it adds or defines, if it
+    changes no other; scores of all other fields stay comparable. `normal`: returns the one spelling
+    of a valid value, such as "1" for "1.0"; it may raise `UsageError`.
     """
 
     help: str
@@ -64,6 +65,7 @@ class Option:
     in_file: bool = True
     data: str = ""
     needs: str = ""
+    adds: tuple[str, ...] = ()
     normal: Callable[[Any], Any] | None = None
 
     def allows(self, number: float) -> bool:
@@ -112,14 +114,16 @@ def option(default: Any, help: str, **properties: Any) -> Any:
     return dataclasses.field(default=default, metadata={"option": Option(help, **properties)})
 
 
-def definition_of(definitions: Mapping[str, Any]) -> Any:
-    """Return the field of settings that chooses among published definitions."""
+def definition_of(definitions: Mapping[str, Any], adds: tuple[str, ...] = ()) -> Any:
+    """Return the field of settings that chooses among published definitions. `adds`: the fields of
+    results that one of them adds."""
     return option(
         "paper",
         "Use the definition of this paper or code, which sets the other options. Repeat for "
         "variants.",
         choices=tuple(definitions),
         common=True,
+        adds=adds,
     )
 
 
@@ -231,8 +235,8 @@ class Settings:
         region."""
         return {"definition"}  # it only sets other options
 
-    def reads(self) -> tuple[str, ...]:
-        """Return the keys of other results from whose items the scores are computed."""
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        """Return the keys and fields of other results from whose items the scores are computed."""
         return ()
 
     @classmethod
@@ -269,6 +273,14 @@ def options_of(settings: Any) -> dict[str, Option]:
         for field in dataclasses.fields(settings)
         if "option" in field.metadata and field.metadata["option"].choices != (field.default,)
     }
+
+
+def fields_added(settings: Any, name: str) -> tuple[str, ...]:
+    """Return the fields of results that an option adds or defines, its own or those of the option
+    that it needs; empty if it may change all scores."""
+    fields = settings.__dataclass_fields__
+    option = fields[name].metadata.get("option", _PLAIN) if name in fields else _PLAIN
+    return option.adds or (fields_added(settings, option.needs) if option.needs else ())
 
 
 @cache

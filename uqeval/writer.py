@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -18,11 +17,12 @@ from uqeval.errors import DataError, UsageError, check_numbers, cut, quoted
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, id_dtype, stored_name
 from uqeval.spelling import spelled
 from uqeval.stores import bfloat16
-from uqeval.stores.described import DescribedArray, ordered
+from uqeval.stores.described import ordered
 from uqeval.stores.incoming import as_stack, checked_floats, checked_labels
 from uqeval.stores.kinds import KINDS
 from uqeval.stores.names import checked_names
 from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
+from uqeval.stores.writing.item_axis import of_items, of_one
 from uqeval.stores.writing.item_descriptions import ItemDescriptions
 from uqeval.stores.writing.processes import process_count
 from uqeval.stores.writing.sample_buffer import SampleBuffer
@@ -176,7 +176,7 @@ class PredictionWriter:
         """
         index = self._place(name)
         where = f"item {quoted(name)}"
-        own = _of_one(ordered(values, where, (*_OF_ONE, *KINDS["probs"])), where)
+        own = of_one(ordered(values, where, (*_OF_ONE, *KINDS["probs"])), where)
         described = self._descriptions.check(own, self.kind, where, [index], is_single=True)
         is_new = self._add(index, own.values, sample)
         self._descriptions.keep([index], *described)
@@ -186,18 +186,13 @@ class PredictionWriter:
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
         """Write one or all samples of several items; return the number of items written.
 
-        Shapes: [item, class, y, x] for one sample, [item, sample, class, y, x] for all. Raises as
-        `add`.
+        Shapes: [item, class, y, x] for one sample, [item, sample, class, y, x] for all. A batch of
+        one item with named axes needs no axis of items. Raises as `add`.
         """
         indices = [self._place(name) for name in names]
         called = f"batch from item {quoted(names[0])} on" if indices else "batch"
-        own = ordered(values, called, KINDS["probs"])
+        own = of_items(ordered(values, called, (*KINDS["probs"], *_OF_ONE)), names)
         batch = own.values
-        if batch.ndim not in (4, 5) or len(batch) != len(indices):
-            raise DataError(
-                f"batch of {len(indices)} items: has the shape {list(batch.shape)}, expected "
-                f"[{len(indices)}, C, H, W] or [{len(indices)}, T, C, H, W]."
-            )
         described = self._descriptions.check(own, self.kind, called, indices, is_single=False)
         self._gathered.most = max(self._gathered.most, len(indices))
         count = sum(self._add(at, item, sample) for at, item in zip(indices, batch, strict=True))
@@ -215,7 +210,7 @@ class PredictionWriter:
         """
         index, description = self._place(name), f"labels of item {quoted(name)}"
         forms = (*_LABELS_OF_ONE, *KINDS["labels"])
-        own = _of_one(ordered(labels, description, forms, t_is_item=True), description)
+        own = of_one(ordered(labels, description, forms, t_is_item=True), description)
         ids = own.values
         if ids.ndim not in (2, 3) or self.size not in (None, ids.shape[-2:]):
             size = ", ".join(map(str, self.size or ("H", "W")))
@@ -417,16 +412,3 @@ class PredictionWriter:
 def _annotators_in(shape: tuple[int, ...]) -> int:
     """Return the number of annotators of an item's labels; 0 for labels [y, x]."""
     return shape[0] if len(shape) == 3 else 0
-
-
-def _of_one(own: DescribedArray, where: str) -> DescribedArray:
-    """Return the array of one item without its axis of items. Raises `DataError` for several."""
-    names = own.dimension_names or ()
-    if names[:1] != ("item",):
-        return own
-    if len(own.values) != 1:
-        raise DataError(
-            f"{where}: has {len(own.values)} items on its axis `item`; expected one item. Give "
-            "several to add_batch, and the labels of each to add_labels."
-        )
-    return replace(own, values=own.values[0], dimension_names=names[1:])

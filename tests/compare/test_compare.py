@@ -734,6 +734,15 @@ def test_a_threshold_taken_over_is_the_same_rule(folder: Path, tmp_path: Path) -
     assert warning.startswith("pavpu: left out: threshold is")
 
 
+def test_labels_that_one_report_lacks_are_named(folder: Path, tmp_path: Path) -> None:
+    inputs = Report.load(save(tmp_path / "b.json", *GOOD)).inputs
+    change(tmp_path / "b.json", inputs=inputs | {"labels": None})
+    paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
+    (warning,) = compare(load_models(paths), Choice(level=None)).warnings
+    assert warning.startswith(f"{paths[0]} was evaluated with labels")
+    assert f", and {paths[1]} without, so" in warning and "fingerprint" not in warning
+
+
 def test_other_input_options_are_warned_about(folder: Path, tmp_path: Path) -> None:
     inputs = Report.load(save(tmp_path / "b.json", *GOOD)).inputs
     options = {"options": inputs["options"] | {"missing_chunks": "fill"}}

@@ -12,7 +12,14 @@ from small_stores import NAMES, labels, probs, save
 import uqeval
 from uqeval import Report
 from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
-from uqeval.gate.same_data import other_data, other_fingerprints, other_maps, other_pixels
+from uqeval.gate.same_data import (
+    other_data,
+    other_fingerprints,
+    other_maps,
+    other_pixels,
+    truth_of_one,
+)
+from uqeval.glossary import fields_added
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.records.input_options import VALUE_OPTIONS
 from uqeval.usecases.reduce import reduce
@@ -65,7 +72,9 @@ def test_files_of_fitted_items_are_compared_by_what_they_name() -> None:
     )  # fmt: skip
     scaled = fitted("calibration", "q.txt", ece=0.1, temperature=one)
     assert other_setting(scaled, fitted("calibration", "x", temperature=one), "calibration") is None
-    assert other_setting(scaled, fitted("calibration", "q.txt", isotonic=other), "calibration")
+    regressed = fitted("calibration", "q.txt", isotonic=other)
+    assert other_setting(scaled, regressed, "calibration", ("isotonic", "ece"))
+    assert other_setting(scaled, regressed, "calibration", ("ece",)) is None
     # Reports of an earlier version do not tell.
     assert other_setting(first, fitted("conformal", "q.txt"), "conformal") is None
     assert other_setting(first, fitted("conformal", "x"), "conformal") == ("fit_on", "q.txt", "x")
@@ -129,7 +138,8 @@ def test_options_without_effect_are_no_settings(
 )
 def test_options_with_an_effect_are_settings(key: str, settings: dict[str, Any]) -> None:
     (*shared, (name, value)) = settings.items()
-    difference = other_setting(report(key, settings), report(key, dict(shared)), key)
+    other = report(key, dict(shared))
+    difference = other_setting(report(key, settings), other, key, fields_added(key, name))
     assert difference is not None
     assert difference[:2] == (name, value)
 
@@ -150,6 +160,8 @@ def test_settings_of_results_whose_items_are_read_are_settings(option: str, name
     # A report that has no such result has read it at the defaults.
     assert other_setting(four, of(), "image_failure") is None
     assert other_setting(eight, of(), "image_failure") == ("window of pavpu", 8, None)
+    # Options that add other scores do not change the field that is read.
+    assert other_setting(four, of(window=4, deciles=False), "image_failure") is None
 
 
 def test_maps_of_regions_of_results_whose_items_are_read() -> None:
@@ -198,14 +210,18 @@ def test_input_options_that_change_numbers() -> None:
 
 @pytest.mark.parametrize("key", ["regression", "regression[window=7]@box:0.5:1,0:1"])
 def test_a_setting_that_an_earlier_version_does_not_have(key: str) -> None:
-    """At its default the scores are the same; another value makes them incomparable."""
+    """At its default the scores are the same; another value makes those that it changes
+    incomparable."""
     earlier = report(key, {"distribution": "gaussian"})
     now = report(key, {"distribution": "gaussian", "depth": False, "ence_bins": 15})
-    other = report(key, {"distribution": "gaussian", "depth": True})
+    other = report(key, {"distribution": "gaussian", "depth": True, "ence_bins": 9})
     assert other_setting(now, earlier, key) is None
     assert other_setting(earlier, now, key) is None
-    assert other_setting(other, earlier, key) == ("depth", True, None)
-    assert other_setting(now, other, key) == ("depth", False, True)
+    assert other_setting(other, earlier, key, ["a1"]) == ("depth", True, None)
+    assert other_setting(now, other, key, ["a1"]) == ("depth", False, True)
+    assert other_setting(now, other, key, ["uce"]) == ("ence_bins", 15, 9)
+    for fields in ((), ["rmse"], ["auce"]):
+        assert other_setting(now, other, key, fields) is None
     laplace = report(key, {"distribution": "laplace"})
     assert other_setting(laplace, earlier, key) == ("distribution", "laplace", "gaussian")
     unknown = report(key, {"distribution": "gaussian", "of_a_later_version": 1})
@@ -229,6 +245,11 @@ def test_what_predictions_were_evaluated_against() -> None:
     assert other_data(now, with_data(labels="a", frames="b", flow="c", forward="d")) == ""
     assert other_data(now, with_data(labels="x", frames="b", flow="c")) == "labels"
     assert other_data(now, with_data(frames="x", flow="x")) == "labels, frames, saved flow"
+    assert truth_of_one(now, with_data(labels="x")) == truth_of_one(with_data(), with_data()) == ""
+    for pair, called in (((now, with_data()), "this report"), ((with_data(), now), "the baseline")):
+        assert truth_of_one(*pair).startswith(f"{called} was evaluated with labels, and t")
+    assert other_fingerprints(now, with_data(frames="b", flow="c")) == ""
+    assert "of frames differ" in other_fingerprints(now, with_data(frames="x", flow="c"))
     assert other_data(now, with_data("dis", labels="a", frames="b", flow="x")) == ""
     assert other_data(with_data(reference="a"), with_data(reference="b")) == "reference"
     forward = with_data(forward="a"), with_data(forward="b")

@@ -198,6 +198,14 @@ def test_undefined_further_up_and_in_the_baseline(tmp_path: Path) -> None:
     assert found.status == "fail" and "baseline: no patch was counted" in str(found.reason)
 
 
+def test_a_change_too_large_for_a_relative_size(tmp_path: Path) -> None:
+    """0.8 / 5e-324 is no float."""
+    for limits, status in (("max_rise_relative: 9", "fail"), ("max_drop_relative: 0.1", "pass")):
+        found = only(tmp_path, f"pavpu.pavpu: {{{limits}}}", baseline=[named(value=5e-324)])
+        assert (found.status, found.change) == (status, None)
+        assert "the baseline's value is 4.94066e-324, so its change has no" in str(found.notes)
+
+
 @pytest.mark.parametrize(
     ("limits", "value", "status"),
     [
@@ -215,7 +223,9 @@ def test_a_change_relative_to_0_has_no_size(
     found = only(tmp_path, text, own, baseline=before)
     assert (found.status, found.counts_as, found.reason) == (status, status, None)
     assert found.change == (None if value else 0.0)
-    assert "the baseline's value is 0" in str(found.notes)
+    change = "drop" if "drop" in limits else "rise"
+    says = f"the baseline's value is 0, so its change has no relative size: any {change} breaks"
+    assert (says in str(found.notes)) == bool(value)  # an unchanged 0 is no change
     text = f"pavpu.pavpu: {{{limits}, undefined: pass, confidence: 0.95}}"
     ends = [Interval(0.95, -end, end) for end in (0.0, 0.1)]
     same, unsure = (Known(interval, interval) for interval in ends)
@@ -223,7 +233,7 @@ def test_a_change_relative_to_0_has_no_size(
     assert found.status == status
     found = only(tmp_path, text, own, baseline=before, resampler=unsure)
     assert found.status == (status if status == "fail" else "inconclusive")
-    assert "the baseline's value is 0" in f"{found.notes} {found.reason}"
+    assert says in f"{found.notes} {found.reason}"
 
 
 @pytest.mark.parametrize(

@@ -229,9 +229,13 @@ def test_variables_of_netcdf() -> None:
     report = uqeval.evaluate(PROBS, ignored, "segmentation", workers=1)
     assert report.results["segmentation"]["pixels"] == np.count_nonzero(LABELS != 3)
     assert accuracy(Variable(PROBS, AXES, scale_factor=0.1), LABELS) == 1
-    for packed in ({"scale": False}, {"_FillValue": 9}):
-        own = Variable(PROBS, AXES, scale_factor=0.1, **packed)
-        refused(partial(accuracy, own, LABELS), "scale_factor 0.1")
+    packed = Variable(PROBS, AXES, scale=False, scale_factor=0.1)
+    refused(partial(accuracy, packed, LABELS), "packed (attribute scale_factor 0.1)")
+    for fill in ("_FillValue", "missing_value"):
+        own = Variable(PROBS, AXES, scale_factor=0.1, **{fill: 9})
+        says = "unpacks the numbers of this variable (scale_factor 0.1), and does not mask its "
+        refused(partial(accuracy, own, LABELS), f"{says}fill values ({fill} 9)")
+        assert accuracy(Variable(PROBS, AXES, scale_factor=1, **{fill: 9}), LABELS) == 1
     masking = Variable(
         np.ma.masked_equal(LABELS, 9), AXES[:1] + AXES[2:], _FillValue=9, scale_factor=0.1
     )

@@ -135,7 +135,7 @@ def test_frames_of_any_library(form: Any) -> None:
         found = other.update(form(image, ("y", "x", "rgb")), form(own, ("row", "col")))
         assert found.tc == expected.tc
     says = "frame 3, prediction: has the axes ['n', 'x'], expected [y, x]"
-    with pytest.raises(UqevalError, match=re.escape(says)):
+    with pytest.raises(UqevalError, match=f"^{re.escape(says)}"):
         other.update(image, Labelled(own, ("n", "x")))
 
 
@@ -209,7 +209,7 @@ def test_bad_frames_are_refused_by_name_and_the_observer_goes_on(kind: str) -> N
     observer.update(images[0], ids[0])
     with pytest.raises(UqevalError) as caught:
         observer.update(*spoil(images[1], ids[1]), name="v_001")
-    assert "v_001" in str(caught.value) and says in str(caught.value)
+    assert str(caught.value).count("frame v_001") == 1 and says in str(caught.value)
     after = observer.update(images[2], ids[2])
     assert after.tc is None and after.reason is not None and "v_001" in after.reason
     assert observer.update(images[3], ids[3]).tc is not None
@@ -219,7 +219,7 @@ def test_frames_too_small_for_the_flow_are_named() -> None:
     observer = TemporalObserver("dis:fast")
     frame, ids = np.zeros((8, 8, 3), np.uint8), np.zeros((8, 8), np.uint8)
     observer.update(frame, ids)
-    with pytest.raises(UqevalError, match=r"frame 1: .*farneback"):
+    with pytest.raises(UqevalError, match=r"^frame 1: (?!frame 1).*farneback"):
         observer.update(frame, ids)
 
 

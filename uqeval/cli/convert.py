@@ -65,7 +65,7 @@ def convert(
     """
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.stores.names import read_names_file
-    from uqeval.stores.writing.convert import Recoding
+    from uqeval.stores.writing.converted_numbers import Recoding
     from uqeval.usecases.convert import convert as write_store
 
     progress_bar = progress_for(shared.quiet)

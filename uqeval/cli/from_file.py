@@ -181,7 +181,9 @@ def _fits(command: str, name: str, store: Store, opened: dict[str, list[Contents
     paths = store.predictions
     assert paths is not None
     opened[name] = [contents_of(path) for path in ([paths] if isinstance(paths, str) else paths)]
-    predictions = open_predictions(opened[name], input_options(store.options()))
+    predictions = open_predictions(
+        opened[name], input_options(store.options()), has_other_truth=store.truth is not None
+    )
     return ("regression" if is_regression(predictions) else "classes") in _kinds(command)
 
 

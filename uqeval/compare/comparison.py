@@ -123,8 +123,8 @@ class Comparison:
 
     `baseline`: the index of the reference model. `tests`: the number of tests on scores of the
     whole set (scores times other models). `tests_of_parts`: the number of tests on classes and
-    slices. Holm's adjustment is separate for the two families. `incomparable`: the keys of results
-    that whole reports have of other items, pixels or settings.
+    slices. Holm's adjustment is separate for the two families. `incomparable`: the keys of results,
+    and the addresses of single scores, that whole reports have of other items, pixels or settings.
     """
 
     models: tuple[Model, ...]

@@ -16,7 +16,8 @@ def no_row(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
     """Return why a requested address has no row."""
     address = Address.parse(text)
     for warning in warnings:
-        if address.key in warning.partition(": left out")[0].split(", "):
+        left_out = warning.partition(": left out")[0].split(", ")
+        if address.key in left_out or address.within in left_out:
             return f"--metric {cut(text)}: {warning}."
     nearest = suggestion(_reports(models), address)
     hint = f"; the nearest is {nearest}" if nearest and nearest != text else ""

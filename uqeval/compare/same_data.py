@@ -7,13 +7,19 @@ from itertools import combinations
 from typing import Any
 
 from uqeval.errors import UsageError, cut, listed, quoted
-from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
+from uqeval.gate.baseline import (
+    all_other_settings,
+    other_input_option,
+    other_setting,
+    other_threshold,
+)
 from uqeval.gate.same_data import (
     have_no_fingerprint,
     other_data,
     other_fingerprints,
     other_maps,
     other_pixels,
+    truth_of_one,
 )
 from uqeval.records.fingerprints import WHY_NONE, has_no_fingerprint
 from uqeval.records.folder import Named
@@ -40,7 +46,12 @@ def _of_data(reports: Sequence[Named]) -> Iterator[str]:
     for first, second in combinations(reports, 2):
         one, other = first.report, second.report
         keys = [key for key in one.results if key in other.results]
+        truth = truth_of_one(one, other, (str(first.path), str(second.path)))
+        if truth:
+            yield truth
         if not (sentence := other_fingerprints(one, other, keys)):
+            if truth:
+                return
             continue
         both = f"{first.path} and {second.path}"
         if one.item_names == other.item_names or have_no_fingerprint(one, other, keys):
@@ -70,9 +81,14 @@ def _of_options(first: Named, other: Named) -> Iterator[str]:
             )
 
 
-def other_settings(first: Named, second: Named, key: str) -> str | None:
-    """Return why scores of a result in two reports cannot be compared: a setting that differs."""
-    if (differs := other_setting(first.report, second.report, key)) is None:
+def other_settings(
+    first: Named, second: Named, key: str, fields: Collection[str] = ()
+) -> str | None:
+    """Return why scores of a result in two reports cannot be compared: a setting that differs.
+
+    `fields`: those of one score; without them, all scores of the result.
+    """
+    if (differs := other_setting(first.report, second.report, key, fields)) is None:
         return None
     name, *values = differs
     first_value, second_value = ("not set" if value is None else quoted(value) for value in values)
@@ -94,7 +110,7 @@ def is_same_run(first: Named, second: Named, key: str) -> bool:
         and predictions == other.inputs.get("predictions")
         and not any(map(has_no_fingerprint, predictions))
         and not (other_data(one, other) or other_maps(one, other, key))
-        and other_setting(one, other, key) is None
+        and not any(all_other_settings(one, other, key))
         and other_input_option(one, other) is None
     )
 

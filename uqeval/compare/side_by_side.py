@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from uqeval.compare.common_items import (
@@ -20,13 +19,13 @@ from uqeval.compare.few_units import warnings_of_units
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, called_alike, common_stores, report_of, stateless
 from uqeval.compare.no_row import no_row, no_score
+from uqeval.compare.other_settings import OtherSettings
 from uqeval.compare.ranks import with_ranks
 from uqeval.compare.related import related
 from uqeval.compare.same_data import (
     differences_of_runs,
     is_same_run,
     of_other_pixels,
-    other_settings,
 )
 from uqeval.compare.selection import addresses_to_compare, cell_of, description, inside_range
 from uqeval.errors import UsageError, cut, listed, quoted
@@ -101,13 +100,15 @@ class _OneStore:
             self._warn(text)
         self.common = common_items(self._all)
         self._slices: dict[object, CommonItems] = {}
+        self._settings = OtherSettings(self._all)
         self.stateless = [stateless(training) for training in self.reports]
         self._check_items()
 
     def rows(self) -> list[Row]:
         """Return a row for each score that at least two models have (or the only model)."""
         selected = addresses_to_compare(self.choice, self.store, self._all)
-        addresses = [text for text in selected if self._refused.get(text.key) is None]
+        refused = dict(self._settings.of_results)
+        addresses = [text for text in selected if text.key not in refused]
         lookups: dict[Address, list[list[Score | NoScore]]] = {}
         for address in addresses:
             by_model = [
@@ -118,6 +119,9 @@ class _OneStore:
                 len(self.models), 2
             ):
                 continue
+            if (reason := self._settings.of_score(located[0])) is not None:
+                refused[located[0].within] = reason
+                continue
             first = dataclasses.replace(located[0], store=self.store or None)
             lookups[first] = by_model
             self.answered |= {
@@ -125,10 +129,15 @@ class _OneStore:
                 if Address.parse(text) in (address, address.with_store(self.store))
             }  # fmt: skip
         if not self.choice.metrics:
-            self._warn_of_others({text.key for text in addresses} - {a.key for a in lookups})
+            known = {
+                Address.parse(text).key for text in refused if text not in self._settings.of_results
+            }
+            self._warn_of_others(
+                {text.key for text in addresses} - {a.key for a in lookups} - known
+            )
         draws = self._draws(list(lookups))
         self._warn_of_slices(list(lookups), draws)
-        for reason, keys in _by_value(self._refused).items():
+        for reason, keys in _by_value(refused).items():
             self.warnings.append(f"{', '.join(keys)}: left out: {reason}")
         self._warn_of_pixels({address.key: None for address in lookups})
         rows = [self._row(address, by_model, draws) for address, by_model in lookups.items()]
@@ -162,18 +171,6 @@ class _OneStore:
             throughout = "" if owner.startswith("only") else " in all its trainings"
             self.warnings.append(f"{listed(alone)}: left out: {owner} {them}{throughout}")
 
-    @cached_property
-    def _refused(self) -> dict[str, str]:
-        """Return why results cannot be compared, by their key."""
-        reasons: dict[str, str] = {}
-        for key in dict.fromkeys(key for named in self._all for key in named.report.results):
-            first, *further = [named for named in self._all if key in named.report.results]
-            for second in further:
-                if (reason := other_settings(first, second, key)) is not None:
-                    reasons[key] = reason
-                    break
-        return reasons
-
     def _warn_of_pixels(self, keys: Iterable[str]) -> None:
         """Warn about results that models have of other pixels or labels."""
         reasons = {key: reason for key in keys for reason in self._of_other_pixels(key) if reason}
@@ -193,11 +190,13 @@ class _OneStore:
 
     @property
     def incomparable(self) -> set[str]:
-        """Return the keys of results that the reports have of other items, pixels or settings."""
+        """Return the keys of results, and the addresses of single scores, that the reports have of
+        other items, pixels or settings."""
         keys = {key for named in self._all for key in named.report.results}
         if not self.common.same:
             return keys
-        return {key for key in keys if key in self._refused or any(self._of_other_pixels(key))}
+        refused = {*self._settings.of_results, *self._settings.of_scores()}
+        return refused | {key for key in keys if any(self._of_other_pixels(key))}
 
     @property
     def _all(self) -> list[Named]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from uqeval.errors import UsageError, cut, listed, number_of, option_name, quoted
 from uqeval.gate.rules import Rule
@@ -17,9 +17,10 @@ from uqeval.gate.same_data import (
     other_fingerprints,
     other_maps,
     other_pixels,
+    truth_of_one,
     with_results_read,
 )
-from uqeval.glossary import comparable_settings, default_setting
+from uqeval.glossary import comparable_settings, default_setting, fields_added
 from uqeval.keys import family_of
 from uqeval.records.class_names import class_names, report_called
 from uqeval.records.folder import Named
@@ -152,6 +153,9 @@ def _other_data(report: Report, baseline: Report, other: str, *keys: str) -> tup
     """Return how data that are `other` differ, and why this is unknown; empty if they do not."""
     if not other:
         return "", ""
+    if not keys and (sentence := truth_of_one(report, baseline)):
+        further = filter(None, [other_fingerprints(report, baseline)])
+        return "".join(f"{own}. " for own in (sentence, *further)).rstrip(), ""
     is_unknown = have_no_fingerprint(report, baseline, keys)
     if is_unknown or report.item_names == baseline.item_names:
         return f"{other_fingerprints(report, baseline, keys)}.", ""
@@ -161,9 +165,27 @@ def _other_data(report: Report, baseline: Report, other: str, *keys: str) -> tup
     )
 
 
-def refuse_other_settings(rule_place: str, now: Named, baseline: Named, key: str) -> None:
-    """Raise `UsageError` if a metric and its baseline have different settings."""
-    difference = other_setting(now.report, baseline.report, key) or other_input_option(
+class OtherSetting(NamedTuple):
+    """A setting that two reports have with other values. `adds`: the fields of results that it adds
+    or defines; empty if it may change all scores."""
+
+    name: str
+    value: Any
+    other: Any
+    adds: tuple[str, ...] = ()
+
+    def changes(self, fields: Collection[str]) -> bool:
+        """Return whether it may change the score at these fields; without fields, all scores."""
+        return not self.adds or any(
+            f"{field}_".startswith(f"{added}_") for field in fields for added in self.adds
+        )
+
+
+def refuse_other_settings(
+    rule_place: str, now: Named, baseline: Named, key: str, fields: Collection[str]
+) -> None:
+    """Raise `UsageError` if a score and its baseline have different settings."""
+    difference = other_setting(now.report, baseline.report, key, fields) or other_input_option(
         now.report, baseline.report
     )
     if difference is not None:
@@ -175,8 +197,20 @@ def refuse_other_settings(rule_place: str, now: Named, baseline: Named, key: str
         )
 
 
-def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any, Any] | None:
-    """Return the first setting of a metric that differs: its name and both values.
+def other_setting(
+    report: Report, baseline: Report, key: str, fields: Collection[str] = ()
+) -> tuple[str, Any, Any] | None:
+    """Return the first setting of a score that differs: its name and both values.
+
+    `fields`: those of the score in the result. Without fields, options that only add scores do not
+    count. `all_other_settings` says which settings are the same.
+    """
+    differences = all_other_settings(report, baseline, key)
+    return next((own[:3] for own in differences if own.changes(fields)), None)
+
+
+def all_other_settings(report: Report, baseline: Report, key: str) -> Iterator[OtherSetting]:
+    """Yield the settings of a result that differ.
 
     A metric that is computed from the items of other results has the settings of these too.
 
@@ -186,15 +220,16 @@ def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any,
     of pixels tell which are void (`is_void_in_pixels`, `has_equal_coverage`): `uqeval reduce`
     writes another id. Stores need not declare their units.
     """
-    for own_key in with_results_read(report, key):
-        if (difference := _other_setting(report, baseline, own_key)) is not None:
-            name, *values = difference
-            return name if own_key == key else f"{name} of {own_key}", values[0], values[1]
-    return None
+    for own_key, read_field in with_results_read(report, key):
+        for own in _other_settings(report, baseline, own_key):
+            if not read_field:
+                yield own
+            elif own.changes([read_field]):
+                yield OtherSetting(f"{own.name} of {own_key}", own.value, own.other)
 
 
-def _other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any, Any] | None:
-    """Return the first difference in the settings of one result, as `other_setting` does."""
+def _other_settings(report: Report, baseline: Report, key: str) -> Iterator[OtherSetting]:
+    """Yield the differences in the settings of one result, as `all_other_settings` does."""
     voids = [void_ids(own.inputs, _recorded(own, key)) for own in (report, baseline)]
     if is_void_in_pixels(report, baseline, key):
         for ids in voids:
@@ -203,7 +238,8 @@ def _other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any
         for ids in voids:
             ids.pop(PREDICTIONS, None)
     for difference in other_void_ids(*voids):
-        return difference
+        yield OtherSetting(*difference)
+    family = family_of(key)
     settings, baseline_settings = _settings(report, key), _settings(baseline, key)
     units = settings.get(_UNITS), baseline_settings.get(_UNITS)
     if not all(units) or is_same_unit(*units):
@@ -216,14 +252,14 @@ def _other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any
             now, before = (
                 f"{file} (digest {own[:8]})" for file, own in zip(files, digests, strict=True)
             )
-            return _FIT_ON, now, before
+            yield OtherSetting(_FIT_ON, now, before, fields_added(family, _FIT_ON))
     sources = settings.pop(_SOURCE, None), baseline_settings.pop(_SOURCE, None)
     if any(sources):
         values = _threshold(report, key), _threshold(baseline, key)
         rules = settings.pop("threshold", None), baseline_settings.pop("threshold", None)
         if None not in values and values[0] != values[1] and not all(sources):
             now, before = map(_threshold_in_words, values, rules, sources)
-            return "threshold", now, before
+            yield OtherSetting("threshold", now, before)
     for name in sorted(settings.keys() | baseline_settings.keys()):
         values = settings.get(name), baseline_settings.get(name)
         if values[0] == values[1]:
@@ -231,15 +267,14 @@ def _other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any
         # An earlier version without this setting computed what is its default now.
         is_new = not (name in settings and name in baseline_settings)
         value = values[0] if name in settings else values[1]
-        if not (is_new and value == default_setting(family_of(key), name)):
-            return name, *values
-    return None
+        if not (is_new and value == default_setting(family, name)):
+            yield OtherSetting(name, *values, fields_added(family, name))
 
 
 def other_threshold(report: Report, baseline: Report, key: str) -> tuple[str, str] | None:
     """Return the thresholds of a metric in both reports as text, if they differ and are both of
     other reports, or if one is of another report and the other is not recorded; else None."""
-    for own_key in with_results_read(report, key):
+    for own_key, _ in with_results_read(report, key):
         if (difference := _other_threshold(report, baseline, own_key)) is not None:
             return difference
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -33,7 +34,7 @@ from uqeval.records.resampling import (
 from uqeval.records.rounding import is_rounding
 from uqeval.records.scalars import described
 
-_RELATIVE_TO_0 = "the baseline's value is 0, so its change has no relative size"
+_MOST = Fraction(sys.float_info.max)
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,9 @@ class Case:
             return Verdict(**record, status=counts, counts_as=counts, reason=undefined_reason)
         if self._of_change and math.isfinite(measured):
             record["change"] = float(-measured if "drop" in self.kind else measured)
-        if self._is_relative_to_0(base) and limits.confidence is None:
-            record["notes"] = (*record["notes"], _RELATIVE_TO_0)
+        has_no_size = measured != 0 and self._is_relative_to_0(base)
+        if base is not None and has_no_size and limits.confidence is None:
+            record["notes"] = (*record["notes"], self._no_size(base))
         interval, status = None, self._status(measured, measured)
         if limits.confidence is not None:
             try:
@@ -161,11 +163,25 @@ class Case:
         base = find(baseline.report, self.score.address)
         if isinstance(base, NoScore):
             raise UsageError(f"{self.rule.place}: {baseline.path} has no such value: {base.why}.")
-        refuse_other_settings(self.rule.place, self.named, baseline, self.rule.address.key)
+        fields = self.score.address.fields
+        refuse_other_settings(self.rule.place, self.named, baseline, self.rule.address.key, fields)
         return base
 
     def _is_relative_to_0(self, base: Score | None) -> bool:
-        return self._relative and base is not None and base.value == 0
+        """Return whether the change has no relative size: the baseline is 0, or as small."""
+        if not self._relative or base is None or base.value is None or self.score.value is None:
+            return False
+        before = _exact(base.value)
+        return before == 0 or abs(_exact(self.score.value) - before) > _MOST * abs(before)
+
+    def _no_size(self, base: Score) -> str:
+        """Return how a limit of a relative change applies to a change without relative size."""
+        kind = self.kind.removesuffix("_relative")
+        change = kind.removeprefix("max_")
+        return (
+            f"the baseline's value is {base.value:g}, so its change has no relative size: any "
+            f"{change} breaks {self.kind}; {kind} limits the {change} itself"
+        )
 
     def _measured(self, base: Score | None) -> tuple[Fraction | float | None, str | None]:
         """Return the value, drop or rise that the limit applies to, infinite as a fraction of 0; or
@@ -228,8 +244,8 @@ class Case:
             )  # fmt: skip
             interval = interval.negated if "drop" in self.kind else interval
             is_worse = (self._measured(base)[0] or 0) > 0
-            if is_relative_to_0 and (is_worse or interval.high > 0):  # such a rise has no size
-                raise NoInterval(_RELATIVE_TO_0)
+            if base is not None and is_relative_to_0 and (is_worse or interval.high > 0):
+                raise NoInterval(self._no_size(base))
             return interval
         except NoInterval:
             raise

@@ -25,12 +25,30 @@ def other_maps(report: Report, baseline: Report, key: str) -> str:
     return listed(list(_differing(_maps(report, [key]), _maps(baseline, [key]))))
 
 
+def truth_of_one(
+    report: Report, baseline: Report, called: tuple[str, str] = ("this report", "the baseline")
+) -> str:
+    """Return a sentence, without its end, if only one of the two was evaluated with labels; else an
+    empty text. `called`: what it calls the two."""
+    labels = [_stores(own)["labels"] for own in (report, baseline)]
+    if bool(labels[0]) == bool(labels[1]):
+        return ""
+    k = int(not labels[0])
+    path = labels[k].get("path")
+    where = f" ({cut(path)})" if path else ""
+    return (
+        f"{called[k]} was evaluated with labels{where}, and {called[1 - k]} without, so only one "
+        "has the scores that need labels. Evaluate both with the same labels, or both without"
+    )
+
+
 def other_fingerprints(report: Report, baseline: Report, keys: Collection[str] = ()) -> str:
     """Return a sentence about all data with other fingerprints, without its end; empty if there is
-    no difference. `keys`: the results whose maps and masks it names too."""
+    no difference. `keys`: the results whose maps and masks it names too. `truth_of_one` tells of
+    labels that only one of the two has."""
     own = _stores(report) | _maps(report, keys)
     before = _stores(baseline) | _maps(baseline, keys)
-    differing = list(_differing(own, before))
+    differing = [name for name in _differing(own, before) if own[name] != {} != before[name]]
     names = [name + _paths(own[name], before[name]) for name in differing]
     if not names:
         return ""
@@ -97,7 +115,7 @@ def _stores(report: Report) -> dict[str, Any]:
 def _maps(report: Report, keys: Collection[str]) -> dict[str, Any]:
     """Return the records of the maps of regions and of the OOD mask on which results depend, by
     name. A mask that is an id of the labels is the id."""
-    keys = [own for key in keys for own in with_results_read(report, key)]
+    keys = [own for key in keys for own, _ in with_results_read(report, key)]
     maps = {}
     for store in report.inputs.get("regions") or ():
         region = store.get("region")  # "depth" or "map:NAME"; earlier versions have none
@@ -108,10 +126,11 @@ def _maps(report: Report, keys: Collection[str]) -> dict[str, Any]:
     return maps
 
 
-def with_results_read(report: Report, key: str) -> tuple[str, ...]:
-    """Return the key of a result, and those of the results from whose items it is computed."""
+def with_results_read(report: Report, key: str) -> tuple[tuple[str, str], ...]:
+    """Return the key of a result with no field, and the keys and fields of the results from whose
+    items it is computed."""
     settings = report.settings.get(key)
-    return (key, *results_read(key, settings if isinstance(settings, Mapping) else {}))
+    return ((key, ""), *results_read(key, settings if isinstance(settings, Mapping) else {}))
 
 
 def is_void_in_pixels(report: Report, baseline: Report, key: str) -> bool:

@@ -79,11 +79,13 @@ class PredictionStores:
 
 
 def open_predictions(
-    predictions: Given | Sequence[Given], options: InputOptions, called: str = "predictions"
-) -> PredictionStores:
+    predictions: Given | Sequence[Given], options: InputOptions, called: str = "predictions",
+    *, has_other_truth: bool = False,
+) -> PredictionStores:  # fmt: skip
     """Open the stores of predictions. Raises `StoreError` or `UsageError`.
 
     `called`: the argument that they were given as, for messages about arrays in memory.
+    `has_other_truth`: labels or a target are read from another store.
     """
     inputs: Sequence[Any] = predictions if isinstance(predictions, list | tuple) else [predictions]
     arguments = [called]
@@ -107,6 +109,7 @@ def open_predictions(
             axes=options.axes,
             maps=options.named_maps,
             called=argument,
+            has_other_truth=has_other_truth,
         )
         for path, argument in zip(stores_or_paths, arguments, strict=True)
     ]

@@ -132,7 +132,9 @@ def _open(
         inputs, of_items = open_sets(predictions, truth, options)
         inputs = dataclasses.replace(inputs, options=options.record(), map_cache=options.map_cache)
         return _with_regions(inputs, options, *of_items)
-    predictions_opened = open_predictions(predictions, options, called)
+    predictions_opened = open_predictions(
+        predictions, options, called, has_other_truth=truth is not None
+    )
     if is_regression(predictions_opened):
         from uqeval.inputs.regression import open_regression
 

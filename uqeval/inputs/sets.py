@@ -67,7 +67,10 @@ def _open_several(
     out_options = dataclasses.replace(options, **_OF_IN_ONLY)
     of_sets = [options, *(out_options for _ in options.out)]
     called = ["IN", *(f"OUT {number}" for number in range(1, len(options.out) + 1))]
-    opened = [open_predictions(*each) for each in zip(given, of_sets, called, strict=True)]
+    opened = [
+        open_predictions(*each, has_other_truth=truth is not None and k == 0)
+        for k, each in enumerate(zip(given, of_sets, called, strict=True))
+    ]
     counts = [_count(own) for own in opened]
     labels = _set_names(opened)
     names = _item_names(opened, counts, labels)
@@ -134,7 +137,7 @@ def _open_masked(
 ) -> tuple[Inputs, OfItems]:
     from uqeval.maps.sets import Sets
 
-    opened = open_predictions(_members(predictions), options)
+    opened = open_predictions(_members(predictions), options, has_other_truth=truth is not None)
     inputs = open_classes(opened, truth, options)
     source: Any = inputs.source
     mask, record, warnings = _mask(opened, inputs, options)

@@ -150,14 +150,14 @@ def normal_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
     return normal
 
 
-def results_read(key: str, record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the keys of other results from whose items a result is computed, from the record of
-    its settings."""
+def results_read(key: str, record: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the keys and fields of other results from whose items a result is computed, from the
+    record of its settings."""
     family = FAMILIES_IN_REPORTS.get(family_of(key))
     if family is not None:
         with suppress(UsageError, TypeError, ValueError, AttributeError, OverflowError):
-            keys: tuple[str, ...] = settings_of(family.settings_type, record).reads()
-            return keys
+            read: tuple[tuple[str, str], ...] = settings_of(family.settings_type, record).reads()
+            return read
     return ()
 
 

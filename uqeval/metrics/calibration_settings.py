@@ -29,6 +29,11 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
 #: More bins than distinct confidences are useless, and each costs 64 kB per item.
 MOST_BINS = 1000
 _BINS, _TEMPERATURE = "Bins", "Temperature"
+#: The fields of the estimates with less bias.
+_ESTIMATED = (
+    *(metric.field for name in estimators.PUBLISHED for metric in estimators.metrics_of(name)),
+    "sweep_bins",
+)
 
 
 @documented
@@ -57,30 +62,32 @@ class CalibrationSettings(Settings):
     estimator: str = option(
         "plug-in", "Add an ECE estimate with less bias: Kumar et al. 2019 (l2, l1) or Roelofs "
         "et al. 2022. Repeat for variants.",
-        choices=("plug-in", *estimators.PUBLISHED), panel=_BINS)
+        choices=("plug-in", *estimators.PUBLISHED), panel=_BINS, adds=_ESTIMATED)
     clip: float = option(
         2.0**-24, "Clip probabilities below this value in the NLL.",
         metavar="P", above=0, below=1, several=False, shown="2^-24")
     adaptive: bool = option(
         True, "Compute the adaptive ECE. Its bins need the whole set, so a set that grows is "
-        "read again.", panel=_BINS)
+        "read again.", panel=_BINS, adds=("adaptive_ece",))
     temperature: bool = option(
         True, "Fit a temperature, and report the scores before and after "
-        "scaling.", panel=_TEMPERATURE, common=True)
+        "scaling.", panel=_TEMPERATURE, common=True, adds=("temperature",))
     temperature_of: str = option(
         "mean", "Scale the mean of the samples, or each sample before averaging (samples; "
         "reads the stack again). Repeat for variants.",
-        choices=("mean", "samples"), panel=_TEMPERATURE)
+        choices=("mean", "samples"), panel=_TEMPERATURE, adds=("temperature",))
     isotonic: bool = option(
         False, "Fit isotonic regression of the confidence, and report the scores before and after.",
-        panel=_TEMPERATURE)
+        panel=_TEMPERATURE, adds=("isotonic",))
     vector: bool = option(
         False, "Fit vector scaling (a weight and a bias for each class), and report the scores "
-        "before and after. Takes about ten passes over the maps.", panel=_TEMPERATURE)
+        "before and after. Takes about ten passes over the maps.", panel=_TEMPERATURE,
+        adds=("vector",))
     fit_on: str | None = option(
         None, "Fit temperature, isotonic regression and vector scaling on the items that FILE "
         "names: a JSON list, or one name per line.",
-        metavar="FILE", panel=_TEMPERATURE, several=False, shown="all", common=True)
+        metavar="FILE", panel=_TEMPERATURE, several=False, shown="all", common=True,
+        adds=("temperature", "isotonic", "vector"))
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
 

@@ -86,7 +86,7 @@ class ImageFailureSettings(FailureSettings):
         has_column = COLUMN in self.risk or COLUMN in self.confidence
         return names if has_column else names | {"item_table"}
 
-    def reads(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[tuple[str, str], ...]:
         from uqeval.metrics._item_numbers import OF_COUNTS, Wanted
 
         numbers = [Wanted(self.risk, True)]
@@ -94,7 +94,7 @@ class ImageFailureSettings(FailureSettings):
             numbers.append(Wanted(self.confidence, False))
         # Scores of the confusion matrix have no settings.
         addresses = [number.address for number in numbers if number.name not in OF_COUNTS]
-        return tuple(dict.fromkeys(address[0] for address in addresses if address))
+        return tuple(dict.fromkeys(filter(None, addresses)))
 
     @property
     def aggregation(self) -> Aggregation | None:

@@ -36,7 +36,8 @@ class NmerciSettings(SigmaSettings):
         metavar="PERCENT", above=0, most=100, shown="95", common=True)
     depth_step: float | None = option(
         None, "Also score each interval of the target of this width, with its own percentiles.",
-        metavar="STEP", above=0, below=math.inf, several=False, common=True)
+        metavar="STEP", above=0, below=math.inf, several=False, common=True,
+        adds=("by_depth", "by_depth_mean"))
     interpolation: str = option(
         "linear", "Interpolation of percentiles: linear, inverted_cdf, or truncated (the last "
         "of the first floor(N·α) values).",

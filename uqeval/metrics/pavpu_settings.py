@@ -104,7 +104,8 @@ class PavpuSettings(Settings):
         choices=(">", ">="), panel=_THRESHOLDS)
     deciles: bool = option(
         True, "Compute the table of accuracy by decile of uncertainty. Deciles need the whole "
-        "set, so a set that grows is read again.", panel=_THRESHOLDS)
+        "set, so a set that grows is read again.", panel=_THRESHOLDS,
+        adds=("accuracy_by_uncertainty",))
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
 

@@ -41,7 +41,8 @@ class TemporalSettings(Settings):
     occlusion: str = option(
         "none", "With fb, also report scores without the pixels that a forward-backward check "
         "finds occluded.",
-        choices=("none", "fb"), panel=_FLOW, several=False, common=True)
+        choices=("none", "fb"), panel=_FLOW, several=False, common=True,
+        adds=("occluded", "tc_visible", "coverage_visible"))
     absent: str = option(
         "exclude", "Classes in neither map: exclude them, or count them as 0. With current, "
         "use only classes of y_t.",
@@ -64,7 +65,7 @@ class TemporalSettings(Settings):
     tracks: bool = option(
         False, "Compute C26: the fraction of long-term tracks along which the prediction keeps "
         "its label.",
-        panel=_TRACKS, common=True)
+        panel=_TRACKS, common=True, adds=("tracks", "changed"))
     track_step: int = option(
         8, "Start tracks on a grid with this spacing.",
         metavar="PIXELS", panel=_TRACKS, least=1, several=False, needs="tracks")

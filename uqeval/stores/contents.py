@@ -172,6 +172,9 @@ class Contents(ABC):
         return self.kinds == {"labels"}
 
 
+#: Arrays of ground truth.
+TRUTH = frozenset({"labels", "target"})
+
 Role: TypeAlias = Literal["predictions", "labels", "target", "frames", "flow", "flow_forward"]
 
 #: The expected content of an array without a name, by role.
@@ -203,6 +206,16 @@ class Opening:
     noun: str = ""
     #: Names of arrays that options name; a source that cannot list its arrays looks them up.
     maps: frozenset[str] = frozenset()
+    #: Whether labels or a target are read from another store.
+    has_other_truth: bool = False
+
+    def unread(self, kinds: frozenset[str]) -> frozenset[str]:
+        """Return the names of arrays that are not read from a store of these `kinds`."""
+        if self.role in TRUTH:
+            return KNOWN - {self.role, "valid"}
+        # The labels of a store of maps tell with which labels these were computed.
+        reads_predictions = kinds & {"probs", "logits", "mean", "samples"}
+        return TRUTH if self.has_other_truth and reads_predictions else frozenset()
 
 
 def store_of_named(

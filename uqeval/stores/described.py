@@ -59,6 +59,7 @@ def described(values: Any, where: str) -> DescribedArray:
     array = as_array(values[...] if getattr(values, "mask", None) is True else values, where)
     _refuse_missing_chunks(values, array, where)
     attributes = attributes_of(values)
+    _refuse_unpacked_fill(values, attributes, where)
     coordinates = {
         name: Coordinate(
             f"{name} of {where}", partial(np.asarray, own), attributes_of(own), dims[0],
@@ -190,13 +191,32 @@ def attributes_of(holder: Any) -> dict[str, Any]:
 def _attributes_of_netcdf(variable: Any) -> dict[str, Any]:
     """Return the attributes of a variable of netCDF4, without those that it applies itself where it
     is read: it masks fill values, and unpacks numbers. Where it only unpacks, fill values are
-    unpacked as well, so they count as packed."""
+    unpacked as well, so both attributes stay."""
     attributes = {name: variable.getncattr(name) for name in variable.ncattrs()}
     if getattr(variable, "mask", False) is True:
         attributes = {name: own for name, own in attributes.items() if name not in INVALID}
     if getattr(variable, "scale", False) is True and not attributes.keys() & set(INVALID):
         attributes = {name: own for name, own in attributes.items() if name not in PACKED}
     return attributes
+
+
+def _refuse_unpacked_fill(variable: Any, attributes: Mapping[str, Any], where: str) -> None:
+    """Raise `DataError` for a variable of netCDF4 that unpacks its numbers and does not mask: then
+    its fill values are other numbers than their attributes say."""
+    unpacked = {name: own for name, same in PACKED.items()
+                if (own := attributes.get(name, same)) != same}  # fmt: skip
+    fills = {name: attributes[name] for name in INVALID if name in attributes}
+    if not unpacked or not fills or getattr(variable, "scale", False) is not True:
+        return
+
+    def listed(own: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name} {value}" for name, value in own.items())
+
+    raise DataError(
+        f"{where}: netCDF4 unpacks the numbers of this variable ({listed(unpacked)}), and does not "
+        f"mask its fill values ({listed(fills)}), so these are unpacked too; expected NaN there. "
+        "Call variable.set_auto_mask(True), and give variable[:].filled(numpy.nan)."
+    )
 
 
 def coordinates_in(holder: Any) -> dict[str, Any]:

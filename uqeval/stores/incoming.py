@@ -111,8 +111,19 @@ def as_stack(
         want = f"[{classes}, {rows}]" if takes_one_sample else f"[{samples}, {classes}, {rows}]"
         alternative = "" if takes_one_sample else f" (or [{classes}, {rows}] with sample=t)"
         at = where if sample is None else f"{where}, sample {sample}"
-        raise DataError(f"{at}: has the shape {list(values.shape)}, expected {want}{alternative}.")
+        raise DataError(
+            f"{at}: has the shape {list(values.shape)}, expected {want}{alternative}."
+            f"{_without_items(values)}"
+        )
     return stack
+
+
+def _without_items(values: Array) -> str:
+    """Return how to leave out an axis of one item, as a loop over batches of one has it; empty for
+    values without such an axis."""
+    if values.ndim != 5 or 1 not in values.shape[:2]:
+        return ""
+    return f" Leave out the axis of items: values[{'0' if len(values) == 1 else ':, 0'}]."
 
 
 def checked_floats(

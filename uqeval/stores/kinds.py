@@ -77,6 +77,9 @@ _WITHOUT_SAMPLES = FLOWS | {"frames", "labels", "predictions", "target", "valid"
 #: Arrays whose integers are multiplied by their attribute `scale`.
 _SCALED = frozenset({"probs", "logits", "mean", *SPREADS, "samples"})
 
+#: Kinds of arrays whose integers have a scale.
+SCALED = _SCALED | {"mean_probs"}
+
 #: Those that take a member `scale` of an .npz in place of the attribute.
 WITH_MEMBER_SCALE = ("probs", "logits", "mean_probs")
 

@@ -114,6 +114,7 @@ def open_store(
     maps: Collection[str] = (),
     called: str = "",
     noun: str = "",
+    has_other_truth: bool = False,
 ) -> Store:
     """Return the store at `path`, with canonical axes and divided into items.
 
@@ -124,11 +125,12 @@ def open_store(
     `fill_missing`, missing chunks of a Zarr store read as the fill value. `maps`: names of arrays
     to look up at a web server, which cannot list them. `called`: the argument that arrays in memory
     were given as, for messages; `noun`: what these call a file of an item, by default from the
-    role. Raises `StoreError` for an invalid store, `UsageError` for a wrong declaration.
+    role. `has_other_truth`: labels or a target are read from another store. Raises `StoreError` for
+    an invalid store, `UsageError` for a wrong declaration.
     """
     opening = Opening(
         role, names, fill_missing, label_map, Declared(kind, axes), annotator_folders, noun,
-        frozenset(maps),
+        frozenset(maps), has_other_truth,
     )  # fmt: skip
     if isinstance(path, np.ndarray | DescribedArray):
         where = _named(called, ARRAY)

@@ -19,7 +19,8 @@ from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.planes import Planes
 from uqeval.stores.store import has_chunks
 from uqeval.stores.void_id import ASSUMED_VOID, refuse_other_void, void_id_of
-from uqeval.stores.writing.convert import Progress, Recoding, write_converted
+from uqeval.stores.writing.convert import Progress, write_converted
+from uqeval.stores.writing.converted_numbers import Recoding
 from uqeval.stores.writing.convertible import open_convertible
 from uqeval.stores.writing.new_store import checked_target
 from uqeval.stores.zarr.source import is_zarr

@@ -78,7 +78,10 @@ def inspect(
 
     stores: Any = predictions if isinstance(predictions, list | tuple) else [predictions]
     folder = predictions_in_video(stores[0]) if len(stores) == 1 else None
-    store = open_store(folder or stores[0], role="predictions", fill_missing=True)
+    store = open_store(
+        folder or stores[0], role="predictions", fill_missing=True,
+        has_other_truth=labels is not None,
+    )  # fmt: skip
     inspection = _inspect_store(store, options.get("missing_chunks") == "fill")
     if "labels" in store.arrays and len(store.arrays) == 1:
         return inspection

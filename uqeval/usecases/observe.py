@@ -143,8 +143,9 @@ class TemporalObserver:
             record = self._compared(maps)
         except UqevalError as error:
             self._before, self._why = None, f"the frame before it, {name}, was refused"
-            where, message = f"frame {name}: ", str(error)
-            raise DataError(where + message.removeprefix(where)) from error
+            where, message = f"frame {name}", str(error)
+            is_named = message.startswith((f"{where}:", f"{where},"))
+            raise DataError(message if is_named else f"{where}: {message}") from error
         reason = None
         if record is None:
             record, reason = {}, self._why

@@ -102,6 +102,30 @@ def test_links_under_names_that_are_read(tmp_path: Path, name: str) -> None:
     assert "other is a link, which is not followed" in store.warnings[0]
 
 
+@pytest.mark.parametrize("link", [h5py.SoftLink("/in/it"), h5py.ExternalLink("x.h5", "/labels")])
+def test_links_under_names_that_are_not_read(tmp_path: Path, link: Any) -> None:
+    """Labels from another store replace those of a link; one that is read is refused."""
+    expected = uqeval.evaluate(PROBS, LABELS, metrics="segmentation").results
+    path, other, maps = (str(tmp_path / f"{name}.h5") for name in ("p", "l", "m"))
+    arrays = {path: {"probs": PROBS}, other: {"labels": LABELS},
+              maps: {"predictions": LABELS, "entropy": np.ones(LABELS.shape)}}  # fmt: skip
+    for own, members in arrays.items():
+        with h5py.File(own, "w") as file:
+            for name, values in members.items():
+                file[name] = values
+            file["softmax" if own == other else "labels"] = link
+    report = uqeval.evaluate(path, other, metrics="segmentation")
+    assert report.results == expected
+    assert any("p.h5::labels is a link, which is not followed" in w for w in report.warnings)
+    assert any("l.h5::softmax is a link, which is not followed" in w for w in report.warnings)
+    convert(path, tmp_path / "c.zarr", labels=other)
+    assert uqeval.evaluate(tmp_path / "c.zarr", metrics="segmentation").results == expected
+    says = "::/labels: is a (soft )?link to"
+    for given in ([path, None], [path, path], [maps, other]):  # maps are of their own labels
+        with pytest.raises(StoreError, match=says):
+            uqeval.evaluate(*given, metrics="segmentation")
+
+
 def test_virtual_datasets_are_refused(tmp_path: Path) -> None:
     path = saved(tmp_path / "s.h5")
     layout = h5py.VirtualLayout(LABELS.shape, "u1")

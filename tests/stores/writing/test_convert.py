@@ -21,7 +21,7 @@ import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
 from uqeval.stores.store import open_store
 from uqeval.stores.writing import convert as module
-from uqeval.stores.writing.convert import Recoding
+from uqeval.stores.writing.converted_numbers import Recoding
 from uqeval.stores.writing.new_store import items_in_chunk
 from uqeval.stores.zarr import writer as zw
 from uqeval.usecases.convert import convert
@@ -379,6 +379,65 @@ def test_integers_of_one_scale_stay_integers(tmp_path: Path) -> None:
     convert(tmp_path / "in", tmp_path / "out")
     array = zarr.open_group(tmp_path / "out")["probs"]
     assert array.dtype == np.uint16 and array.attrs["scale"] == 1 / 255
+
+
+@pytest.mark.parametrize("kind", ["logits", "mean", "std", "samples"])
+def test_scaled_integers_beside_floats_are_converted(tmp_path: Path, kind: str) -> None:
+    """The new store has the numbers that evaluations read; 7 is no number of the first item."""
+    shape = {"logits": (3, 9, 8), "samples": (4, 9, 8)}.get(kind, (9, 8))
+    whole = RNG.integers(8, 250, shape).astype("u1")
+    floats = (RNG.random(shape) * 20 - 3).astype("f4")
+    expected = [whole * 0.1, floats]
+    own: dict[str, Any] = {"scale": 0.1}
+    if kind != "logits":
+        whole[..., 2, 3], expected[0][..., 2, 3] = 7, np.nan
+        own["_FillValue"] = 7
+    root = zarr.create_group(str(tmp_path / "in"))
+    for name, values, attributes in (("a", whole, own), ("b", floats, {})):
+        group = root.create_group(f"items/{name}", attributes={"name": name})
+        group.create_array(kind, data=values, attributes=attributes)
+        if kind == "std":
+            group.create_array("mean", data=floats)
+    convert(tmp_path / "in", tmp_path / "out")
+    array = zarr.open_group(str(tmp_path / "out"))[kind]
+    assert array.dtype == (np.float32 if kind == "logits" else np.float64)
+    assert dict(array.attrs) == {}
+    np.testing.assert_allclose(np.squeeze(array[:]), expected, rtol=1e-7)
+
+
+def test_fill_values_and_missing_scales_of_integers_beside_floats(tmp_path: Path) -> None:
+    def refuse(says: str, kind: str, **attributes: Any) -> None:
+        root = zarr.create_group(str(tmp_path / "in"), overwrite=True)
+        for name, dtype, own in (("a", "u1", attributes), ("b", "u1", {"scale": 0.1}),
+                                 ("c", "f4", {})):  # fmt: skip
+            group = root.create_group(f"items/{name}", attributes={"name": name})
+            group.create_array(kind, data=np.full((3, 9, 8), 7, dtype), attributes=own)
+        with pytest.raises(UqevalError, match=says):
+            convert(tmp_path / "in", tmp_path / "out")
+
+    refuse("item 'a': .*_FillValue.* declare to be no number, 7", "logits", scale=1, _FillValue=7)
+    refuse("item 'a': uint8 with scale None", "samples")
+    refuse("item 'a': uint8 with scale None", "logits")
+
+
+@pytest.mark.parametrize("other", ["f2", "f4", "u2"])
+def test_rounded_sums_of_integers_that_floats_do_not_allow(tmp_path: Path, other: str) -> None:
+    """An evaluation accepts sums of rounded integers, but not of the same numbers as floats."""
+    (tmp_path / "in").mkdir()
+    whole = np.full((3, 9, 8), 85, "u1")
+    whole[:, 2, 3] = 86, 85, 85
+    values = probs(3, 9, 8, dtype="f4")
+    steps = {"scale": 1 / 65535} if other == "u2" else {}
+    values = in_steps(values, 65535) if steps else values.astype(other)
+    np.savez(tmp_path / "in" / "a.npz", probs=whole, scale=1 / 255)
+    np.savez(tmp_path / "in" / "b.npz", probs=values, **steps)
+    truth = np.zeros((2, 9, 8), "u1")
+    expected = uqeval.evaluate(tmp_path / "in", truth, metrics="segmentation").results
+    says = r"item 'a': holds uint8 with scale 0\.00392157, and other items .*Give --recommended"
+    with pytest.raises(DataError, match=says):
+        convert(tmp_path / "in", tmp_path / "out")
+    convert(tmp_path / "in", tmp_path / "out", recoding=Recoding())
+    assert uqeval.evaluate(tmp_path / "out", truth, metrics="segmentation").results == expected
 
 
 def test_sums_that_the_new_dtype_does_not_allow(tmp_path: Path) -> None:

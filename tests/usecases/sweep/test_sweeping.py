@@ -164,7 +164,8 @@ def test_curves_of_all_draws_have_as_many_points(name: str, kind: str, tmp_path:
 
 
 def test_a_requested_part_is_evaluated_or_refused(data: dict[str, Any]) -> None:
-    """A part with a record of its own is left out, so no option may request it."""
+    """A requested part with a record of its own is fitted on a set, which subsets do not have, so
+    no option may request it."""
     left_out = {
         (family.name, part.requested_by)
         for family in FAMILIES.values() for part in family.parts
@@ -189,6 +190,18 @@ def test_images_of_equal_confidence_in_some_draws() -> None:
     found = sweep(p, y, "image_failure", samples=[1], repeats=2).results["sweep"]
     assert sorted(found["image_failure.auroc"]["values"][0]) == [0.5, 1.0]
     assert not [name for name in found if ".curve" in name]
+
+
+def test_the_decomposed_brier_score_is_that_of_the_samples_alone(data: dict[str, Any]) -> None:
+    found = sweep(data["probs"], data["labels"], "calibration", samples=[2], repeats=1)
+    ((subset,),) = found.settings["sweep"]["subsets"]
+    options = {"calibration": {"temperature": False}}
+    alone = uqeval.evaluate(data["probs"][:, subset], data["labels"], options).results
+    parts = alone["calibration"]["brier_decomposition"]
+    assert {"reliability", "resolution", "uncertainty", "remainder"} == parts.keys()
+    for name, value in parts.items():
+        swept = found.results["sweep"][f"calibration.brier_decomposition.{name}"]
+        assert swept["values"] == [[value]]
 
 
 def test_no_temperature_is_fitted(data: dict[str, Any]) -> None:

@@ -27,12 +27,13 @@ def families(reports: Mapping[str, Report]) -> dict[str, str]:
 def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[str] = ()) -> Table:
     """Return all single values of a family: one row per value, one column per variant.
 
-    The best value of a row is marked, except of keys that are `incomparable`.
+    The best value of a row is marked, except of keys and addresses that are `incomparable`.
     """
     columns = [
         (name, key) for name, r in reports.items() for key in r.results if family_of(key) == family
     ]
-    regions = [None if key in incomparable else Key.parse(key).region or "" for _, key in columns]
+    keys, refused = [key for _, key in columns], {*incomparable}
+    regions_of_keys = [Key.parse(key).region or "" for key in keys]
     scalars = [dict(_scalars(reports[name].results[key])) for name, key in columns]
     rows = []
     for address in innermost(dict.fromkeys(a for of_column in scalars for a in of_column)):
@@ -52,7 +53,8 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
         direction = description.get("direction") or ""
         reading = [DIRECTIONS.get(direction, ""), range_of(description), unit_of(description)]
         name, key = columns[0]
-        of_score = str(Address.of_key(key, tuple(address.split("."))))
+        fields = tuple(address.split("."))
+        of_score = str(Address.of_key(key, fields))
         pairs = (
             ("Meaning", description.get("meaning")),
             ("How to read", ", ".join(text for text in reading if text)),
@@ -63,6 +65,10 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
         about_score = tuple((title, str(text)) for title, text in pairs if text)
         command = command_of(reports[name], key) if len(reports) == 1 else ""
         title = with_arrow(label(family, address), direction)
+        regions = [
+            None if {key, Address.of_key(key, fields).within} & refused else region
+            for key, region in zip(keys, regions_of_keys, strict=True)
+        ]
         marked = _marked(cells, regions, direction)
         anchor = f"score-{of_score}" if len(reports) == 1 else ""
         rows.append(Row(title, marked, anchor=anchor, about=about_score, command=command))

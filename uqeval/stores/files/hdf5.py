@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,8 @@ _READ = KNOWN | ALIASES.keys() | OF_STORE | {"names", "invalid"}
 class Hdf5Group:
     """The arrays of numbers in an HDF5 group by name, its item names, and its attributes.
 
-    `members`: the names of those that are opened, all if it is None.
+    `members`: the names of those that are opened, all if it is None. `links`: the errors about
+    members of names that are read and that are links, by name.
     """
 
     def __init__(self, path: str, group: Any, members: Iterable[str] | None = None) -> None:
@@ -52,13 +53,13 @@ class Hdf5Group:
         #: Coordinates of texts, by name.
         self.coordinates: dict[str, Coordinate] = {}
         self.warnings: list[str] = []
+        self.links: dict[str, StoreError] = {}
         for name in group if members is None else members:
             if not _is_inside(group, name):
-                if name in _READ:
-                    _refuse_link(path, group, name)
-                self.warnings.append(
-                    f"left out: {cut(path)}::{cut(name)} is a link, which is not followed."
-                )
+                if name in _READ and (error := _link_error(path, group, name)) is not None:
+                    self.links[str(name)] = error
+                else:
+                    self.warnings.append(_left_out(path, name))
                 continue
             member = group[name]
             if not isinstance(member, h5py.Dataset):
@@ -75,6 +76,15 @@ class Hdf5Group:
                 )  # fmt: skip
             elif is_number and member.shape is not None:
                 self.arrays[str(name)] = Hdf5Array(path, member)
+
+    def left_out(self, unread: Collection[str]) -> list[str]:
+        """Return warnings about links that are not followed. Raises `StoreError` for a link of a
+        name that is read, so not among those that are `unread`."""
+        for name, error in self.links.items():
+            if ALIASES.get(name, name) not in unread:
+                self._group.file.close()  # so that it can be mended at once
+                raise error
+        return [*self.warnings, *(_left_out(self._path, name) for name in self.links)]
 
     def groups_with_arrays(self) -> list[str]:
         """Return the addresses of groups inside, at any depth, that have arrays of numbers."""
@@ -155,7 +165,8 @@ def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
     node: Any = file
     for name in place.split("/") if place else ():
         if not _is_inside(node, name):
-            _refuse_link(path, node, name)
+            if (error := _link_error(path, node, name)) is not None:
+                raise error
             members = ", ".join(sorted(map(str, node))[:10]) if isinstance(node, h5py.Group) else ""
             raise StoreError(
                 f"{cut(path)}::{address}: there is nothing here; {node.name} holds "
@@ -189,23 +200,29 @@ def _is_inside(group: Any, name: str) -> bool:
     )
 
 
-def _refuse_link(path: str, group: Any, name: str) -> None:
-    """Raise `StoreError` if a member of a group is a link, which is not followed."""
+def _left_out(path: str, name: str) -> str:
+    return f"left out: {cut(path)}::{cut(name)} is a link, which is not followed."
+
+
+def _link_error(path: str, group: Any, name: str) -> StoreError | None:
+    """Return the error about a member of a group that is a link, which is not followed; None for
+    another one."""
     import h5py
 
     link = group.get(name, getlink=True) if isinstance(group, h5py.Group) else None
     where = f"{cut(path)}::{cut(posixpath.join(group.name, name))}"
     if isinstance(link, h5py.ExternalLink):
-        raise StoreError(
+        return StoreError(
             f"{where}: is a link to {cut(link.filename)}::{cut(link.path)}, another file, and links"
             " are not followed. Copy what it leads to into this file."
         )
     if isinstance(link, h5py.SoftLink):
         own, target = repr(cut(name)), repr(cut(link.path))
-        raise StoreError(
+        return StoreError(
             f"{where}: is a soft link to {cut(link.path)}, and soft links are not followed. "
             f"Replace it by a hard link, in h5py: del group[{own}]; group[{own}] = group[{target}]"
         )
+    return None
 
 
 def _rank(member: Any) -> int:
@@ -223,7 +240,8 @@ class Hdf5Store(Contents):
         self._opened = open_hdf5(file, inside)
         if isinstance(self._opened, Hdf5Group):
             arrays = self._opened.arrays
-            self.kinds = frozenset(known_as(kind, array) for kind, array in arrays.items())
+            kinds = {known_as(kind, array) for kind, array in arrays.items()}
+            self.kinds = frozenset(kinds | {ALIASES.get(n, n) for n in self._opened.links} & KNOWN)
         else:
             self.unnamed = self._opened
 
@@ -233,6 +251,7 @@ class Hdf5Store(Contents):
             opened.fill_missing = opening.fill_missing
             one = with_coordinates(store_of_one(opened, opening), *self.beside())
             return replace(one, path=self._shown)
+        warnings = opened.left_out(opening.unread(self.kinds))
         for array in opened.arrays.values():
             array.fill_missing = opening.fill_missing
         check_attributes(opened.attributes, self._shown)
@@ -242,7 +261,7 @@ class Hdf5Store(Contents):
         store = store_of_named(
             self._shown, opened.arrays, opened.attributes, opening, opened.coordinates
         )
-        return replace(store, warnings=(*store.warnings, *opened.warnings))
+        return replace(store, warnings=(*store.warnings, *warnings))
 
     def beside(self) -> tuple[Mapping[str, StoredArray], Mapping[str, Coordinate]]:
         if isinstance(self._opened, Hdf5Group):

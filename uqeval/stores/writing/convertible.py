@@ -82,7 +82,10 @@ def open_convertible(
             )  # fmt: skip
             return with_coordinates(store, *contents.beside())
         _needs_key(kind, axes)
-    return open_store(contents, role="predictions", names=names, fill_missing=fill_missing)
+    return open_store(
+        contents, role="predictions", names=names, fill_missing=fill_missing,
+        has_other_truth=has_labels,
+    )  # fmt: skip
 
 
 def item_axes(kind: str, axes: Sequence[str]) -> tuple[str, ...]:

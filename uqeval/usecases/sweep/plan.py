@@ -14,11 +14,12 @@ from typing import Any
 
 from uqeval.arrays import np
 from uqeval.errors import UsageError, number_of
+from uqeval.keys import Key
 from uqeval.maps.views import Subset
 from uqeval.metrics import FAMILIES, Family
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import drive, renamed
-from uqeval.metrics._evaluation import Passes, Section
+from uqeval.metrics._evaluation import Passes, Section, put_part
 from uqeval.metrics._family import settings_of
 from uqeval.usecases.plans import known_families
 from uqeval.usecases.sweep.summary import lost_pixels, numerics_of, summary_of, warnings_of
@@ -104,9 +105,7 @@ class SweepPlan:
                         continue
                 subset_info = dataclasses.replace(self.info, samples=len(subset))
                 evaluations = family.evaluations(key, settings, subset_info)
-                # Parts with their own record are left out: they have curves of the whole set.
-                flat = {n: of_key for n, of_key in evaluations.items() if n == key or of_key.flat}
-                passes[f"{k}:{name}"] = _of_subset(drive(flat, sectioned), k, fields)
+                passes[f"{k}:{name}"] = _of_subset(drive(evaluations, sectioned), k, fields)
         return passes
 
     def record(self, sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, Any]:
@@ -163,9 +162,9 @@ def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Pas
     )
     if not sections:
         return None
-    section, *parts = sections.values()
-    for part in parts:
-        section.results.update(part.results)
+    (_, section), *parts = sections.items()
+    for key, part in parts:
+        put_part(section.results, Key.parse(key).part, part.results, part.flat)
     if fields is None:
         return section
     results = {k: v for k, v in section.results.items() if k.removesuffix("_reason") in fields}
