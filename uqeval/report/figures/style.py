@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
+    from uqeval.arrays import Array
     from uqeval.report.figures.contract import Figure
 
 #: Colours of roles on white; a page replaces each by its CSS variable of that name.
@@ -204,8 +205,10 @@ def _link(target: str, mark: str, targets: Collection[str], titles: Mapping[str,
     return f'<a tabindex="-1" href="#{where}"><title>{title}</title>{mark}</a>'
 
 
-def ramp() -> list[tuple[int, int, int]]:
-    """Return 256 colours from dark to bright for maps, also for colour-blind readers."""
+def ramp() -> Array:
+    """Return 256 RGB colours from dark to bright for maps, also for colour-blind readers: [256, 3],
+    uint8."""
     from matplotlib import colormaps
 
-    return [tuple(map(round, rgba[:3])) for rgba in (255 * colormaps["inferno"](range(256)))]
+    rgba: Array = 255 * colormaps["inferno"](range(256))
+    return rgba[:, :3].round().astype("u1")
