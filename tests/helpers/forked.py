@@ -136,7 +136,7 @@ def load() -> None:
     group: Any = typer.main.get_command(app)
     for name in COMMANDS:
         group.get_command(None, name)
-    typer.main.get_command = lambda _: group
+    typer.main.get_command = lambda typer_instance: group
     for name in commands():
         options_model(name)
     with (

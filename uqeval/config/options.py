@@ -52,7 +52,7 @@ def settings_of(family: str) -> Any:
 
 
 @cache
-def commands() -> Mapping[str, Mapping[str, Any]]:
+def commands() -> dict[str, Mapping[str, Any]]:
     """Return the types of the options of each command that evaluates."""
     from uqeval.metrics import FAMILIES
 

@@ -34,6 +34,8 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
     ]
     regions = [None if key in incomparable else Key.parse(key).region or "" for _, key in columns]
     scalars = [dict(_scalars(reports[name].results[key])) for name, key in columns]
+    first_name, first_key = columns[0]
+    command = command_of(reports[first_name], first_key) if len(reports) == 1 else ""
     rows = []
     for address in innermost(dict.fromkeys(a for of_column in scalars for a in of_column)):
         description = next(
@@ -51,8 +53,7 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
         ]
         direction = description.get("direction") or ""
         reading = [DIRECTIONS.get(direction, ""), range_of(description), unit_of(description)]
-        name, key = columns[0]
-        of_score = str(Address.of_key(key, tuple(address.split("."))))
+        of_score = str(Address.of_key(first_key, tuple(address.split("."))))
         pairs = (
             ("Meaning", description.get("meaning")),
             ("How to read", ", ".join(text for text in reading if text)),
@@ -61,7 +62,6 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
             ("Address", of_score),
         )
         about_score = tuple((title, str(text)) for title, text in pairs if text)
-        command = command_of(reports[name], key) if len(reports) == 1 else ""
         title = with_arrow(label(family, address), direction)
         marked = _marked(cells, regions, direction)
         anchor = f"score-{of_score}" if len(reports) == 1 else ""
