@@ -21,7 +21,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,9 @@ LIBRARIES = (
 
 #: The figures of pages on which none is drawn.
 NOTHING_DRAWN = "<svg></svg>"
+
+#: Lets commands compile in their own processes: there is one for each core.
+_ALONE = ExitStack()
 
 #: The fixed length of a number on the socket, which has no message boundaries.
 _WIDTH = 16
@@ -139,8 +142,9 @@ def load() -> None:
     typer.main.get_command = lambda typer_instance: group
     for name in commands():
         options_model(name)
+    _ALONE.enter_context(compiling_ahead((), 1))
     with (
-        tempfile.TemporaryDirectory() as folder, compiling_ahead((), 1),
+        tempfile.TemporaryDirectory() as folder,
         redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()),
     ):  # fmt: skip
         _run_once(Path(folder), group)
