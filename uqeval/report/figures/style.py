@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from uqeval.arrays import Array
     from uqeval.report.figures.contract import Figure
 
 #: Colours of roles on white; a page replaces each by its CSS variable of that name.
@@ -205,10 +204,10 @@ def _link(target: str, mark: str, targets: Collection[str], titles: Mapping[str,
     return f'<a tabindex="-1" href="#{where}"><title>{title}</title>{mark}</a>'
 
 
-def ramp() -> Array:
+def ramp() -> Any:
     """Return 256 RGB colours from dark to bright for maps, also for colour-blind readers: [256, 3],
     uint8."""
     from matplotlib import colormaps
 
-    rgba: Array = 255 * colormaps["inferno"](range(256))
+    rgba: Any = 255 * colormaps["inferno"](range(256))
     return rgba[:, :3].round().astype("u1")
