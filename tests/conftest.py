@@ -58,10 +58,20 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     forked.draw_nothing(monkeypatch.setattr)
 
 
-def pytest_collection_finish() -> None:
-    """Let garbage collection skip the tests themselves, which live until the end."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Let garbage collection skip the tests themselves, which live until the end.
+
+    Later it is as rare as in commands: see `uqeval.cli.entry`.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(100_000)
+        gc.enable()
 
 
 def pytest_configure(config: pytest.Config) -> None:

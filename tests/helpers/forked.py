@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import json
 import os
 import signal
@@ -20,7 +21,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ LIBRARIES = (
 
 #: The figures of pages on which none is drawn.
 NOTHING_DRAWN = "<svg></svg>"
+
+#: Lets commands compile in their own processes: there is one for each core.
+_ALONE = ExitStack()
 
 #: The fixed length of a number on the socket, which has no message boundaries.
 _WIDTH = 16
@@ -115,7 +119,7 @@ def parent() -> Parent:
 
 
 def load() -> None:
-    """Import and compile what most commands need."""
+    """Import, compile and make once what most commands need."""
     from importlib import import_module
     from pkgutil import walk_packages
 
@@ -125,17 +129,46 @@ def load() -> None:
     for name in [*(name for name in own if "__main__" not in name), *LIBRARIES]:
         with suppress(ImportError):  # of an extra that is not installed
             import_module(name)
+    import typer.main
+
+    from uqeval.cli.entry import COMMANDS, app
+    from uqeval.config.model import options_model
+    from uqeval.config.options import commands
+    from uqeval.usecases.compiling import compiling_ahead
+
+    group: Any = typer.main.get_command(app)
+    for name in COMMANDS:
+        group.get_command(None, name)
+    typer.main.get_command = lambda typer_instance: group
+    for name in commands():
+        options_model(name)
+    _ALONE.enter_context(compiling_ahead((), 1))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()),
+    ):  # fmt: skip
+        _run_once(Path(folder), group)
+
+
+def _run_once(folder: Path, group: Any) -> None:
+    """Load the kernels that most commands run, the templates of pages, and readers of records."""
     import numpy as np
+    import yaml
 
     from uqeval.report.page import html
 
-    # Loads Numba, and the kernels that most commands run.
-    probs = np.full((1, 2, 2, 8, 8), 0.5, np.float32)
-    labels = np.zeros((1, 8, 8), np.uint8)
-    report = uqeval.evaluate(probs, labels, ["pavpu", "calibration", "failure"])
-    # Compiles the templates of the page.
+    probs = np.full((2, 2, 2, 8, 8), 0.5, np.float32)
+    np.savez(folder / "s.npz", probs=probs, labels=np.zeros((2, 8, 8), np.uint8))
+    families: dict[str, Any] = {"pavpu": {}, "calibration": {}, "failure": {}}
+    config = {
+        "stores": {"s": {"predictions": "s.npz"}}, "evaluate": {"s": families},
+        "gate": {"s/segmentation.pixel_accuracy": {"min": 0.5}},
+    }  # fmt: skip
+    file, output = folder / "uqeval.yaml", folder / "out"
+    file.write_text(yaml.safe_dump(config))
     with mock.patch.object(html, "inline_svg", return_value=NOTHING_DRAWN):
-        html.to_html({"report": report})
+        group.main(["run", str(file), "-o", str(output)], standalone_mode=False)
+    group.main(["gate", str(output / "s.json"), str(file)], standalone_mode=False)
 
 
 def _serve(requests: socket.socket) -> Any:
@@ -209,8 +242,9 @@ def _run(asked: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # imports leave little garbage
     load()
-    gc.collect()
     gc.freeze()
+    gc.enable()
     if (asked := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
         _run(asked)

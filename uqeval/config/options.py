@@ -6,10 +6,11 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from functools import cache
+from typing import Any
 
 from uqeval.errors import UsageError
-from uqeval.settings import Option, Settings, options_of, shared_option
+from uqeval.settings import Option, Settings, annotations_of, options_of, shared_option
 
 # Metrics are imported only when needed: rules files do not set their options.
 
@@ -50,7 +51,8 @@ def settings_of(family: str) -> Any:
     return FAMILIES[family].settings_type
 
 
-def commands() -> dict[str, dict[str, Any]]:
+@cache
+def commands() -> dict[str, Mapping[str, Any]]:
     """Return the types of the options of each command that evaluates."""
     from uqeval.metrics import FAMILIES
 
@@ -66,10 +68,10 @@ def declared_options(command: str) -> dict[str, Option]:
 
 
 def _types(settings: Any) -> dict[str, Any]:
-    hints = get_type_hints(settings)
+    types = annotations_of(settings)
     lists = {name for name, option in options_of(settings).items() if option.list_by}
     return {
-        field.name: str if field.name in lists else hints[field.name]
+        field.name: str if field.name in lists else types[field.name]
         for field in dataclasses.fields(settings)
         if "option" in field.metadata
     }

@@ -204,8 +204,10 @@ def _link(target: str, mark: str, targets: Collection[str], titles: Mapping[str,
     return f'<a tabindex="-1" href="#{where}"><title>{title}</title>{mark}</a>'
 
 
-def ramp() -> list[tuple[int, int, int]]:
-    """Return 256 colours from dark to bright for maps, also for colour-blind readers."""
+def ramp() -> Any:
+    """Return 256 RGB colours from dark to bright for maps, also for colour-blind readers: [256, 3],
+    uint8."""
     from matplotlib import colormaps
 
-    return [tuple(map(round, rgba[:3])) for rgba in (255 * colormaps["inferno"](range(256)))]
+    rgba: Any = 255 * colormaps["inferno"](range(256))
+    return rgba[:, :3].round().astype("u1")

@@ -71,6 +71,7 @@ def cards(report: Report) -> list[Card]:
     """Return the headlines of all results, those of further variants on the card of the first."""
     result = []
     for family, (first, *variants) in lines_of({"": report}).items():
+        command = command_of(report, first.key)
         for name in headlines(first.key):
             if name not in first.record:
                 continue
@@ -92,7 +93,7 @@ def cards(report: Report) -> list[Card]:
                     ARROWS.get(direction, ""), DIRECTIONS.get(direction, ""),
                     unit_of(description), range_of(description), description.get("meaning") or "",
                     description.get("reference") or "", name,
-                    description.get("advice") or "", command_of(report, first.key),
+                    description.get("advice") or "", command,
                     first.label if named else "", named[:MOST_VARIANTS],
                     len(named[MOST_VARIANTS:]),
                 )

@@ -92,7 +92,7 @@ class Pictured:
         )
         return {
             "meanings": [dict(pictures) for pictures in self.meanings],
-            "ramp": [f"{r:02x}{g:02x}{b:02x}" for r, g, b in ramp()] if has_scales else [],
+            "ramp": [rgb.tobytes().hex() for rgb in ramp()] if has_scales else [],
             "more": [_plain(asdict(exhibit)) for exhibit in self.exhibits[MOST_IN_HTML:]],
         }
 

@@ -35,6 +35,8 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
     keys, refused = [key for _, key in columns], {*incomparable}
     regions_of_keys = [Key.parse(key).region or "" for key in keys]
     scalars = [dict(_scalars(reports[name].results[key])) for name, key in columns]
+    first_name, first_key = columns[0]
+    command = command_of(reports[first_name], first_key) if len(reports) == 1 else ""
     rows = []
     for address in innermost(dict.fromkeys(a for of_column in scalars for a in of_column)):
         description = next(
@@ -52,9 +54,8 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
         ]
         direction = description.get("direction") or ""
         reading = [DIRECTIONS.get(direction, ""), range_of(description), unit_of(description)]
-        name, key = columns[0]
         fields = tuple(address.split("."))
-        of_score = str(Address.of_key(key, fields))
+        of_score = str(Address.of_key(first_key, fields))
         pairs = (
             ("Meaning", description.get("meaning")),
             ("How to read", ", ".join(text for text in reading if text)),
@@ -63,7 +64,6 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
             ("Address", of_score),
         )
         about_score = tuple((title, str(text)) for title, text in pairs if text)
-        command = command_of(reports[name], key) if len(reports) == 1 else ""
         title = with_arrow(label(family, address), direction)
         regions = [
             None if {key, Address.of_key(key, fields).within} & refused else region

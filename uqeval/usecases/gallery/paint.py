@@ -66,7 +66,7 @@ def heat(
     finite = values[np.isfinite(values)]
     low, high = ends or ((0.0, float(finite.max())) if finite.size else (0.0, 1.0))
     scaled = np.nan_to_num((values - low) / ((high - low) or 1.0), posinf=1.0)
-    pixels = np.array(ramp(), np.uint8)[(scaled.clip(0, 1) * 255).astype(np.uint8)]
+    pixels = ramp()[(scaled.clip(0, 1) * 255).astype(np.uint8)]
     if void is not None:
         pixels[void] = HIDDEN
     return replace(
