@@ -23,6 +23,7 @@ from uqeval.stores.incoming import as_stack, checked_floats, checked_labels
 from uqeval.stores.kinds import KINDS
 from uqeval.stores.names import checked_names
 from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
+from uqeval.stores.writing.class_axis import ordered_classes
 from uqeval.stores.writing.item_descriptions import Description, ItemDescriptions
 from uqeval.stores.writing.processes import process_count
 from uqeval.stores.writing.sample_buffer import SampleBuffer
@@ -168,15 +169,17 @@ class PredictionWriter:
     def add(self, name: str, values: Any, *, sample: int | None = None) -> bool:
         """Write one `sample` [class, y, x] of the item `name`, or all [sample, class, y, x].
 
-        With T = 1, `sample` may be left out. Returns False if the sample is already in the store;
-        it stays unchanged. Raises `DataError` with item and sample for a wrong shape, for values
-        that are no probabilities (or no finite logits), and for samples that were written before;
-        `StoreError` if attributes of the array contradict the store, or if its coordinates show
-        another order of rows, columns or classes than before; `OutputError` if the disk fails.
+        With T = 1, `sample` may be left out; with one class and named axes, the axis of classes.
+        Returns False if the sample is already in the store; it stays unchanged. Raises `DataError`
+        with item and sample for a wrong shape, for values that are no probabilities (or no finite
+        logits), and for samples that were written before; `StoreError` if attributes of the array
+        contradict the store, or if its coordinates show another order of rows, columns or classes
+        than before; `OutputError` if the disk fails.
         """
         index = self._place(name)
         where = f"item {quoted(name)}"
-        own = _of_one(ordered(values, where, (*_OF_ONE, *KINDS["probs"])), where)
+        forms = (*_OF_ONE, *KINDS["probs"])
+        own = _of_one(ordered_classes(values, where, forms, self.classes), where)
         description = self._descriptions.check(own, self.kind, where, [index], is_single=True)
         return self._add(index, own.values, sample, description)
 
@@ -189,7 +192,7 @@ class PredictionWriter:
         """
         indices = [self._place(name) for name in names]
         called = f"batch from item {quoted(names[0])} on" if indices else "batch"
-        own = ordered(values, called, KINDS["probs"])
+        own = ordered_classes(values, called, KINDS["probs"], self.classes)
         batch = own.values
         if batch.ndim not in (4, 5) or len(batch) != len(indices):
             raise DataError(
