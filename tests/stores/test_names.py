@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from pathlib import Path
 
 from command import refused
@@ -57,8 +56,3 @@ def test_many_links_to_one_folder_are_no_chains(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("labels")
     for folder in ("labels", "split", "link"):
         assert n.files_below(tmp_path / folder, [".png"]) == ["0/x.png"]
-
-
-def test_files_of_items_have_the_spelling_of_items(tmp_path: Path) -> None:
-    (tmp_path / "fit.txt").write_text(unicodedata.normalize("NFD", "zürich/0"), "utf-8")
-    assert n.read_items_file(tmp_path / "fit.txt") == ("zürich/0",)

@@ -35,11 +35,6 @@ def read_names_file(path: str | Path) -> tuple[str, ...]:
     return checked_names([line.strip() for line in text.splitlines() if line.strip()], str(path))
 
 
-def read_items_file(path: str | Path) -> tuple[str, ...]:
-    """Return the names of a file in the spelling that items have. Raises as `read_names_file`."""
-    return in_one_spelling(read_names_file(path))
-
-
 def checked_names(values: object, where: str, count: int | None = None) -> tuple[str, ...]:
     """Return `values` as item names. Raises `StoreError` unless they are `count` different
     texts.
