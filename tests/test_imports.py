@@ -80,7 +80,7 @@ LESS = {
     "metrics": {
         "argument_types", "arrays", "errors", "kernels", "keys", "maps", "records.addresses",
         "records.intervals", "records.report", "settings", "stores.item_table", "stores.names",
-        "tallies",
+        "tallies", "unicode_names",
     },
     "statistics": {
         "arrays", "disk", "errors", "kernels", "keys", "metrics", "records", "settings", "special",
@@ -104,6 +104,7 @@ LESS = {
     # formula.
     "usecases.verify": {
         "arrays", "version", "keys", "disk", "errors", "glossary", "inputs", "records", "stores",
+        "unicode_names",
     },
     "usecases.evidence": {
         "disk", "errors", "gate", "glossary", "keys", "records", "report", "stores",

@@ -22,8 +22,9 @@ from uqeval.stores.incoming import as_stack, checked_floats, checked_labels
 from uqeval.stores.kinds import KINDS
 from uqeval.stores.names import checked_names
 from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
+from uqeval.stores.writing.class_axis import ordered_classes
 from uqeval.stores.writing.item_axis import of_items, of_one
-from uqeval.stores.writing.item_descriptions import ItemDescriptions
+from uqeval.stores.writing.item_descriptions import Description, ItemDescriptions
 from uqeval.stores.writing.processes import process_count
 from uqeval.stores.writing.sample_buffer import SampleBuffer
 from uqeval.stores.writing.unfinished_store import UnfinishedStore, root_of
@@ -168,19 +169,19 @@ class PredictionWriter:
     def add(self, name: str, values: Any, *, sample: int | None = None) -> bool:
         """Write one `sample` [class, y, x] of the item `name`, or all [sample, class, y, x].
 
-        With T = 1, `sample` may be left out. Returns False if the sample is already in the store;
-        it stays unchanged. Raises `DataError` with item and sample for a wrong shape, for values
-        that are no probabilities (or no finite logits), and for samples that were written before;
-        `StoreError` if attributes of the array contradict the store, or if its coordinates show
-        another order of rows, columns or classes than before; `OutputError` if the disk fails.
+        With T = 1, `sample` may be left out; with one class and named axes, the axis of classes.
+        Returns False if the sample is already in the store; it stays unchanged. Raises `DataError`
+        with item and sample for a wrong shape, for values that are no probabilities (or no finite
+        logits), and for samples that were written before; `StoreError` if attributes of the array
+        contradict the store, or if its coordinates show another order of rows, columns or classes
+        than before; `OutputError` if the disk fails.
         """
         index = self._place(name)
         where = f"item {quoted(name)}"
-        own = of_one(ordered(values, where, (*_OF_ONE, *KINDS["probs"])), where)
-        described = self._descriptions.check(own, self.kind, where, [index], is_single=True)
-        is_new = self._add(index, own.values, sample)
-        self._descriptions.keep([index], *described)
-        return is_new
+        forms = (*_OF_ONE, *KINDS["probs"])
+        own = of_one(ordered_classes(values, where, forms, self.classes), where)
+        description = self._descriptions.check(own, self.kind, where, [index], is_single=True)
+        return self._add(index, own.values, sample, description)
 
     @checks_types("names", "sample")
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
@@ -191,13 +192,15 @@ class PredictionWriter:
         """
         indices = [self._place(name) for name in names]
         called = f"batch from item {quoted(names[0])} on" if indices else "batch"
-        own = of_items(ordered(values, called, (*KINDS["probs"], *_OF_ONE)), names)
+        forms = (*KINDS["probs"], *_OF_ONE)
+        own = of_items(ordered_classes(values, called, forms, self.classes), names)
         batch = own.values
-        described = self._descriptions.check(own, self.kind, called, indices, is_single=False)
+        description = self._descriptions.check(own, self.kind, called, indices, is_single=False)
         self._gathered.most = max(self._gathered.most, len(indices))
-        count = sum(self._add(at, item, sample) for at, item in zip(indices, batch, strict=True))
-        self._descriptions.keep(indices, *described)
-        return count
+        return sum(
+            self._add(at, item, sample, description)
+            for at, item in zip(indices, batch, strict=True)
+        )
 
     @checks_types("name")
     def add_labels(self, name: str, labels: Any) -> bool:
@@ -231,7 +234,7 @@ class PredictionWriter:
             if is_new:
                 self._annotators = _annotators_in(ids.shape)
         self._sizes[index] = ids.shape[-2:]
-        self._descriptions.keep([index], *described)
+        self._descriptions.keep(index, *described)
         return is_new
 
     @checks_types("name", "sample")
@@ -268,7 +271,15 @@ class PredictionWriter:
             raise DataError(f"item {quoted(name)}: is not among the {len(self.names)} names given.")
         return self._index[name]
 
-    def _add(self, index: int, values: Array, sample: int | None) -> bool:
+    def _add(self, index: int, values: Array, sample: int | None, description: Description) -> bool:
+        """Write one or all samples of an item, and remember what its array says."""
+        is_new = self._write(index, values, sample, description)
+        self._descriptions.keep(index, *description)
+        return is_new
+
+    def _write(
+        self, index: int, values: Array, sample: int | None, description: Description
+    ) -> bool:
         where = f"item {quoted(self.names[index])}"
         stack = as_stack(values, (self.samples, self.classes), self.size, sample, where)
         if index in self._draft.kept:
@@ -285,7 +296,7 @@ class PredictionWriter:
         step = self._open_stack(index, checked)
         if whole_item and step == self.samples > 1:
             return self._draft.once(
-                f"{index}.all", where, partial(self._write_stack, index, checked, 0)
+                f"{index}.all", where, partial(self._write_stack, index, checked, 0, description)
             )
         if step > 1:
             raise DataError(
@@ -298,7 +309,7 @@ class PredictionWriter:
             self._draft.once(
                 f"{index}.{t}",
                 f"{where}, sample {t}",
-                partial(self._write_stack, index, values_of_sample, t),
+                partial(self._write_stack, index, values_of_sample, t, description),
             )
             for t, values_of_sample in enumerate(checked[:, None], first)
         ]
@@ -340,9 +351,10 @@ class PredictionWriter:
         source = bfloat16.SOURCE if self._coarse else None
         return self._store.array(index, self.kind, shape, self.dtype, chunks, axes, source)[0]
 
-    def _write_stack(self, index: int, stack: Array, first: int) -> None:
+    def _write_stack(self, index: int, stack: Array, first: int, description: Description) -> None:
         self._store.write(index, self.kind, stack, first)
         self._sizes[index] = stack.shape[-2:]
+        self._descriptions.keep(index, *description)  # the next sample may be refused
 
     def _checked(self, index: int, stack: Array, first: int) -> Array:
         """Return a stack [sample, class, y, x] in its stored form; raise for invalid samples."""

@@ -14,6 +14,7 @@ from command import run_well
 import uqeval
 from uqeval.records.report import Report
 from uqeval.stores.states.saved import SavedStates
+from uqeval.usecases.verify.verifying import verify
 
 NAMES = [f"zürich_{k}" for k in range(4)]
 PROBS, LABELS = scenes.softmax(0, 4, 1, 3, 8, 12), scenes.labels(0, 4, 8, 12, classes=3)
@@ -78,3 +79,44 @@ def test_reports_and_states_of_earlier_versions(
     assert index["items"] == index["facts"]["names"] == spelled("NFC")
     told = run_well("compare", tmp_path / "old.json", tmp_path / "new.json", "--ci", "0.9")
     assert "No difference from old is seen" in told.stdout
+
+
+@pytest.mark.parametrize("named", [0, 1, 2])
+def test_items_whose_names_differ_only_in_spelling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: int
+) -> None:
+    """A file or a table that names an item as it is spelled means this item, else the only other
+    item with its letters."""
+    monkeypatch.chdir(tmp_path)
+    names = ["\u00e9", "e\u0301", "u\u0308", "b"]
+    fit, table = Path("fit.txt"), Path("t.csv")
+    labels = PROBS[:, 0].argmax(1).astype(np.uint8)
+    for k in range(4):  # of which some are wrong, so that each item has another temperature
+        labels[k, : k + 2] = LABELS[k, : k + 2]
+    given: dict[str, Any] = {
+        "metrics": {"calibration": {"fit_on": str(fit), "temperature": True}},
+        "slices": table, "slice_by": ["city"],
+    }  # fmt: skip
+
+    def report_of(names: list[str], in_files: list[str]) -> uqeval.Report:
+        fit.write_text(in_files[named], "utf-8")
+        rows = [f"{name},{int(name == in_files[named])}" for name in in_files]
+        table.write_text("\n".join(["name,city", *rows]), "utf-8")
+        np.savez("p.npz", probs=PROBS, labels=labels, names=np.array(names))
+        return uqeval.evaluate("p.npz", **given)
+
+    expected = report_of([*"abcd"], [*"abcd"])
+    report = report_of(names, [*names[:2], "\u00fc", "b"])
+    report.save("r.json")
+    assert "calibration.temperature" not in " ".join(verify("r.json").not_verified)
+    with uqeval.Evaluator(given["metrics"]) as evaluator:
+        for k, name in enumerate(names):
+            evaluator.update(PROBS[k : k + 1], labels[k : k + 1], [name])
+        of_loop = evaluator.report()
+    for own in (report, of_loop):
+        temperature = own.results["calibration"]["temperature"]
+        assert temperature["held_out"]["items"] == 3
+        expected_temperature = expected.results["calibration"]["temperature"]
+        assert temperature["value"] == expected_temperature["value"]
+    for key, part in expected.slices.items():
+        assert report.slices[key]["results"]["segmentation"] == part["results"]["segmentation"]

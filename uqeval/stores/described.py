@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -109,16 +110,25 @@ def _missing_chunks(values: Any, array: Array) -> tuple[int, int]:
         return total - int(dataset.get_num_chunks()), total
     if not hasattr(type(values), "nchunks_initialized"):
         return 0, 0
+    missing, total = _missing_in_zarr(values)
+    # Web servers that cannot list have no chunks at all, but different values.
+    can_list = missing < total or not array.size or array.min() == array.max()
+    return (missing, total) if can_list else (0, 0)
+
+
+def _missing_in_zarr(values: Any) -> tuple[int, int]:
+    """Return the number of missing chunks, and of all chunks, of an array of Zarr; where uqeval
+    cannot read them itself, of its shards; 0 and 0 for a store that cannot list them."""
+    from uqeval.stores.zarr.library_source import count_missing_chunks
+
+    with suppress(Exception):  # of any store, and of codecs that only the library has
+        return count_missing_chunks(values)
     unit = getattr(values, "shards", None) or values.chunks
     in_unit = math.prod(n // c for n, c in zip(unit, values.chunks, strict=True))
     total = math.prod(-(-n // c) for n, c in zip(values.shape, unit, strict=True))
-    try:  # Zarr counts all chunks of a shard, also those beyond the edge
-        stored = int(values.nchunks_initialized) // in_unit
-    except Exception:  # of any store that cannot list its chunks
-        return 0, 0
-    # Web servers that cannot list have no chunks at all, but different values.
-    can_list = stored or not array.size or array.min() == array.max()
-    return (total - stored, total) if can_list else (0, 0)
+    with suppress(Exception):  # Zarr counts all chunks of a shard, also those beyond the edge
+        return total - int(values.nchunks_initialized) // in_unit, total
+    return 0, 0
 
 
 def _labels_of_table(labels: Any, axis: str, where: str) -> Coordinate:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from uqeval.disk.files import read_bytes
 from uqeval.errors import StoreError, UsageError, cut, did_you_mean, quoted
-from uqeval.unicode_names import in_one_spelling
+from uqeval.unicode_names import in_one_spelling, spelled_as
 
 _MOST_BYTES = 1 << 28
 
@@ -57,7 +57,7 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
     a file that is not such a table.
     """
     columns, rows = _rows(path)
-    names = in_one_spelling(names)
+    rows = dict(zip(spelled_as(rows, names), rows.values(), strict=True))
     absent = [name for name in names if name not in rows]
     if absent:
         absent_names = ", ".join(absent[:5]) + (" …" if len(absent) > 5 else "")
@@ -73,7 +73,7 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
 
 def names_in(path: str | Path) -> set[str]:
     """Return the names of the items in a CSV. Raises `StoreError` if it is not a table of items."""
-    return set(_rows(path)[1])
+    return set(in_one_spelling(_rows(path)[1]))
 
 
 def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
@@ -122,4 +122,4 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise StoreError(f"{cut(path)}: cannot be read as CSV: {reason}.") from None
-    return columns, dict(zip(in_one_spelling(rows), rows.values(), strict=True))
+    return columns, rows

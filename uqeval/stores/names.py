@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from uqeval.disk.files import parse_json, read_text
-from uqeval.errors import StoreError, cut, listed, quoted
+from uqeval.errors import StoreError, cut, listed, number_of, quoted
 from uqeval.unicode_names import in_one_spelling
 
 
@@ -33,11 +33,6 @@ def read_names_file(path: str | Path) -> tuple[str, ...]:
             raise StoreError(f"{cut(path)}: is not valid JSON: {error}.") from error
         return checked_names(values, str(path))
     return checked_names([line.strip() for line in text.splitlines() if line.strip()], str(path))
-
-
-def read_items_file(path: str | Path) -> tuple[str, ...]:
-    """Return the names of a file in the spelling that items have. Raises as `read_names_file`."""
-    return in_one_spelling(read_names_file(path))
 
 
 def checked_names(values: object, where: str, count: int | None = None) -> tuple[str, ...]:
@@ -102,7 +97,8 @@ _ENDINGS = (
     "_gtCoarse_labelTrainIds",
 )
 
-#: Visits of one folder through chains of symbolic links, which may double them at each link.
+#: Visits of one folder beyond the number of different links to it. Chains of links may double them
+#: at each link.
 _MOST_VISITS = 1000
 
 
@@ -116,7 +112,7 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
     found: list[str] = []
     # The real paths of each folder and its parents: a link to one of them would never end.
     parents_of: dict[str, frozenset[str]] = {}
-    links_to: dict[str, int] = {}
+    links_to: dict[str, set[str]] = {}
     visits: Counter[str] = Counter()
 
     def fail(error: OSError) -> None:
@@ -124,19 +120,22 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
 
     for at, folders, files in os.walk(Path(folder), followlinks=True, onerror=fail):
         real = os.path.realpath(at)
-        above = os.path.dirname(at)  # noqa: PTH120 - faster
+        above, name = os.path.split(at)
         parents = parents_of.get(above, frozenset())
         if real in parents:
             folders.clear()
             continue
         parents_of[at] = parents | {real}
-        links_to[at] = links_to.get(above, 0) + os.path.islink(at)  # noqa: PTH114 - faster
-        visits[real] += links_to[at] > 1
-        if visits[real] > _MOST_VISITS:
-            raise StoreError(
-                f"{cut(folder)}: more than {_MOST_VISITS} chains of symbolic links lead to "
-                f"{cut(real)}. Remove links, or give the folder that they lead to."
-            )
+        if os.path.islink(at):  # noqa: PTH114 - faster
+            visits[real] += 1
+            links = links_to.setdefault(real, set())
+            links.add(f"{os.path.realpath(above)}/{name}")
+            if visits[real] > len(links) + _MOST_VISITS:
+                raise StoreError(
+                    f"{cut(folder)}: {visits[real]:,} chains of symbolic links lead to "
+                    f"{cut(real)}, but only {number_of(len(links), 'different link')}. Remove "
+                    "links, or give the folder that they lead to."
+                )
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         inside = os.path.relpath(at, folder)
         start = "" if inside == os.curdir else f"{inside}{os.sep}"

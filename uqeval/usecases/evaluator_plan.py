@@ -15,7 +15,8 @@ from uqeval.inputs import Inputs, open_inputs
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import is_annotations
 from uqeval.stores.class_names import refuse_other_numbers
-from uqeval.stores.names import read_items_file
+from uqeval.stores.names import read_names_file
+from uqeval.unicode_names import spelled_as
 
 #: The path of the predictions in a report.
 PATH = "uqeval.Evaluator"
@@ -102,7 +103,8 @@ def _with_items_to_come(opened: Inputs, families: Mapping[str, Mapping[str, Any]
     files = [path for one in given for path in (one if isinstance(one, list | tuple) else [one])]
     first = opened.info()
     sizes = dict(zip(first.names, first.sizes, strict=True))
-    for name in (*(name for path in files for name in read_items_file(path)), ""):
+    names = (name for path in files for name in read_names_file(path))
+    for name in (*spelled_as(names, first.names), ""):
         sizes.setdefault(name, _ANY_SIZE)
     return replace(opened, all_names=tuple(sizes), all_sizes=tuple(sizes.values()))
 

@@ -108,3 +108,33 @@ def test_few_coordinates_stay_in_memory(tmp_path: Path, monkeypatch: pytest.Monk
         for name in "ab":
             own.add_labels(name, LABELS["ab".index(name)])
         assert list(own._descriptions._coordinates) == [1]
+
+
+@pytest.mark.parametrize("keep", ["samples", "maps"])
+def test_what_is_written_before_a_refusal_is_remembered(tmp_path: Path, keep: Any) -> None:
+    def along(values: Any, names: list[str], rows: Any = ROWS) -> Labelled:
+        return Labelled(values, BATCH[-values.ndim :], coords={"class": names, "y": rows})
+
+    names = ["road", "car", "sky"]
+    bad = PROBS * np.array([1, 2], np.float32).reshape(2, 1, 1, 1)
+    with writer(tmp_path, keep=keep) as own:
+        refused(lambda: own.add_batch(["a", "b"], along(bad, names)), "item 'b'")
+        assert own.done("a") and not own.done("b")
+        refused(lambda: own.add("b", along(PROBS[1], names[::-1])), "classes have other numbers")
+        turned = Labelled(LABELS[0], LABEL, coords={"y": ROWS[::-1]})
+        refused(lambda: own.add_labels("a", turned), "the rows are in another order")
+        own.add("b", along(PROBS[1], names, ROWS[::-1]))
+
+
+def test_a_sample_before_one_that_is_there_is_remembered(tmp_path: Path) -> None:
+    def along(*names: str) -> Labelled:
+        return Labelled(PROBS, ("sample", *BATCH[1:]), coords={"class": names})
+
+    with writer(tmp_path, samples=2) as own:
+        own.add("a", PROBS[1], sample=1)
+        refused(lambda: own.add("a", along("road", "car", "sky")), "was written already")
+        assert own.done("a")
+        other = along("car", "road", "sky")
+        refused(lambda: own.add("b", other), "classes have other numbers")
+        for t, values in enumerate(PROBS):
+            own.add("b", values, sample=t)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from uqeval.errors import DataError
 from uqeval.stores.array import ItemArray, Store
@@ -20,6 +21,8 @@ from uqeval.stores.void_id import declared_void, holds_id, how_to_give, refuse_f
 _KEPT = 4096
 
 Coordinates = Mapping[str, Coordinate]
+#: The coordinates of an array, and its names of classes.
+Description: TypeAlias = tuple[Coordinates, tuple[str, ...]]
 
 
 class ItemDescriptions:
@@ -36,8 +39,8 @@ class ItemDescriptions:
 
     def check(
         self, own: DescribedArray, kind: str, where: str, items: Iterable[int], *, is_single: bool
-    ) -> tuple[Coordinates, tuple[str, ...]]:
-        """Return the coordinates of the array of these items, and its names of classes, for `keep`.
+    ) -> Description:
+        """Return the description of the array of these items, for `keep`.
 
         `is_single`: the array has no axis of items. Raises `StoreError` for packed numbers, for
         attributes of a wrong type, and if classes, rows or columns are in another order than
@@ -67,16 +70,13 @@ class ItemDescriptions:
             refuse_other_order(store, before, by_name=True)
         return store.coordinates, class_names
 
-    def keep(
-        self, items: Iterable[int], coordinates: Coordinates, class_names: tuple[str, ...]
-    ) -> None:
-        """Remember what `check` returned of items that are written now."""
+    def keep(self, item: int, coordinates: Coordinates, class_names: tuple[str, ...]) -> None:
+        """Remember what `check` returned of an item that is written now."""
         if class_names and not self._named[1]:
             self._named = ("an array before", class_names)
         if not coordinates:
             return
-        for item in items:
-            self._coordinates[item] = {**coordinates, **self._coordinates.get(item, {})}
+        self._coordinates[item] = {**coordinates, **self._coordinates.get(item, {})}
         while len(self._coordinates) > _KEPT:
             self._coordinates.popitem(last=False)
 

@@ -225,7 +225,7 @@ class ZarrArray(StoredArray):
     def fingerprint(self) -> str | None:
         """Return SHA-256 of the metadata and of every chunk's key, size and stored checksum or
         ETag (at a web server without ETags, the time of change); of chunks in local files without
-        checksums also 64 blocks of 4 KiB, spread over all chunks.
+        checksums also 64 blocks of 4 KiB, spread over all chunks, or all bytes of small arrays.
 
         None for a web server that gives neither of a chunk. Raises `StoreError` if the chunks
         cannot be listed.

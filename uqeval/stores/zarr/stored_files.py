@@ -54,14 +54,14 @@ class StoredFiles:
         checked = layout.codec.checksum_last
         if layout.shards:
             checked = layout.shards.index_at_end and layout.shards.index_checked
-        digest = hashlib.sha256(layout.document)
-        for position, entry in sorted(entries.items()):
+        digest, files = hashlib.sha256(layout.document), sorted(entries.items())
+        for position, entry in files:
             tag = entry.tag
             if checked and not tag:
                 tag = self._read(position, -4, 4).hex()
             digest.update(f"\n{layout.key(position)} {entry.size} {tag}".encode())
         if self._source.local and (layout.shards or not checked):  # an index has sizes only
-            for block in self._blocks([own for own in sorted(entries.items()) if not own[1].tag]):
+            for block in self._blocks([own for own in files if not own[1].tag]):
                 digest.update(block)
         return digest.hexdigest()
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from uqeval.errors import StoreError, cut
 from uqeval.keys import Key, family_of
-from uqeval.stores.names import read_items_file
+from uqeval.stores.names import read_names_file
+from uqeval.unicode_names import spelled_as
 from uqeval.usecases.verify import families as f
 from uqeval.usecases.verify.annotators import Annotators
 from uqeval.usecases.verify.classes import ClassMaps, class_maps
@@ -91,10 +92,11 @@ class OfClasses(Recomputation):
         if not is_inside(path):
             return f"--fit-on {cut(path)} is outside the working folder"
         try:
-            names = set(read_items_file(path))
+            names_in_file = read_names_file(path)
         except StoreError as error:
             return f"the items of --fit-on are unknown: {error}"
         all_names = self.report.item_names
+        names = set(spelled_as(names_in_file, all_names))
         items = [i for i, name in enumerate(all_names) if name in names]
         fitted = "\n".join(sorted(all_names[i] for i in items)).encode(errors="surrogatepass")
         record = self.report.results[key].get("temperature")
