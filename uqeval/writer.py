@@ -197,10 +197,10 @@ class PredictionWriter:
         batch = own.values
         description = self._descriptions.check(own, self.kind, called, indices, is_single=False)
         self._gathered.most = max(self._gathered.most, len(indices))
-        return sum(
-            self._add(at, item, sample, description)
-            for at, item in zip(indices, batch, strict=True)
-        )
+        count = 0
+        for at, item in zip(indices, batch, strict=True):
+            count += self._add(at, item, sample, description)
+        return count
 
     @checks_types("name")
     def add_labels(self, name: str, labels: Any) -> bool:
@@ -418,7 +418,7 @@ class PredictionWriter:
         if self.kind == "probs" and not self._coarse and bfloat16.is_coarse(stack):
             self._coarse = True
             text = spelled(bfloat16.warning(f"{self.path}: {where}"))
-            warnings.warn(text, UserWarning, stacklevel=6)
+            warnings.warn(text, UserWarning, stacklevel=7)
 
 
 def _annotators_in(shape: tuple[int, ...]) -> int:

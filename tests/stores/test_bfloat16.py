@@ -57,6 +57,16 @@ def test_every_softmax_is_written_and_read_with_one_warning(
     assert in_memory.results["segmentation"] == report.results["segmentation"]
 
 
+@pytest.mark.parametrize("batch", [False, True])
+def test_the_warning_is_at_the_line_of_the_caller(tmp_path: Path, batch: bool) -> None:
+    probs = softmax(3, 1)
+    about: dict[str, Any] = {"names": NAMES, "samples": 1, "classes": 3, "size": (16, 16)}
+    writer = uqeval.PredictionWriter(tmp_path / "p.zarr", **about)
+    with pytest.warns(UserWarning, match="bfloat16") as caught:
+        writer.add_batch(NAMES, probs) if batch else writer.add("a", probs[0])
+    assert [own.filename for own in caught] == [__file__]
+
+
 def test_logits_in_bfloat16_are_no_matter(tmp_path: Path) -> None:
     logits = np.zeros((2, 3, 16, 16), ml_dtypes.bfloat16)
     assert write(tmp_path / "p.zarr", logits, kind="logits") == []
