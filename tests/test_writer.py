@@ -178,6 +178,9 @@ def test_shapes_of_batches_have_a_call_that_works(tmp_path: Path) -> None:
     assert writer.add("a", one)
     refused(lambda: writer.add_batch(["b", "c"], several), "give values.swapaxes(0, 1)")
     assert writer.add_batch(["b", "c"], several.swapaxes(0, 1)) == 2
+    two = Labelled(STACK[:2], ("item", "sample", "class", "y", "x"))
+    message = refused(lambda: writer.add_batch(["a"], two), "batch of 1 items")
+    assert message.endswith("expected [1, C, H, W] or [1, T, C, H, W].")  # `add` refuses it too
     for values, part in ((STACK[:1], "0"), (one[:, None], ":, 0")):
         says = f"Leave out the axis of items: values[{part}]."
         refused(partial(writer.add, "a", values), says)

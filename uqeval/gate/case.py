@@ -179,7 +179,7 @@ class Case:
         kind = self.kind.removesuffix("_relative")
         change = kind.removeprefix("max_")
         return (
-            f"the baseline's value is {base.value:g}, so its change has no relative size: any "
+            f"the baseline's value is {base.value or 0.0:g}, so its change has no relative size: any "
             f"{change} breaks {self.kind}; {kind} limits the {change} itself"
         )
 

@@ -43,8 +43,9 @@ def of_items(own: DescribedArray, names: Sequence[str]) -> DescribedArray:
 def _remedy(values: Array, axes: Sequence[str | None], names: Sequence[str]) -> str:
     """Return the call for values that are probably one item, or whose samples come first; empty for
     other values."""
-    if axes and axes[0] != "item":
-        return " They are of one item: give each item to add(name, values)."
+    if axes:
+        is_one = axes[0] != "item"
+        return " They are of one item: give each item to add(name, values)." if is_one else ""
     if values.ndim == 5 and values.shape[1] == len(names):
         return " If the samples come first, give values.swapaxes(0, 1)."
     if values.ndim in (3, 4) and len(names) == 1:
