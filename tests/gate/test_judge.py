@@ -218,7 +218,7 @@ def test_a_change_relative_to_0_has_no_size(
     tmp_path: Path, limits: str, value: float, status: str
 ) -> None:
     """It is not undefined: the two values are known."""
-    own, before = named(value=value), [named(value=0.0)]
+    own, before = named(value=value), [named(value=-0.0)]  # shown as 0
     text = f"pavpu.pavpu: {{{limits}, undefined: pass}}"
     found = only(tmp_path, text, own, baseline=before)
     assert (found.status, found.counts_as, found.reason) == (status, status, None)

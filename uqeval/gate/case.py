@@ -179,8 +179,8 @@ class Case:
         kind = self.kind.removesuffix("_relative")
         change = kind.removeprefix("max_")
         return (
-            f"the baseline's value is {base.value or 0.0:g}, so its change has no relative size: any "
-            f"{change} breaks {self.kind}; {kind} limits the {change} itself"
+            f"the baseline's value is {base.value or 0.0:g}, so its change has no relative size: "
+            f"any {change} breaks {self.kind}; {kind} limits the {change} itself"
         )
 
     def _measured(self, base: Score | None) -> tuple[Fraction | float | None, str | None]:
