@@ -420,7 +420,7 @@ def test_fill_values_and_missing_scales_of_integers_beside_floats(tmp_path: Path
     refuse("item 'a': uint8 with scale None", "logits")
 
 
-@pytest.mark.parametrize("other", ["f2", "f4", "u2"])
+@pytest.mark.parametrize("other", ["f2", "f4", "f8", "u2"])
 def test_rounded_sums_of_integers_that_floats_do_not_allow(tmp_path: Path, other: str) -> None:
     """An evaluation accepts sums of rounded integers, but not of the same numbers as floats."""
     (tmp_path / "in").mkdir()

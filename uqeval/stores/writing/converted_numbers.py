@@ -95,12 +95,13 @@ class Numbers:
         if self.recoding is not None:
             return self.recoding.recode(values, where)
         stored = values.astype(self.dtype, copy=False)
-        if self.kind in _KINDS and self.dtype.kind == "f" and values.dtype != self.dtype:
+        # Values of integers are float64 here, so `array` tells whether they change.
+        if self.kind in OF_CLASSES and self.dtype.kind == "f" and array.dtype != self.dtype:
             source = self.marks.get("source_dtype", self.dtype.name)
             try:
                 _check_floats(self.kind, stored, source, where, row)
             except DataError:
-                if array.dtype.kind == "f":
+                if array.dtype.kind == "f" or self.kind == "logits":
                     raise
                 raise DataError(self._too_coarse(array, source, where)) from None
         return stored
