@@ -226,11 +226,6 @@ def _other_sign(array: StoredArray) -> str | None:
     return other and f"{other}{8 * array.dtype.itemsize}"
 
 
-def scale_of(array: StoredArray) -> Any:
-    """Return the attribute `scale` of an array; None without it."""
-    return single_of(array.attributes.get("scale"))
-
-
 def _as_number(array: StoredArray, name: str) -> Any:
     """Return an attribute, a text of a number as the number; None without it."""
     value = single_of(array.attributes.get(name))

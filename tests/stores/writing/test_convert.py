@@ -406,18 +406,19 @@ def test_scaled_integers_beside_floats_are_converted(tmp_path: Path, kind: str) 
 
 
 def test_fill_values_and_missing_scales_of_integers_beside_floats(tmp_path: Path) -> None:
-    def refuse(says: str, kind: str, **attributes: Any) -> None:
+    def refuse(says: str, kind: str, dtype: str = "u1", **attributes: Any) -> None:
         root = zarr.create_group(str(tmp_path / "in"), overwrite=True)
-        for name, dtype, own in (("a", "u1", attributes), ("b", "u1", {"scale": 0.1}),
-                                 ("c", "f4", {})):  # fmt: skip
+        for name, of_item, own in (("a", dtype, attributes), ("b", "f4", {})):
             group = root.create_group(f"items/{name}", attributes={"name": name})
-            group.create_array(kind, data=np.full((3, 9, 8), 7, dtype), attributes=own)
+            group.create_array(kind, data=np.full((3, 9, 8), 7, of_item), attributes=own)
         with pytest.raises(UqevalError, match=says):
             convert(tmp_path / "in", tmp_path / "out")
 
     refuse("item 'a': .*_FillValue.* declare to be no number, 7", "logits", scale=1, _FillValue=7)
-    refuse("item 'a': uint8 with scale None", "samples")
-    refuse("item 'a': uint8 with scale None", "logits")
+    for kind in ("samples", "logits"):
+        refuse(f"a/{kind}: uint8 {kind} with scale None", kind)
+        refuse(f"a/{kind}: uint8 {kind} with scale 2", kind, scale=2)
+        refuse(f"a/{kind}: {kind} of dtype int16; expected .* uint8 or uint16", kind, "i2", scale=1)
 
 
 @pytest.mark.parametrize("other", ["f2", "f4", "f8", "u2"])
