@@ -16,6 +16,7 @@ import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps import reduce_array
 from uqeval.spelling import as_keywords
+from uqeval.usecases.inspect import inspect
 
 N, T, C, H, W = 3, 2, 4, 5, 6
 NAMES = ["first", "second", "third"]
@@ -407,6 +408,27 @@ def test_mean_probabilities_that_are_none(tmp_path: Path) -> None:
         given = {"truth": np.zeros((N, H, W), "u1"), "wanted": wanted}
         maps_refused(maps_store(tmp_path / wanted[0], mean_probs=mean / 2), "--sum-t", **given)
         assert len(read_maps(tmp_path / wanted[0] / "maps", sum_tolerance=0.6, **given)) == N
+
+
+def test_mean_probabilities_that_are_integers(tmp_path: Path) -> None:
+    """They have a scale and a tolerance, as probabilities have."""
+    scaled = {"attributes": {"scale": 0.02}}
+    whole = np.full((N, 3, H, W), 16, "u1")
+    whole[:, 0] = 17  # sums of 0.98
+    confidence = np.full((N, H, W), 0.35, "f4")
+    own = {"mean_probs": (whole, scaled), "confidence": confidence}
+    found = read_maps(maps_store(tmp_path / "a", **own), wanted=[*own])
+    np.testing.assert_array_equal(found[0]["mean_probs"], (whole[0] * 0.02).astype("f4"))
+    whole[1, 0, 3, 4] = 22
+    path = maps_store(tmp_path / "b", mean_probs=(whole, scaled))
+    maps_refused(path, "item second", "1 of 30 pixels do not sum", wanted=["mean_probs"])
+    assert any("do not sum" in problem for problem in inspect(path, full=True).problems)
+    for name, values, says in (
+        ("c", (whole, {"attributes": {"scale": 2}}), "uint8 mean_probs with scale 2"),
+        ("d", (whole.astype("i2"), scaled), "mean_probs of dtype int16"),
+    ):
+        path = maps_store(tmp_path / name, mean_probs=values)
+        maps_refused(path, says, wanted=["mean_probs"], error=StoreError)
 
 
 def test_mean_probabilities_of_other_predictions(tmp_path: Path) -> None:

@@ -309,6 +309,39 @@ def test_probabilities_as_integers_with_what_is_lost(tmp_path: Path, dtype: str)
     uqeval.evaluate(str(tmp_path / "out"), metrics=["segmentation"])  # sums are accepted
 
 
+@pytest.mark.parametrize("kind", ["mean_probs", "logits", "mean", "std", "samples"])
+@pytest.mark.parametrize("form", ["floats", "integers", "both"])
+def test_recoded_stores_of_each_kind_are_evaluated(tmp_path: Path, kind: str, form: str) -> None:
+    """Their scores are those of the source."""
+    rng = np.random.default_rng(1)
+    of_classes = kind in ("mean_probs", "logits")
+    root = zarr.create_group(str(tmp_path / "in"))
+    for i, name in enumerate("ab"):
+        whole = in_steps(probs(3, 9, 8, dtype="f4"), 255)
+        maps = {"predictions": whole.argmax(axis=0).astype("u1"), "labels": LABELS[i] % 3}
+        if not of_classes:
+            whole = rng.integers(50, 255, (4, 9, 8) if kind == "samples" else (9, 8), "u1")
+            maps = {
+                "target": rng.random((9, 8)),
+                "mean": rng.random((9, 8)),
+                "std": np.ones((9, 8)),
+            }
+            maps = {k: v for k, v in maps.items() if k == "target" or kind in ("mean", "std")}
+        is_whole = form == "integers" or (form == "both" and i == 0)
+        scale = 1 / 255 if kind == "mean_probs" else 0.1
+        group = root.create_group(f"items/{name}", attributes={"name": name})
+        if kind == "logits":
+            del maps["predictions"]
+        for array, values in (maps | {kind: whole if is_whole else whole * scale}).items():
+            own = {"scale": scale} if array == kind and is_whole else {}
+            group.create_array(array, data=values, attributes=own)
+    convert(tmp_path / "in", tmp_path / "out", recoding=Recoding())
+    metrics = "calibration" if of_classes else "regression"
+    expected = uqeval.evaluate(tmp_path / "in", None, metrics).results[metrics]
+    found = uqeval.evaluate(tmp_path / "out", None, metrics).results[metrics]
+    assert found["nll"] == pytest.approx(expected["nll"], rel=1e-4)
+
+
 def test_only_floating_point_probabilities_become_integers(tmp_path: Path) -> None:
     """A foreground probability is not divided by anything; logits and integers stay."""
     foreground = np.array([0, 1e-6, 0.25, 1], np.float32).reshape(1, 1, 1, 2, 2)
