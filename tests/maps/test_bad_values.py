@@ -16,6 +16,7 @@ import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps import reduce_array
 from uqeval.spelling import as_keywords
+from uqeval.usecases.convert import convert
 from uqeval.usecases.inspect import inspect
 
 N, T, C, H, W = 3, 2, 4, 5, 6
@@ -526,6 +527,32 @@ def test_logits_that_are_probabilities(tmp_path: Path, dtype: str, total: int, n
         refused(lambda: writer.add("first", p[0]), "item 'first'", noun, error=DataError)
     pixels = p[0].transpose(2, 3, 0, 1).reshape(H * W, T, C, 1, 1)
     maps_refused({"logits": pixels}, noun)
+
+
+@pytest.mark.parametrize(("total", "noun"), [(1, "probabilities"), (100, "percentages")])
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+def test_integer_logits_that_are_probabilities(
+    tmp_path: Path, dtype: str, total: int, noun: str
+) -> None:
+    top = np.iinfo(dtype).max
+    scaled = {"attributes": {"scale": total / top}}
+    whole = np.rint(samples("f8") * top).astype(dtype)
+    path = zarr_group(tmp_path / "s", {"logits": (whole, scaled)})
+    words = [noun, "item 0", f"sum to {total}"]
+    maps_refused(path, *words)
+    refused(lambda: convert(path, tmp_path / "out"), *words, error=DataError)
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [("u1", 0.1), ("u1", 1 / 255), ("u2", 0.1)])
+def test_integer_logits_that_sum_to_about_a_total(tmp_path: Path, dtype: str, scale: float) -> None:
+    """Sums of many logits are about 100, or as far from 1 as the rounding of probabilities."""
+    z = np.random.default_rng(0).uniform(0.5, 1.5, (N, 19, H, W))
+    z *= 100 / 19 if scale == 0.1 else 1 / z.sum(axis=1, keepdims=True)
+    values = np.rint(z / scale).astype(dtype), {"attributes": {"scale": scale}}
+    path = zarr_group(tmp_path / "s", {"logits": values})
+    assert len(read_maps(path)) == N
+    convert(path, tmp_path / "out")
+    assert len(read_maps(tmp_path / "out")) == N
 
 
 def test_logits_that_are_not_negative_are_logits() -> None:

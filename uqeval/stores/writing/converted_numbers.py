@@ -15,7 +15,13 @@ from uqeval.errors import DataError
 from uqeval.stores.array import ItemArray, StoredArray, arrays_of
 from uqeval.stores.bfloat16 import FROM_HALF, SOURCE, TOLERANCES, is_coarse, source_of
 from uqeval.stores.fill_values import INVALID, refuse_fill, with_nan
-from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
+from uqeval.stores.incoming import (
+    checked_floats,
+    checked_labels,
+    label_dtype,
+    not_logits,
+    total_of,
+)
 from uqeval.stores.kinds import SCALED, SPREADS
 from uqeval.stores.scales import scale_of, unit_of
 from uqeval.stores.void_id import refuse_ambiguous, refuse_fill_ids
@@ -209,8 +215,12 @@ def _check_floats(kind: str, values: Array, source: str, where: str, row: int) -
 
 def _check_scaled(kind: str, values: Array, unit: float, where: str, row: int) -> None:
     """Check integer probabilities or logits [class, y, x]. Raises as `Checks.check` does."""
+    if kind == "logits":
+        if (total := total_of(values, 0.0, unit)) is not None:
+            raise DataError(f"{where}: {not_logits(total)}")
+        return
     off = np.abs(values.sum(axis=0, dtype=np.int64) * unit - 1.0)
-    if kind != "logits" and len(values) > 1 and off.size and off.max() > len(values) * unit:
+    if len(values) > 1 and off.size and off.max() > len(values) * unit:
         y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
         raise DataError(
             f"{where}: the class probabilities in row {row + y}, column {x} do not sum to 1: the "
