@@ -16,6 +16,8 @@ import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps import reduce_array
 from uqeval.spelling import as_keywords
+from uqeval.usecases.convert import convert
+from uqeval.usecases.inspect import inspect
 
 N, T, C, H, W = 3, 2, 4, 5, 6
 NAMES = ["first", "second", "third"]
@@ -409,6 +411,27 @@ def test_mean_probabilities_that_are_none(tmp_path: Path) -> None:
         assert len(read_maps(tmp_path / wanted[0] / "maps", sum_tolerance=0.6, **given)) == N
 
 
+def test_mean_probabilities_that_are_integers(tmp_path: Path) -> None:
+    """They have a scale and a tolerance, as probabilities have."""
+    scaled = {"attributes": {"scale": 0.02}}
+    whole = np.full((N, 3, H, W), 16, "u1")
+    whole[:, 0] = 17  # sums of 0.98
+    confidence = np.full((N, H, W), 0.35, "f4")
+    own = {"mean_probs": (whole, scaled), "confidence": confidence}
+    found = read_maps(maps_store(tmp_path / "a", **own), wanted=[*own])
+    np.testing.assert_array_equal(found[0]["mean_probs"], (whole[0] * 0.02).astype("f4"))
+    whole[1, 0, 3, 4] = 22
+    path = maps_store(tmp_path / "b", mean_probs=(whole, scaled))
+    maps_refused(path, "item second", "1 of 30 pixels do not sum", wanted=["mean_probs"])
+    assert any("do not sum" in problem for problem in inspect(path, full=True).problems)
+    for name, values, says in (
+        ("c", (whole, {"attributes": {"scale": 2}}), "uint8 mean_probs with scale 2"),
+        ("d", (whole.astype("i2"), scaled), "mean_probs of dtype int16"),
+    ):
+        path = maps_store(tmp_path / name, mean_probs=values)
+        maps_refused(path, says, wanted=["mean_probs"], error=StoreError)
+
+
 def test_mean_probabilities_of_other_predictions(tmp_path: Path) -> None:
     """Another model's, or those of other images; or with 1 - max as the confidence."""
     mean = softmax(0, N, 3, H, W)
@@ -504,6 +527,32 @@ def test_logits_that_are_probabilities(tmp_path: Path, dtype: str, total: int, n
         refused(lambda: writer.add("first", p[0]), "item 'first'", noun, error=DataError)
     pixels = p[0].transpose(2, 3, 0, 1).reshape(H * W, T, C, 1, 1)
     maps_refused({"logits": pixels}, noun)
+
+
+@pytest.mark.parametrize(("total", "noun"), [(1, "probabilities"), (100, "percentages")])
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+def test_integer_logits_that_are_probabilities(
+    tmp_path: Path, dtype: str, total: int, noun: str
+) -> None:
+    top = np.iinfo(dtype).max
+    scaled = {"attributes": {"scale": total / top}}
+    whole = np.rint(samples("f8") * top).astype(dtype)
+    path = zarr_group(tmp_path / "s", {"logits": (whole, scaled)})
+    words = [noun, "item 0", f"sum to {total}"]
+    maps_refused(path, *words)
+    refused(lambda: convert(path, tmp_path / "out"), *words, error=DataError)
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [("u1", 0.1), ("u1", 1 / 255), ("u2", 0.1)])
+def test_integer_logits_that_sum_to_about_a_total(tmp_path: Path, dtype: str, scale: float) -> None:
+    """Sums of many logits are about 100, or as far from 1 as the rounding of probabilities."""
+    z = np.random.default_rng(0).uniform(0.5, 1.5, (N, 19, H, W))
+    z *= 100 / 19 if scale == 0.1 else 1 / z.sum(axis=1, keepdims=True)
+    values = np.rint(z / scale).astype(dtype), {"attributes": {"scale": scale}}
+    path = zarr_group(tmp_path / "s", {"logits": values})
+    assert len(read_maps(path)) == N
+    convert(path, tmp_path / "out")
+    assert len(read_maps(tmp_path / "out")) == N
 
 
 def test_logits_that_are_not_negative_are_logits() -> None:

@@ -32,7 +32,7 @@ from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.class_names import check_number, names_of_classes
 from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
 from uqeval.stores.kinds import predictions_expected
-from uqeval.stores.planes import Planes
+from uqeval.stores.planes import Planes, ScaledPlanes
 from uqeval.stores.stack import Stack
 from uqeval.stores.void_id import refuse_other_void, void_id_of
 from uqeval.stores.watched_parts import PartsIfRead, Watched
@@ -204,13 +204,16 @@ def stored_maps(store: Store) -> dict[str, Planes]:
     planes = {"mean_probs": "class"}
     if not store.arrays.keys() & {"probs", "logits"}:
         planes[SAMPLE_PREDICTIONS] = "sample"
-    found = {}
+    found: dict[str, Planes] = {}
     for name, parts in store.arrays.items():
         array, own = parts[0].array, planes.get(name)
         if name in ("probs", "logits", "labels") or array.dtype.kind not in "biuf":
             continue
         if {"class", "sample"} & set(array.axes) == ({own} if own else set()):
-            found[name] = Planes(parts, own is not None, own or "class")
+            is_mean = name == "mean_probs"
+            found[name] = (
+                ScaledPlanes(parts, name) if is_mean else Planes(parts, bool(own), own or "class")
+            )
     return found
 
 

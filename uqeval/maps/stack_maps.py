@@ -191,7 +191,8 @@ class StackMaps(MapSource):
                     f"rows {tile.box.y0} to {tile.box.y1 - 1} are NaN or infinite. Expected finite "
                     "numbers at all pixels, also where labels are void."
                 )
-            if (total := total_of(values, stack.tolerance(tile.array))) is not None:
+            tolerance, unit = stack.tolerance(tile.array), stack.scale(tile.array)
+            if (total := total_of(tile.values, tolerance, unit)) is not None:
                 raise DataError(f"{self._place_of(tile)}: {not_logits(total)}")
             values = sigmoid(values) if stack.classes == 1 else softmax(values)
         if stack.classes == 1:

@@ -25,6 +25,7 @@ from uqeval.maps.reduction import BLOCK
 from uqeval.stores.bfloat16 import TOLERANCE
 from uqeval.stores.fill_values import refuse_fill
 from uqeval.stores.planes import Planes
+from uqeval.stores.scales import unit_of
 
 #: Maps of probabilities. They may exceed 1 by the largest tolerance of stacks, because a maps store
 #: does not record the dtype of the probabilities that it was computed from.
@@ -38,8 +39,9 @@ _LEAST, _NOISE = 16, 1e-6
 class StoredMaps:
     """The maps of all items by name, one plane per item; `predictions` are class ids.
 
-    `tolerance`: the allowed |Σ_c p̄ - 1|. Methods raise `StoreError` for planes of another size or
-    kind, `DataError` for values that cannot be evaluated. Messages name store and item.
+    `tolerance`: the allowed |Σ_c p̄ - 1|, None for that of the stored dtype. Methods raise
+    `StoreError` for planes of another size or kind, `DataError` for values that cannot be
+    evaluated. Messages name store and item.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class StoredMaps:
         self.planes = planes
         self.names = names
         self.classes = classes
-        self.tolerance = TOLERANCE if tolerance is None else tolerance
+        self.tolerance = tolerance
 
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item's predictions."""
@@ -94,7 +96,8 @@ class StoredMaps:
             maps[name] = self._stored(name, item, size, label)
             heartbeat(maps[name].nbytes)
         if "mean_probs" in maps:
-            _check_likeliest(maps, prediction, self._where("mean_probs", item))
+            allowed = max(TOLERANCE, self._unit_of_mean(item))
+            _check_likeliest(maps, prediction, allowed, self._where("mean_probs", item))
         computed: Maps = {}
         if of_mean & OF_MEAN_ALONE:
             computed |= of_mean_alone(maps["mean_probs"])
@@ -192,8 +195,14 @@ class StoredMaps:
             evaluated = np.ones(size, bool) if label is None else label != void_of(self.classes)
             _refuse_negative(name, values, evaluated, where)
         if name == "mean_probs":
-            _check_sums(values, self.tolerance, where)
+            own = max(TOLERANCE, self.classes * self._unit_of_mean(item))
+            _check_sums(values, own if self.tolerance is None else self.tolerance, where)
         return values
+
+    def _unit_of_mean(self, item: int) -> float:
+        """Return the unit of `mean_probs` that are integers, 0 for floating point."""
+        array = self.planes["mean_probs"].parts[item].array
+        return 0.0 if array.dtype.kind == "f" else unit_of(array, "mean_probs")
 
 
 def of_mean_alone(mean: Array) -> Maps:
@@ -292,9 +301,9 @@ def _check_sums(mean: Array, tolerance: float, where: str) -> None:
     )
 
 
-def _check_likeliest(maps: Maps, prediction: Array, where: str) -> None:
+def _check_likeliest(maps: Maps, prediction: Array, allowed: float, where: str) -> None:
     """Raise `DataError` if predictions are not the likeliest classes of `mean_probs`, or if a
-    stored `confidence` is not their probability, apart from rounding."""
+    stored `confidence` is not their probability, within the `allowed` difference."""
     mean = maps["mean_probs"]
     most = mean.max(axis=0)
     of_predicted = np.take_along_axis(mean, prediction[None].astype(np.intp), axis=0)[0]
@@ -303,10 +312,10 @@ def _check_likeliest(maps: Maps, prediction: Array, where: str) -> None:
         (most - of_predicted, "predictions are not the likeliest classes"),
         (np.abs(confidence - most), "confidence is not the probability of the likeliest class"),
     ):
-        if off.max(initial=0.0) > TOLERANCE:
+        if off.max(initial=0.0) > allowed:
             y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
             raise DataError(
-                f"{where}: {fault} of mean_probs at {int((off > TOLERANCE).sum())} of {off.size} "
+                f"{where}: {fault} of mean_probs at {int((off > allowed).sum())} of {off.size} "
                 f"pixels, most at row {y}, column {x}. Are they of the same model, with the "
                 "images in the same order? Store predictions of another rule, such as a threshold, "
                 "and scaled confidences without mean_probs."

@@ -162,19 +162,25 @@ def checked_floats(
     raise DataError(f"{where}: {problem}")
 
 
-def total_of(logits: Array, tolerance: float) -> int | None:
+def total_of(logits: Array, tolerance: float, unit: float = 1.0) -> int | None:
     """Return 1 if values [..., class, y, x] that are called logits are probabilities, 100 if they
     are percentages, else None.
 
-    No value is negative then, and all pixels sum to it within the relative `tolerance`.
+    No value is negative then, and all pixels sum to it within the relative `tolerance`. Integers
+    count steps of `unit`. They sum to it within half a step for each class, and are not judged if
+    that is more than 1 % of it.
     """
-    pixel_sum = float(logits[(0,) * (logits.ndim - 3)][:, :1, :1].sum(dtype=np.float64))
-    total = next((t for t in (1, 100) if abs(pixel_sum - t) <= t * tolerance), None)
-    classes = logits.shape[-3]
+    classes, is_whole = logits.shape[-3], logits.dtype.kind == "u"
+    rounding = classes * unit / 2 * (1 + 1e-9)
+    allowed = {t: rounding if is_whole else t * tolerance for t in (1, 100)}
+    pixel_sum = float(logits[(0,) * (logits.ndim - 3)][:, :1, :1].sum(dtype=np.float64)) * unit
+    total = next((t for t, most in allowed.items() if abs(pixel_sum - t) <= most), None)
+    if total is not None and is_whole and rounding > 0.01 * total:
+        return None
     if total is None or classes == 1 or logits.size < LEAST_PIXELS * classes or logits.min() < 0:
         return None
-    off = np.abs(logits.sum(axis=-3, dtype=np.float64) - total)
-    return total if off.max() <= total * tolerance else None
+    off = np.abs(logits.sum(axis=-3, dtype=np.float64) * unit - total)
+    return total if off.max() <= allowed[total] else None
 
 
 def not_logits(total: int) -> str:

@@ -75,10 +75,7 @@ IDS = frozenset({"labels", "predictions", "sample_predictions"})
 _WITHOUT_SAMPLES = FLOWS | {"frames", "labels", "predictions", "target", "valid"}
 
 #: Arrays whose integers are multiplied by their attribute `scale`.
-_SCALED = frozenset({"probs", "logits", "mean", *SPREADS, "samples"})
-
-#: Kinds of arrays whose integers have a scale.
-SCALED = _SCALED | {"mean_probs"}
+SCALED = frozenset({"probs", "logits", "mean_probs", "mean", *SPREADS, "samples"})
 
 #: Those that take a member `scale` of an .npz in place of the attribute.
 WITH_MEMBER_SCALE = ("probs", "logits", "mean_probs")
@@ -186,9 +183,9 @@ def _refuse_packed(array: StoredArray, kind: str) -> None:
     if array.dtype.kind in "iu" and isinstance(scale, int | float):
         if kind == "target":
             neutral["scale"] = 1
-        elif kind in _SCALED and scale == _as_number(array, "scale_factor"):
+        elif kind in SCALED and scale == _as_number(array, "scale_factor"):
             del neutral["scale_factor"]
-        if kind in _SCALED | {"target"} and isinstance(_as_number(array, "offset"), int | float):
+        if kind in SCALED | {"target"} and isinstance(_as_number(array, "offset"), int | float):
             neutral["offset"] = 0
     packed = {
         name: value
@@ -224,11 +221,6 @@ def _other_sign(array: StoredArray) -> str | None:
     unsigned = str(single_of(array.attributes.get("_Unsigned"))).lower()
     other = {("i", "true"): "uint", ("u", "false"): "int"}.get((array.dtype.kind, unsigned))
     return other and f"{other}{8 * array.dtype.itemsize}"
-
-
-def scale_of(array: StoredArray) -> Any:
-    """Return the attribute `scale` of an array; None without it."""
-    return single_of(array.attributes.get("scale"))
 
 
 def _as_number(array: StoredArray, name: str) -> Any:

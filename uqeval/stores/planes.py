@@ -12,6 +12,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import StoreError
 from uqeval.stores.array import ItemArray, StoredArray, arrays_of, digest_of, follow
+from uqeval.stores.scales import unit_of
 
 #: The number of decoded chunks in memory, if a chunk has planes of several items.
 _KEPT = 2
@@ -135,6 +136,21 @@ class Planes:
                 while len(self._chunks) > _KEPT:
                     self._chunks.popitem(last=False)
             return self._chunks[key]
+
+
+class ScaledPlanes(Planes):
+    """Planes [class, y, x] of a kind in `SCALED`; integers are read as the numbers they stand for.
+
+    `read` raises `StoreError` for integers without a scale.
+    """
+
+    def __init__(self, parts: Sequence[ItemArray], kind: str) -> None:
+        super().__init__(parts, channels=True)
+        self.kind = kind
+
+    def read(self, item: int) -> Array:
+        values, unit = super().read(item), unit_of(self._array_of(item), self.kind)
+        return values if values.dtype.kind == "f" else values * unit
 
 
 class VideoPlanes(Planes):

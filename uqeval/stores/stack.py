@@ -20,10 +20,10 @@ from typing import Any, overload
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.errors import StoreError, number_of, quoted
+from uqeval.errors import StoreError, number_of
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, follow
 from uqeval.stores.bfloat16 import tolerance_of
-from uqeval.stores.kinds import WITH_MEMBER_SCALE, scale_of
+from uqeval.stores.scales import check_dtype, unit_of
 
 TILE_AXES = ("sample", "class", "y", "x")
 
@@ -225,12 +225,8 @@ class Stack:
         arrays = {id(array): array for member in self.members for array in member.arrays}
         self.arrays: list[StoredArray] = list(arrays.values())
         self.dtypes = {a.dtype for a in self.arrays}
-        for a in self.arrays:
-            if a.dtype.kind not in "fu" or a.dtype.itemsize > 8:
-                raise StoreError(
-                    f"{a.where}: {kind} of dtype {a.dtype}; expected float16, float32, float64, or "
-                    "uint8 or uint16 with `scale` in the attributes."
-                )
+        for array in self.arrays:
+            check_dtype(array, kind)
 
     def _common(self, axis: str, noun: str, stores: Sequence[Store]) -> int:
         member = self.members[0]
@@ -271,18 +267,7 @@ class Stack:
 
         Raises `StoreError` if it has no attribute `scale`.
         """
-        if array.dtype.kind == "f":
-            return 1.0
-        scale = scale_of(array)
-        is_number = isinstance(scale, int | float) and not isinstance(scale, bool)
-        if scale is None or not is_number or not 0 < scale <= 1:
-            member = ", or as a member `scale` of the .npz" * (self.kind in WITH_MEMBER_SCALE)
-            raise StoreError(
-                f"{array.where}: {array.dtype} {self.kind} with scale {quoted(scale)}; expected a "
-                f"number in (0, 1], such as {1 / np.iinfo(array.dtype).max:.6g}, in the attributes "
-                f"of the array{member}."
-            )
-        return float(scale)
+        return unit_of(array, self.kind)
 
     @cached_property
     def uniform(self) -> bool:

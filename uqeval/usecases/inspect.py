@@ -152,10 +152,11 @@ def _readable(source: MapSource) -> list[str]:
 def _of_classes(source: Source) -> Iterable[str]:
     if source.stack:
         return ["entropy", "confidence"]
-    floats = {n for n, planes in source.stored.items() if planes.arrays[0].dtype.kind == "f"}
-    if "mean_probs" in floats:
-        floats.add("confidence")
-    return floats
+    stored = source.stored.items()
+    readable = {name for name, planes in stored if planes.arrays[0].dtype.kind == "f"}
+    if "mean_probs" in source.stored:  # integers have a scale
+        readable |= {"mean_probs", "confidence"}
+    return readable
 
 
 def _inspect_store(store: Store, fill: bool) -> Inspection:

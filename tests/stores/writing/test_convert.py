@@ -309,6 +309,39 @@ def test_probabilities_as_integers_with_what_is_lost(tmp_path: Path, dtype: str)
     uqeval.evaluate(str(tmp_path / "out"), metrics=["segmentation"])  # sums are accepted
 
 
+@pytest.mark.parametrize("kind", ["mean_probs", "logits", "mean", "std", "samples"])
+@pytest.mark.parametrize("form", ["floats", "integers", "both"])
+def test_recoded_stores_of_each_kind_are_evaluated(tmp_path: Path, kind: str, form: str) -> None:
+    """Their scores are those of the source."""
+    rng = np.random.default_rng(1)
+    of_classes = kind in ("mean_probs", "logits")
+    root = zarr.create_group(str(tmp_path / "in"))
+    for i, name in enumerate("ab"):
+        whole = in_steps(probs(3, 9, 8, dtype="f4"), 255)
+        maps = {"predictions": whole.argmax(axis=0).astype("u1"), "labels": LABELS[i] % 3}
+        if not of_classes:
+            whole = rng.integers(50, 255, (4, 9, 8) if kind == "samples" else (9, 8), "u1")
+            maps = {
+                "target": rng.random((9, 8)),
+                "mean": rng.random((9, 8)),
+                "std": np.ones((9, 8)),
+            }
+            maps = {k: v for k, v in maps.items() if k == "target" or kind in ("mean", "std")}
+        is_whole = form == "integers" or (form == "both" and i == 0)
+        scale = 1 / 255 if kind == "mean_probs" else 0.1
+        group = root.create_group(f"items/{name}", attributes={"name": name})
+        if kind == "logits":
+            del maps["predictions"]
+        for array, values in (maps | {kind: whole if is_whole else whole * scale}).items():
+            own = {"scale": scale} if array == kind and is_whole else {}
+            group.create_array(array, data=values, attributes=own)
+    convert(tmp_path / "in", tmp_path / "out", recoding=Recoding())
+    metrics = "calibration" if of_classes else "regression"
+    expected = uqeval.evaluate(tmp_path / "in", None, metrics).results[metrics]
+    found = uqeval.evaluate(tmp_path / "out", None, metrics).results[metrics]
+    assert found["nll"] == pytest.approx(expected["nll"], rel=1e-4)
+
+
 def test_only_floating_point_probabilities_become_integers(tmp_path: Path) -> None:
     """A foreground probability is not divided by anything; logits and integers stay."""
     foreground = np.array([0, 1e-6, 0.25, 1], np.float32).reshape(1, 1, 1, 2, 2)
@@ -406,21 +439,22 @@ def test_scaled_integers_beside_floats_are_converted(tmp_path: Path, kind: str) 
 
 
 def test_fill_values_and_missing_scales_of_integers_beside_floats(tmp_path: Path) -> None:
-    def refuse(says: str, kind: str, **attributes: Any) -> None:
+    def refuse(says: str, kind: str, dtype: str = "u1", **attributes: Any) -> None:
         root = zarr.create_group(str(tmp_path / "in"), overwrite=True)
-        for name, dtype, own in (("a", "u1", attributes), ("b", "u1", {"scale": 0.1}),
-                                 ("c", "f4", {})):  # fmt: skip
+        for name, of_item, own in (("a", dtype, attributes), ("b", "f4", {})):
             group = root.create_group(f"items/{name}", attributes={"name": name})
-            group.create_array(kind, data=np.full((3, 9, 8), 7, dtype), attributes=own)
+            group.create_array(kind, data=np.full((3, 9, 8), 7, of_item), attributes=own)
         with pytest.raises(UqevalError, match=says):
             convert(tmp_path / "in", tmp_path / "out")
 
     refuse("item 'a': .*_FillValue.* declare to be no number, 7", "logits", scale=1, _FillValue=7)
-    refuse("item 'a': uint8 with scale None", "samples")
-    refuse("item 'a': uint8 with scale None", "logits")
+    for kind in ("samples", "logits"):
+        refuse(f"a/{kind}: uint8 {kind} with scale None", kind)
+        refuse(f"a/{kind}: uint8 {kind} with scale 2", kind, scale=2)
+        refuse(f"a/{kind}: {kind} of dtype int16; expected .* uint8 or uint16", kind, "i2", scale=1)
 
 
-@pytest.mark.parametrize("other", ["f2", "f4", "u2"])
+@pytest.mark.parametrize("other", ["f2", "f4", "f8", "u2"])
 def test_rounded_sums_of_integers_that_floats_do_not_allow(tmp_path: Path, other: str) -> None:
     """An evaluation accepts sums of rounded integers, but not of the same numbers as floats."""
     (tmp_path / "in").mkdir()
@@ -438,6 +472,17 @@ def test_rounded_sums_of_integers_that_floats_do_not_allow(tmp_path: Path, other
         convert(tmp_path / "in", tmp_path / "out")
     convert(tmp_path / "in", tmp_path / "out", recoding=Recoding())
     assert uqeval.evaluate(tmp_path / "out", truth, metrics="segmentation").results == expected
+
+
+def test_integer_logits_that_are_probabilities_as_floats(tmp_path: Path) -> None:
+    """The rounding of so many integers is too large to judge them, that of floats is not."""
+    (tmp_path / "in").mkdir()
+    whole = in_steps(probs(19, 9, 8, dtype="f4"), 255)
+    np.savez(tmp_path / "in" / "a.npz", logits=whole, scale=1 / 255)
+    convert(tmp_path / "in", tmp_path / "alone")
+    np.savez(tmp_path / "in" / "b.npz", logits=RNG.normal(size=(19, 9, 8)))
+    with pytest.raises(DataError, match=r"item 'a': the logits look like probabilities"):
+        convert(tmp_path / "in", tmp_path / "out")
 
 
 def test_sums_that_the_new_dtype_does_not_allow(tmp_path: Path) -> None:

@@ -551,6 +551,10 @@ def test_logits_members_maps_and_samples_agree(tmp_path: Path, monkeypatch: Any)
     mean = mean if mean.ndim == 4 else mean.mean(axis=1)
     ids = mean.argmax(axis=1).astype(np.uint8)
     np.savez("maps.npz", mean_probs=mean, predictions=ids, labels=own["labels"])
+    whole = np.rint(mean * 65535).astype(np.uint16)
+    np.savez(
+        "integers.npz", mean_probs=whole, scale=1 / 65535, predictions=ids, labels=own["labels"]
+    )
     weights = np.log(own["probs"].astype(np.float32) + 1e-3)
     np.savez("logits.npz", logits=weights, labels=own["labels"], names=own["names"])
     numbers = synthetic_data.numbers("kinds", items=2)
@@ -561,6 +565,7 @@ def test_logits_members_maps_and_samples_agree(tmp_path: Path, monkeypatch: Any)
     np.savez("members.npz", mean=members, log_std=spread, target=numbers["target"])
     for store, metrics in (
         ("logits", METRICS["classes"]), ("maps", METRICS["classes"]),
+        ("integers", ["calibration", "failure"]),
         ("samples", METRICS["numbers"]), ("members", METRICS["numbers"]),
     ):  # fmt: skip
         report = uqeval.evaluate(f"{store}.npz", metrics=metrics, workers=1)

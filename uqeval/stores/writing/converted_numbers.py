@@ -11,12 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Array
-from uqeval.errors import DataError, StoreError, quoted
+from uqeval.errors import DataError
 from uqeval.stores.array import ItemArray, StoredArray, arrays_of
 from uqeval.stores.bfloat16 import FROM_HALF, SOURCE, TOLERANCES, is_coarse, source_of
 from uqeval.stores.fill_values import INVALID, refuse_fill, with_nan
-from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
-from uqeval.stores.kinds import SCALED, SPREADS, scale_of
+from uqeval.stores.incoming import (
+    checked_floats,
+    checked_labels,
+    label_dtype,
+    not_logits,
+    total_of,
+)
+from uqeval.stores.kinds import SCALED, SPREADS
+from uqeval.stores.scales import scale_of, unit_of
 from uqeval.stores.void_id import refuse_ambiguous, refuse_fill_ids
 from uqeval.stores.writing.new_store import copied_attributes
 from uqeval.stores.zarr import writer as zw
@@ -56,9 +63,9 @@ class Form:
 class Numbers:
     """How the numbers of all items of a kind are stored.
 
-    `unscales`: only some of the items are scaled integers, or those of probabilities have several
-    scales, so that integers become the numbers that they stand for. `recoding`: of probabilities,
-    None if they are copied.
+    `unscales`: only some of the items are integers, or those of probabilities have several scales,
+    so that integers become the numbers that they stand for. `recoding`: of probabilities, None if
+    they are copied.
     """
 
     kind: str
@@ -87,20 +94,20 @@ class Numbers:
     def stored(self, values: Array, array: StoredArray, where: str, row: int) -> Array:
         """Return checked values of an item from `row` on in the form in which they are stored.
 
-        Raises `DataError` for probabilities that have no longer the sums of this form, and
-        `StoreError` for integers without a scale.
+        Raises `DataError` for probabilities that have no longer the sums of this form.
         """
         if self.unscales and values.dtype.kind != "f":
             values = self._unscaled(values, array, where, row)
         if self.recoding is not None:
             return self.recoding.recode(values, where)
         stored = values.astype(self.dtype, copy=False)
-        if self.kind in _KINDS and self.dtype.kind == "f" and values.dtype != self.dtype:
+        # Values of integers are float64 here, so `array` tells whether they change.
+        if self.kind in OF_CLASSES and self.dtype.kind == "f" and array.dtype != self.dtype:
             source = self.marks.get("source_dtype", self.dtype.name)
             try:
                 _check_floats(self.kind, stored, source, where, row)
             except DataError:
-                if array.dtype.kind == "f":
+                if array.dtype.kind == "f" or self.kind == "logits":
                     raise
                 raise DataError(self._too_coarse(array, source, where)) from None
         return stored
@@ -118,10 +125,11 @@ class Numbers:
     def _unscaled(self, values: Array, array: StoredArray, where: str, row: int) -> Array:
         """Return the numbers that integers stand for; NaN for those that attributes declare to be
         none. Raises as `stored` does."""
-        unit = _unit_of(values, scale_of(array), where)
         if self.kind in OF_CLASSES:
             refuse_fill(values, array, None, 0, where, (row, 0))
-        return with_nan(values * unit, values, array, zero_is_usual=self.kind in SPREADS)
+        return with_nan(
+            values * unit_of(array, self.kind), values, array, zero_is_usual=self.kind in SPREADS
+        )
 
 
 @dataclass(frozen=True)
@@ -136,13 +144,19 @@ class Checks:
     declared_classes: int = 0
 
     def numbers(self, kind: str, parts: Sequence[ItemArray], forms: Sequence[Form]) -> Numbers:
-        """Return how the items of a kind are stored: labels in the smallest dtype for their ids."""
+        """Return how the items of a kind are stored: labels in the smallest dtype for their ids.
+
+        Raises `StoreError` for integers without a scale that need one.
+        """
         dtypes, arrays = {form.dtype for form in forms}, arrays_of(parts)
         if kind == "labels" and self.classes is not None:
             dtypes = {label_dtype(self.classes, self.ignore_index)}
         scales = {None if a.dtype.kind == "f" else repr(scale_of(a)) for a in arrays}
-        is_partly_scaled = None in scales and len(scales - {None, repr(None)}) > 0
-        unscales = kind in SCALED and (is_partly_scaled or (kind in _KINDS and len(scales) > 1))
+        is_mixed = len(scales) > 1 and (None in scales or kind in _KINDS)
+        unscales = kind in SCALED and is_mixed
+        if unscales or kind in OF_CLASSES:
+            for array in arrays:
+                unit_of(array, kind)
         if unscales:  # evaluations compute scaled numbers in float64
             widest = np.float32 if kind in OF_CLASSES else np.float64
             dtypes = {np.dtype(widest), *(dtype for dtype in dtypes if dtype.kind == "f")}
@@ -168,7 +182,7 @@ class Checks:
             _check_floats(kind, values, source, where, row)
         else:
             for at, probs in _samples(values, where):
-                _check_scaled(kind, probs, scale_of(array), at, row)
+                _check_scaled(kind, probs, unit_of(array, kind), at, row)
         return values
 
 
@@ -199,22 +213,14 @@ def _check_floats(kind: str, values: Array, source: str, where: str, row: int) -
         checked_floats(probs, values.dtype.name, form, at, row, source)
 
 
-def _unit_of(values: Array, scale: object, where: str) -> float:
-    """Return the value of one unit of integers. Raises `StoreError` for another `scale`."""
-    if not isinstance(scale, int | float) or not 0 < scale <= 1:
-        raise StoreError(
-            f"{where}: {values.dtype} with scale {quoted(scale)} in the attributes, expected the "
-            "value of one unit, a number in (0, 1]. Convert the values to floating point, or store "
-            "a scale."
-        )
-    return scale
-
-
-def _check_scaled(kind: str, values: Array, scale: object, where: str, row: int) -> None:
+def _check_scaled(kind: str, values: Array, unit: float, where: str, row: int) -> None:
     """Check integer probabilities or logits [class, y, x]. Raises as `Checks.check` does."""
-    unit = _unit_of(values, scale, where)
+    if kind == "logits":
+        if (total := total_of(values, 0.0, unit)) is not None:
+            raise DataError(f"{where}: {not_logits(total)}")
+        return
     off = np.abs(values.sum(axis=0, dtype=np.int64) * unit - 1.0)
-    if kind != "logits" and len(values) > 1 and off.size and off.max() > len(values) * unit:
+    if len(values) > 1 and off.size and off.max() > len(values) * unit:
         y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
         raise DataError(
             f"{where}: the class probabilities in row {row + y}, column {x} do not sum to 1: the "
