@@ -23,7 +23,7 @@ from uqeval.statistics.from_states import harmful_units
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
-from uqeval.statistics.swaps import swap_tests
+from uqeval.statistics.swaps import SwapTest, swap_tests
 from uqeval.statistics.units import autocorrelation, batch_count
 from uqeval.statistics.weighting import Subset
 from uqeval.stores.states.saved import SavedStates
@@ -252,7 +252,7 @@ def differs(items: int, addresses: tuple[str, ...], rivals: int, tries: int) -> 
         plainly = False
         for other in others:
             tests = swap_tests(scoring, scoring, [own, other], resampling, addresses)
-            p += [test.p for test in tests.values()]
+            p += [test.p for test in tests.values() if isinstance(test, SwapTest)]
             if plainly or seed >= compared_plainly:
                 continue
             samples = Samples([scoring] * 2, [own, other], resampling)

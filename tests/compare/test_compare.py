@@ -448,10 +448,14 @@ def test_the_factor_of_sigma_has_no_swaps(tmp_path: Path) -> None:
         path = tmp_path / f"m{k}.json"
         evaluate(own, metrics="nmerci", states=path.with_suffix(".states.zip")).save(path)
     metrics = ("nmerci.lambda", "nmerci.merci")
-    scale, merci = (
-        own.cells[1].difference for own in held(tmp_path, "m1", "m10", metrics=metrics).rows
-    )
+    found = held(tmp_path, "m1", "m10", metrics=metrics)
+    scale, merci = (own.cells[1].difference for own in found.rows)
     assert scale is not None and scale.interval is not None and scale.p is None
+    assert scale.reason is not None and scale.reason.startswith("the score changes with the scale")
+    (record, *_), note = json.loads(to_json(found))["scores"], differences(found).note
+    assert record["models"]["m10"]["p_reason"] == scale.reason
+    assert list(csv.DictReader(to_csv(found).splitlines()))[1]["reason"] == scale.reason
+    assert f"No p-value of nmerci.lambda: {scale.reason}." in note and "No interval" not in note
     assert merci is not None and merci.p is not None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,12 @@ from small_stores import NAMES, labels, probs, save
 
 import uqeval
 from uqeval import Report
-from uqeval.gate.baseline import other_input_option, other_setting, other_threshold
+from uqeval.gate.baseline import (
+    OtherSetting,
+    other_input_option,
+    other_setting,
+    other_threshold,
+)
 from uqeval.gate.same_data import (
     other_data,
     other_fingerprints,
@@ -162,6 +168,35 @@ def test_settings_of_results_whose_items_are_read_are_settings(option: str, name
     assert other_setting(eight, of(), "image_failure") == ("window of pavpu", 8, None)
     # Options that add other scores do not change the field that is read.
     assert other_setting(four, of(window=4, deciles=False), "image_failure") is None
+
+
+def test_a_nested_field_that_is_read_has_its_own_settings() -> None:
+    one, other = (
+        dataclasses.replace(
+            report("image_failure", {"risk": "calibration.temperature.nll"}),
+            settings={
+                "image_failure": {"risk": "calibration.temperature.nll"},
+                "calibration": {"temperature_of": of, "adaptive": of == "mean"},
+            },
+        )
+        for of in ("mean", "samples")
+    )
+    expected = ("temperature_of of calibration", "mean", "samples")
+    assert other_setting(one, other, "image_failure") == expected
+
+
+@pytest.mark.parametrize("rows", ["per_class", "per_set"])
+def test_names_of_classes_and_sets_are_no_fields(rows: str) -> None:
+    """A class may be called like a field that an option adds."""
+    one, other = (report("calibration", {"temperature": own}) for own in (True, False))
+    for name in ("temperature", "temperature_2", rows):
+        assert other_setting(one, other, "calibration", (rows, name, "ece")) is None
+    changed = (("temperature", "nll"), ("temperature", rows, "temperature", "ece"))
+    for fields in changed:
+        assert other_setting(one, other, "calibration", fields) == ("temperature", True, False)
+    own = OtherSetting("tracks", True, False, ("tracks",))
+    assert own.changes(("tracks", rows, "car", "consistency"))
+    assert not own.changes((rows, "tracks", "iou"))
 
 
 def test_maps_of_regions_of_results_whose_items_are_read() -> None:

@@ -1,18 +1,26 @@
-"""Options that only add scores: all other scores are the same bits with and without them."""
+"""Options that only add scores: all other scores, and the p-values of their differences, are the
+same with and without them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from saved_runs import scoring
 
 import uqeval
 from uqeval.metrics import FAMILIES, FAMILIES_IN_REPORTS
 from uqeval.metrics.calibration_estimators import PUBLISHED
+from uqeval.records.addresses import Address
+from uqeval.records.report import Report
 from uqeval.settings import fields_added
+from uqeval.statistics.draws import Resampling
+from uqeval.statistics.kinds import metric_at
+from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.swaps import SwapTest, swap_tests
 from uqeval.usecases.selftest import synthetic_data
 
 FIT_ON = "items.txt"
@@ -60,9 +68,35 @@ def leaves(value: Any, *place: str) -> Iterator[tuple[tuple[str, ...], str]]:
         yield place, repr(value)
 
 
-def scores_of(folder: Path, family: str, settings: dict[str, Any]) -> dict[tuple[str, ...], str]:
-    """The results and the items' records of a run."""
-    given: dict[str, Any] = {"predictions": str(folder / "data.npz"), "workers": 1}
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The data of two models of each kind, and the names of the items of a fit."""
+    monkeypatch.chdir(tmp_path)
+    for kind in ("classes", "numbers", "video"):
+        arrays = getattr(synthetic_data, kind)("add")
+        # The flow is estimated.
+        arrays = {name: own for name, own in arrays.items() if name not in ("names", "flow")}
+        np.savez(f"{kind}.npz", **arrays)
+        name = {"classes": "probs", "numbers": "mean", "video": "predictions"}[kind]
+        # Other items take more of the values beside their own.
+        share = np.linspace(0.1, 0.9, len(arrays[name])).reshape(-1, *[1] * (arrays[name].ndim - 1))
+        moved = np.roll(arrays[name], 1, axis=-1)
+        if kind == "video":
+            mixed = np.where(
+                synthetic_data.uniform("mix", moved.shape) < share, moved, arrays[name]
+            )
+        else:
+            mixed = (arrays[name] + share * (moved - arrays[name])).astype(moved.dtype)
+        np.savez(f"{kind}-other.npz", **arrays | {name: mixed})
+    Path(FIT_ON).write_text("0\n2\n", "utf-8")
+    return tmp_path
+
+
+def evaluated(family: str, settings: dict[str, Any], model: str = "", **options: Any) -> Report:
+    """The report of a model."""
+    kind = {"regression": "numbers", "nmerci": "numbers", "temporal": "video"}.get(family)
+    store = f"{kind or 'classes'}{model}.npz"
+    given: dict[str, Any] = {"predictions": store, "workers": 1, **options}
     if family == "temporal":
         given["video"] = given.pop("predictions")
     if family == "ood":
@@ -70,37 +104,70 @@ def scores_of(folder: Path, family: str, settings: dict[str, Any]) -> dict[tuple
         given |= {"predictions": arrays["probs"], "labels": arrays["labels"] % 5}
         given["ood_mask"] = np.tri(24, 24, dtype=np.uint8)[None].repeat(4, axis=0)
     given["metrics"] = {FAMILIES_IN_REPORTS[family].name: settings}
-    report = uqeval.evaluate(**given)
+    return uqeval.evaluate(**given)
+
+
+def scores_of(family: str, settings: dict[str, Any]) -> dict[tuple[str, ...], str]:
+    """The results and the items' records of a run."""
+    report = evaluated(family, settings)
     items = {own["name"]: own.get(family) for own in report.items}
     return dict(leaves({"results": report.results[family], "items": items}))
 
 
-@pytest.mark.parametrize(
-    ("family", "settings", "own"), [(f, *case) for f, cases in CASES.items() for case in cases]
-)
-def test_other_scores_are_the_same_bits(
-    family: str, settings: dict[str, Any], own: dict[str, Any], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    kind = {"regression": "numbers", "nmerci": "numbers", "temporal": "video"}.get(family)
-    arrays = getattr(synthetic_data, kind or "classes")("add")
-    arrays.pop("names", None)
-    if kind == "video":  # the flow is estimated
-        arrays = {name: arrays[name] for name in ("frames", "predictions")}
-    np.savez("data.npz", **arrays)
-    Path(FIT_ON).write_text("0\n2\n", "utf-8")
+def is_added(family: str, own: dict[str, Any], fields: Iterable[str]) -> bool:
+    """Whether the option adds the number at these fields."""
     (name,) = own
     settings_type = FAMILIES_IN_REPORTS[family].settings_type
     added = tuple(f"{field}_" for field in fields_added(settings_type, name))
-    with_it, without = (scores_of(tmp_path, family, settings | other) for other in (own, {}))
+    return any(f"{field}_".startswith(added) for field in fields)
+
+
+EACH_CASE = pytest.mark.parametrize(
+    ("family", "settings", "own"), [(f, *case) for f, cases in CASES.items() for case in cases]
+)
+
+
+@EACH_CASE
+@pytest.mark.usefixtures("folder")
+def test_other_scores_are_the_same_bits(
+    family: str, settings: dict[str, Any], own: dict[str, Any]
+) -> None:
+    with_it, without = (scores_of(family, settings | other) for other in (own, {}))
 
     def others(scores: dict[tuple[str, ...], str]) -> dict[tuple[str, ...], str]:
         return {
             place: value for place, value in scores.items()
-            if not any(f"{part}_".startswith(added) for part in place)
+            if not is_added(family, own, place)
         }  # fmt: skip
 
     assert len(others(without)) > 20
     assert others(with_it) == others(without)
     assert with_it != without
+
+
+@EACH_CASE
+def test_other_scores_have_the_same_p_values(
+    family: str, settings: dict[str, Any], own: dict[str, Any], folder: Path
+) -> None:
+    def saved(name: str, model: str, added: dict[str, Any]) -> Scoring:
+        path = folder / f"{name}.json"
+        states = path.with_suffix(".states.zip")
+        evaluated(family, settings | added, model, states=states).save(path)
+        return scoring(path)
+
+    base = saved("base", "", {})
+    with_it, without = saved("with", "-other", own), saved("without", "-other", {})
+    addresses = [
+        text
+        for text in base.addresses.keys() & with_it.addresses.keys() & without.addresses.keys()
+        if metric_at(text) and not is_added(family, own, Address.parse(text).fields)
+    ]
+    every = range(base.items)
+    units = Resampling(base.names, 100, 1)
+    tests, others = (
+        [swap_tests(*runs, [every, every], units, addresses) for runs in ((base, own), (own, base))]
+        for own in (with_it, without)
+    )
+    assert tests == others
+    p = [own.p for own in tests[0].values() if isinstance(own, SwapTest)]
+    assert len(p) > 1 and min(p) < 1

@@ -61,7 +61,7 @@ def changes(folder: Path, *metrics: str) -> dict[str, Difference]:
     return found
 
 
-def evaluated(folder: Path, **metrics: Any) -> None:
+def evaluated(folder: Path, class_names: list[str] | None = None, **metrics: Any) -> None:
     """Save a report of each model; "MODEL" in a setting is its name."""
     for name, own in MODELS.items():
         settings = {
@@ -72,7 +72,8 @@ def evaluated(folder: Path, **metrics: Any) -> None:
             for family, options in metrics.items()
         }
         uqeval.evaluate(
-            probs(*own), labels(), settings, states=folder / f"{name}.states.zip", workers=1
+            probs(*own), labels(), settings, states=folder / f"{name}.states.zip", workers=1,
+            class_names=class_names,
         ).save(folder / f"{name}.json")  # fmt: skip
 
 
@@ -156,6 +157,15 @@ def test_recalibration_on_other_items(tmp_path: Path) -> None:
     evaluated(tmp_path, calibration=options)  # on all items
     for address, change in changes(tmp_path, *RECALIBRATED).items():
         assert change.p is not None and change.reason is None, address
+
+
+def test_a_class_may_be_called_like_the_items_of_a_fit(sources: Path) -> None:
+    own = {"threshold_from": str(sources / "fit-MODEL.json")}
+    evaluated(sources, ["held_out", "after", "car"], pavpu=own | PATCHES)
+    for address, change in changes(
+        sources, *(f"pavpu.per_class.{name}.surplus" for name in ("held_out", "after", "car"))
+    ).items():
+        assert "threshold of each model" in str(change.reason), address
 
 
 def test_the_noun_of_the_fit_is_named() -> None:

@@ -54,7 +54,7 @@ class Difference:
     or, for two models of several trainings, of Welch's t-test. One training against several has
     none. `p_adjusted`: the p-value adjusted for all tests of its family (Holm). `p_least`: the
     smallest p-value that swaps of this number of units can give. `reason`: why there is no
-    interval, where one was requested.
+    interval, where one was requested; beside an interval, why there is no p-value.
     """
 
     value: float

@@ -47,7 +47,7 @@ def with_differences(
             )
             difference = replace(difference, p=change.p, p_least=change.least)
             if isinstance(change.interval, Interval):
-                difference = replace(difference, interval=change.interval)
+                difference = replace(difference, interval=change.interval, reason=change.untested)
             else:
                 difference = replace(difference, reason=change.interval.reason)
         cells.append(replace(cell, difference=difference))

@@ -22,6 +22,7 @@ from uqeval.gate.same_data import (
 )
 from uqeval.glossary import comparable_settings, default_setting, fields_added
 from uqeval.keys import family_of
+from uqeval.records.addresses import without_row_names
 from uqeval.records.class_names import class_names, report_called
 from uqeval.records.folder import Named
 from uqeval.records.input_options import value_options
@@ -177,7 +178,9 @@ class OtherSetting(NamedTuple):
     def changes(self, fields: Collection[str]) -> bool:
         """Return whether it may change the score at these fields; without fields, all scores."""
         return not self.adds or any(
-            f"{field}_".startswith(f"{added}_") for field in fields for added in self.adds
+            f"{field}_".startswith(f"{added}_")
+            for field in without_row_names(fields)
+            for added in self.adds
         )
 
 
@@ -224,7 +227,7 @@ def all_other_settings(report: Report, baseline: Report, key: str) -> Iterator[O
         for own in _other_settings(report, baseline, own_key):
             if not read_field:
                 yield own
-            elif own.changes([read_field]):
+            elif own.changes(read_field.split(".")):
                 yield OtherSetting(f"{own.name} of {own_key}", own.value, own.other)
 
 

@@ -207,6 +207,13 @@ class Evaluation(ABC, Generic[Settings]):
     def tallies(self) -> tuple[Tally, ...]:
         """Return the tallies that `scores` reads, as far as `fitted` determines them."""
 
+    def tallies_of(self, fields: Collection[str]) -> tuple[Tally, ...]:
+        """Return the tallies that `columns` needs for these fields, in the same order in all runs.
+
+        By default all; families with options that add tallies leave out those of other fields.
+        """
+        return self.tallies()
+
     def extra_tallies(self) -> tuple[Tally, ...]:
         """Return further tallies that the items, numerics and warnings of a run read."""
         return ()
@@ -226,6 +233,7 @@ class Evaluation(ABC, Generic[Settings]):
         """Return the numbers of `scores` for many sets at once, [set] by place; NaN: undefined.
 
         `fields` are the first words of the places that are needed; others may be left out.
+        `states` has at least those of `tallies_of(fields)`.
         """
         return {}
 

@@ -96,6 +96,9 @@ class InView(Evaluation[Any]):
     def tallies(self) -> tuple[Tally, ...]:
         return tuple(map(self._in_view, self.inner.tallies()))
 
+    def tallies_of(self, fields: Collection[str]) -> tuple[Tally, ...]:
+        return tuple(map(self._in_view, self.inner.tallies_of(fields)))
+
     def extra_tallies(self) -> tuple[Tally, ...]:
         return tuple(map(self._in_view, self.inner.extra_tallies()))
 

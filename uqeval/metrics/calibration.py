@@ -162,10 +162,16 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     @property
     def equal_mass(self) -> frozenset[str]:
-        fields = {"adaptive_ece"} if self.settings.adaptive else set()
+        return frozenset[str]().union(*self._fields_massed.values())
+
+    @property
+    def _fields_massed(self) -> dict[str, set[str]]:
+        """Return the fields that read the bins between fitted edges, by purpose."""
+        fields = {_ADAPTIVE: {"adaptive_ece"}} if self.settings.adaptive else {}
         if self.settings.estimator != "plug-in":
-            fields |= {metric.field for metric in estimators.metrics_of(self.settings.estimator)}
-        return frozenset(fields)
+            metrics = estimators.metrics_of(self.settings.estimator)
+            fields[_ESTIMATOR] = {metric.field for metric in metrics}
+        return fields
 
     @property
     def slices_at_once(self) -> int:
@@ -235,6 +241,11 @@ class Calibration(Evaluation[CalibrationSettings]):
     def tallies(self) -> tuple[Tally, ...]:
         return tuple(dict.fromkeys((*self._bins, *self._massed.values())))
 
+    def tallies_of(self, fields: Collection[str]) -> tuple[Tally, ...]:
+        names = {name for name, own in self._fields_massed.items() if not own.isdisjoint(fields)}
+        massed = [tally for name, tally in self._massed.items() if name in names]
+        return tuple(dict.fromkeys((*self._bins, *massed)))
+
     def extra_tallies(self) -> tuple[Tally, ...]:
         return (self._items,)
 
@@ -248,7 +259,7 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         bin_states = [states[tally] for tally in self._bins]
-        massed = {name: states[tally] for name, tally in self._massed.items()}
+        massed = {name: states[tally] for name, tally in self._massed.items() if tally in states}
         return calibration_results.columns(self.settings, bin_states, massed, fields)
 
     def gaps(self) -> dict[Place, Gaps]:

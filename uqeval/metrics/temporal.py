@@ -197,6 +197,9 @@ class Temporal(Evaluation[TemporalSettings]):
         tracks = self._tracks
         return (self._pairs, *((tracks,) if tracks else ()))
 
+    def tallies_of(self, fields: Collection[str]) -> tuple[Tally, ...]:
+        return self.tallies() if "tracks" in fields else (self._pairs,)
+
     def extra_tallies(self) -> tuple[Tally, ...]:
         frames = self._frames
         return (frames,) if frames else ()
@@ -225,7 +228,7 @@ class Temporal(Evaluation[TemporalSettings]):
 
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         tracks = self._tracks
-        return columns(self.settings, states[self._pairs], states[tracks] if tracks else None)
+        return columns(self.settings, states[self._pairs], states.get(tracks) if tracks else None)
 
     def run_of(self, counted_results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Flag the pairs that look like cuts; average over the others."""

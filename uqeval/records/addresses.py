@@ -115,6 +115,15 @@ class Address:
         return dataclasses.replace(self, store=store)
 
 
+def without_row_names(fields: Iterable[str]) -> Iterator[str]:
+    """Yield the fields of an address without the names of classes and sets, which may be any."""
+    remaining = iter(fields)
+    for field in remaining:
+        yield field
+        if field in ROWS:
+            next(remaining, None)
+
+
 def slice_key(conditions: Iterable[tuple[str, str]]) -> str:
     """Return the key of the slice with these columns and values, as in an address."""
     return ",".join(f"{_quoted(c, '=,@')}={_quoted(v, '=,@')}" for c, v in conditions)

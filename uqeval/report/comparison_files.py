@@ -108,9 +108,11 @@ def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _flat(difference: dict[str, Any]) -> dict[str, Any]:
-    """Return a difference with its units in columns, and the reason for no interval in `reason`."""
-    if (reason := difference.pop("interval_reason", None)) is not None:
-        difference["reason"] = reason
+    """Return a difference with its units in columns, and the reason for no interval or no p-value
+    in `reason`."""
+    for name in ("interval_reason", "p_reason"):
+        if (reason := difference.pop(name, None)) is not None:
+            difference["reason"] = reason
     if (units := difference.pop("units", None)) is not None:
         difference |= {
             "units": units["name"], "units_drawn": units["drawn"],
@@ -162,6 +164,8 @@ def _difference(cell: Cell) -> dict[str, Any]:
             "method": difference.interval.method,
             "units": _units(difference.interval.units),
         }
+        if difference.reason is not None:
+            record |= {"p": None, "p_reason": difference.reason}
     elif difference.reason is not None:
         record |= {"low": None, "high": None, "interval_reason": difference.reason}
     return record

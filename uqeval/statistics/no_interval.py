@@ -10,7 +10,7 @@ from typing import Any
 from uqeval.errors import listed
 from uqeval.metrics import Metric
 from uqeval.metrics._fitted_apart import FittedModel
-from uqeval.records.addresses import ROWS, Address
+from uqeval.records.addresses import ROWS, Address, without_row_names
 from uqeval.records.intervals import RARER, plural, rare_classes, units_of
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE
 from uqeval.statistics.draws import Resampling
@@ -64,14 +64,14 @@ def fitted_apart(samples: Samples, text: str, runs: Iterable[int]) -> str | None
 
 def not_a_metric(text: str) -> str:
     """Return why a number that is no score of a metric has no interval."""
-    if _HELD_OUT in Address.parse(text).fields:
+    if _HELD_OUT in without_row_names(Address.parse(text).fields):
         return "scores of the items that are held out of a fit have no interval"
     return "only scores have intervals, not counts, settings and points of curves"
 
 
 def _of_all_items(address: Address) -> str:
     """Return the address of a score, for that of the items that are held out of its fit."""
-    if _HELD_OUT not in address.fields:
+    if _HELD_OUT not in without_row_names(address.fields):
         return address.within
     fields = tuple(field for field in address.fields if field not in (_HELD_OUT, "after"))
     return replace(address, fields=fields).within

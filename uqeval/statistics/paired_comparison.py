@@ -21,7 +21,7 @@ from uqeval.statistics.no_interval import fitted_apart, not_in_states
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.states_of_report import scoring_of
-from uqeval.statistics.swaps import SwapTest, least_p, swap_tests
+from uqeval.statistics.swaps import NoTest, SwapTest, least_p, swap_tests
 from uqeval.statistics.units_of_runs import resampling_of, shared_units
 
 #: No rank if the score is undefined in more than this fraction of the draws.
@@ -52,12 +52,14 @@ class OpenedReport:
 class Change:
     """The difference of two models: its interval or why it has none, and its two-sided p-value.
 
-    `p`: None if there is no test. `least`: the smallest p-value of a test of swaps.
+    `p`: None if there is no test; `untested` says why, if this is not why there is no interval.
+    `least`: the smallest p-value of a test of swaps.
     """
 
     interval: Interval | NoBounds
     p: float | None = None
     least: float | None = None
+    untested: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class PairedComparison:
     names: tuple[str, ...]
     addresses: tuple[str, ...]
     resampling: Resampling
-    _tests: dict[tuple[int, int], dict[str, SwapTest]] = field(default_factory=dict)
+    _tests: dict[tuple[int, int], dict[str, SwapTest | NoTest]] = field(default_factory=dict)
 
     @property
     def items(self) -> int:
@@ -113,10 +115,12 @@ class PairedComparison:
         both = [*runs[0], *runs[1]]
         if test is None or (isinstance(change, NoBounds) and fitted_apart(samples, address, both)):
             return Change(interval)
+        if isinstance(test, NoTest):
+            return Change(interval, untested=test.reason)
         swapped = samples.contributing(address, both)
         return Change(interval, test.p, least_p(int(swapped.sum())))
 
-    def _tested(self, model: int, baseline: int) -> dict[str, SwapTest]:
+    def _tested(self, model: int, baseline: int) -> dict[str, SwapTest | NoTest]:
         if (model, baseline) not in self._tests:
             pair = [self.models[m][0] for m in (model, baseline)]
             positions = [report.positions(self.names) for report in pair]

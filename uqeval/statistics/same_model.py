@@ -30,8 +30,7 @@ def is_same_model(runs: Sequence[Scoring], address: str) -> bool:
         return False
     if (keys := _keys_in_common(tuple(runs))) is None:
         return False
-    tallies = [tally for columns in first.columns([address]) for tally in columns.tallies]
-    if not {tally_key(tally.parameters()) for tally in tallies} <= keys:
+    if not {tally_key(tally.parameters()) for tally in first.tallies_of(address)} <= keys:
         return False
     # Scores of whole items may be computed from a table, which no tally counts.
     key = Address.parse(address).key

@@ -198,6 +198,17 @@ class Scoring:
         in_blocks(score, [(own, self.block(own)) for own in self.columns(addresses)], sets.sets)
         return scores
 
+    def tallies_of(self, address: str) -> tuple[Tally, ...]:
+        """Return the tallies that a score reads; none if the states cannot score it."""
+        place = self.path_in_results(address)
+        if place is None:
+            return ()
+        key, below = self._evaluation_at(place)
+        evaluation = self.evaluations[key]
+        of_states = evaluation.over_items().of_states.get(".".join(map(str, below)))
+        of_items = () if of_states is None else (of_states[0],)
+        return (*evaluation.tallies_of({str(below[0])}), *of_items)
+
     def columns(self, addresses: Sequence[str]) -> list[ColumnsOfKey]:
         """Return the columns of a table of `addresses` by variant or part."""
         by_key: dict[str, dict[tuple[Any, ...], int]] = {}
@@ -230,7 +241,7 @@ class Scoring:
         states: Mapping[Tally, SetStates],
     ) -> None:
         """Put the scores of a variant or part into a table [set, address]; `states` are of the
-        sets of items.
+        sets of items, at least of the tallies that these scores read.
         """
         words = {str(place[0]) for place in columns.places}
         scored = self._columns(columns.key, sets, states, words)
@@ -287,12 +298,12 @@ class Scoring:
     ) -> dict[tuple[Any, ...], Array]:
         """Return the numbers of a variant or part by their places, each [set]."""
         evaluation = self.evaluations[key]
-        evaluation_states = {tally: states[tally] for tally in evaluation.tallies()}
+        evaluation_states = {t: states[t] for t in evaluation.tallies() if t in states}
         over = evaluation.over_items()
         if over.leaves_out is not None:
             kept_sets = sets.only(self._kept(key))
             evaluation_states |= {
-                tally: self.stacked(tally).sets(kept_sets) for tally in over.kept_only
+                t: self.stacked(t).sets(kept_sets) for t in over.kept_only if t in states
             }
         with np.errstate(all="ignore"):  # 0/0 is undefined: NaN
             results = dict(evaluation.columns(evaluation_states, fields))

@@ -13,7 +13,7 @@ another order (Venkatraman & Begg 1996).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -25,16 +25,15 @@ from uqeval.arrays import Floats
 from uqeval.statistics.blocks import in_blocks, in_threads
 from uqeval.statistics.checked_states import Evaluated
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.scoring import ColumnsOfKey, Scoring
 from uqeval.statistics.stacked import Stacked
+from uqeval.statistics.swap_partners import all_tallies, partners_of, problem_of
 from uqeval.statistics.swapping import Swaps
 from uqeval.statistics.weighting import Subset
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from uqeval.metrics._evaluation import Evaluation
     from uqeval.tallies._contract import Tally
 
 #: The largest number of random swaps. If at most `EVERY` swaps are possible, all are made.
@@ -46,6 +45,13 @@ _MOST_BLOCKS = 8
 #: Clifford 1991), if these are at least this share of the swaps. A smaller share is near the levels
 #: at which verdicts are decided, where 20 would give a p-value with an error of 22 %.
 ENOUGH, CLEAR = 20, 0.2
+
+
+@dataclass(frozen=True)
+class NoTest:
+    """Why a score has no test of swaps."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -67,18 +73,22 @@ def swap_tests(
     positions: Sequence[Sequence[int]],
     resampling: Resampling,
     addresses: Sequence[str],
-) -> dict[str, SwapTest]:
-    """Return the test of every address that both runs have, over the same items of both.
+) -> dict[str, SwapTest | NoTest]:
+    """Return the test of every address that both runs have, over the same items of both, or why it
+    has none.
 
-    `positions` has the places of these items in each run. Scores whose tallies differ in shape, and
-    undefined ones, have none; nor have units with a `problem`, which are not independent.
+    `positions` has the places of these items in each run. Undefined scores are left out. So are all
+    for units with a `problem`, which are not independent: they have no intervals either.
     """
     if resampling.units < 2 or resampling.problem:
         return {}
-    pair = _Pair.of(first, second, positions)
-    addresses = [address for address in addresses if pair.has(address)]
+    partners = partners_of(first, second, addresses)
+    reasons = {address: problem_of(first, second, partners, address) for address in addresses}
+    untested = {address: NoTest(reason) for address, reason in reasons.items() if reason}
+    addresses = [address for address in addresses if address not in untested]
     if not addresses:
-        return {}
+        return {**untested}
+    pair = _Pair(first, second, positions, partners)
     in_threads(lambda scoring: scoring.read(addresses), [first, second])
     is_exact = 2**resampling.units <= EVERY
     counts = _counts(pair, resampling.items, addresses, is_exact)
@@ -92,7 +102,7 @@ def swap_tests(
             for values in np.split(column, ends):
                 counts[address].add(values)
         active = [address for address in active if not counts[address].is_decided]
-    return {address: count.test() for address, count in counts.items()}
+    return untested | {address: count.test() for address, count in counts.items()}
 
 
 @dataclass
@@ -183,24 +193,6 @@ class _Pair:
         )  # fmt: skip
         self._back = partner_of_second
 
-    @classmethod
-    def of(cls, first: Scoring, second: Scoring, positions: Sequence[Sequence[int]]) -> _Pair:
-        """Return the pair, by the tallies that have the same shape in both."""
-        return cls(first, second, positions, _partners(first, second))
-
-    def has(self, address: str) -> bool:
-        """Return whether both runs have a score that swaps do not change, of tallies of the same
-        shape."""
-        metric = metric_at(address)
-        if metric is not None and metric.has_scale:
-            return False
-        keys = [scoring.key_of(address) for scoring in (self.ours, self.theirs)]
-        if keys[0] is None or keys[0] != keys[1]:
-            return False
-        tallies = [_tallies(scoring.evaluations[keys[0]]) for scoring in (self.ours, self.theirs)]
-        first_tallies = [self._back.get(second_tally) for second_tally in tallies[1]]
-        return first_tallies == tallies[0]
-
     def differences(self, keeps_models: NDArray[np.int8], addresses: Sequence[str]) -> Floats:
         """Return the scores of the first model minus those of the second, [swap, address].
 
@@ -226,36 +218,21 @@ class _Pair:
             for run, (scoring, columns, weighting, states) in enumerate(runs):
                 scoring.fill(scores[run, rows], columns, weighting, states)
 
-        pairs = [*zip(self.ours.columns(addresses), self.theirs.columns(addresses), strict=True)]
+        pairs = self._columns(addresses)
         steps = in_threads(lambda pair: self.ours.block(pair[0]), pairs)
         in_blocks(score, [*zip(pairs, steps, strict=True)], len(keeps_models))
         return scores
 
-
-def _partners(first: Scoring, second: Scoring) -> dict[Tally, Tally]:
-    """Return the tally of the other run for each of the first that has one of the same shape."""
-    partners: dict[Tally, Tally] = {}
-    for key, evaluation in first.evaluations.items():
-        if key not in second.evaluations:
-            continue
-        pairs = zip(_tallies(evaluation), _tallies(second.evaluations[key]), strict=False)
-        for first_tally, second_tally in pairs:
-            free = first_tally not in partners and second_tally not in partners.values()
-            if (
-                free
-                and type(first_tally) is type(second_tally)
-                and first_tally.fields == second_tally.fields
-            ):
-                partners[first_tally] = second_tally
-    return partners
-
-
-def _tallies(evaluation: Evaluation[Any]) -> list[Tally]:
-    """Return all tallies of a variant or part: those that are folded, those that are read item by
-    item.
-    """
-    over = evaluation.over_items()
-    return [*evaluation.tallies(), *(tally for tally, _ in over.of_states.values())]
+    def _columns(self, addresses: Sequence[str]) -> list[tuple[ColumnsOfKey, ColumnsOfKey]]:
+        """Return the columns of both runs, with the tallies that have a partner: others are of
+        options of one run, and none of these scores reads them."""
+        both = zip(self.ours.columns(addresses), self.theirs.columns(addresses), strict=True)
+        pairs = []
+        for first, second in both:
+            theirs = tuple(tally for tally in second.tallies if tally in self._back)
+            ours = tuple(self._back[tally] for tally in theirs)
+            pairs.append((replace(first, tallies=ours), replace(second, tallies=theirs)))
+        return pairs
 
 
 @dataclass(frozen=True)
@@ -280,7 +257,7 @@ def _factor(first: _Source, second: _Source, tally: Tally) -> float:
     """Return by which factor the uncertainties of the second model are multiplied, so that their
     mean is that of the first; 1 if scores of the tally depend on the factor."""
     for evaluation in first.scoring.evaluations.values():
-        tallies = _tallies(evaluation)
+        tallies = all_tallies(evaluation)
         scales = [own for own in tallies if own.has_scale and own in first.partner]
         if tally in tallies and scales:
             mean = first.mean_uncertainty(scales[0])

@@ -75,8 +75,11 @@ def interval_of(
     return f"{level_text}{about}[{low}, {high}]{part}"
 
 
-def without_interval(reasons: Iterable[tuple[str, str | None]], where: str) -> str:
-    """Return the reasons why scores have no interval, each with its scores; at most three.
+def without_interval(
+    reasons: Iterable[tuple[str, str | None]], where: str, what: str = "interval"
+) -> str:
+    """Return the reasons why scores have no interval, or no `what`, each with its scores; at most
+    three.
 
     `reasons`: of each address, None without one. `where`: the place of the others.
     """
@@ -88,7 +91,7 @@ def without_interval(reasons: Iterable[tuple[str, str | None]], where: str) -> s
     if not texts:
         return ""
     more = f"; {len(texts) - 3} other reasons ({where})" if len(texts) > 3 else ""
-    return f"No interval of {'; '.join(texts[:3])}{more}."
+    return f"No {what} of {'; '.join(texts[:3])}{more}."
 
 
 def headlines_without_interval(report: Report) -> str:

@@ -159,12 +159,19 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
 
 
 def _without_interval(comparison: Comparison) -> str:
-    """Return the reasons why differences have no interval."""
-    return without_interval(
-        ((str(row.address), cell.difference.reason)
-         for row in comparison.rows for cell in row.cells if cell.difference),
-        "--format json",
+    """Return the reasons why differences have no interval, then why others have no p-value."""
+    changes = [
+        (str(row.address), cell.difference)
+        for row in comparison.rows for cell in row.cells if cell.difference
+    ]  # fmt: skip
+    texts = (
+        without_interval(
+            ((address, own.reason) for address, own in changes if bool(own.interval) == has_one),
+            "--format json", what,
+        )
+        for what, has_one in (("interval", False), ("p-value", True))
     )  # fmt: skip
+    return " ".join(filter(None, texts))
 
 
 def _rest_on(intervals: list[Interval | None]) -> str:
