@@ -26,6 +26,8 @@ from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.scales import check_dtype, unit_of
 
 TILE_AXES = ("sample", "class", "y", "x")
+#: Probabilities and logits of these types have no scale.
+_FLOATS = frozenset(map(np.dtype, ("float16", "float32", "float64")))
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,8 @@ class Stack:
         self.arrays: list[StoredArray] = list(arrays.values())
         self.dtypes = {a.dtype for a in self.arrays}
         for array in self.arrays:
-            check_dtype(array, kind)
+            if array.dtype not in _FLOATS:
+                check_dtype(array, kind)
 
     def _common(self, axis: str, noun: str, stores: Sequence[Store]) -> int:
         member = self.members[0]
@@ -267,7 +270,7 @@ class Stack:
 
         Raises `StoreError` if it has no attribute `scale`.
         """
-        return unit_of(array, self.kind)
+        return 1.0 if array.dtype in _FLOATS else unit_of(array, self.kind)
 
     @cached_property
     def uniform(self) -> bool:
