@@ -27,6 +27,7 @@ SENSELESS = {
     "segmentation.pixels: {min: -1}": "min: -1 cannot fail",
     "segmentation.per_class.road.pixels: {max: -1}": "max: -1 cannot hold",
     "nmerci.by_depth.0.pixels: {min: 0}": "min: 0 cannot fail",
+    "segmentation.per_class.held_out.iou: {max: 5}": "For 5 %, write max: 0.05.",
 }
 VALID = (
     "calibration.ece_debiased: {max: 0.05}", "calibration.ece_debiased: {min: -0.1, max: 0.1}",

@@ -18,11 +18,12 @@ from trained import save
 
 from uqeval.errors import StoreError, UsageError
 from uqeval.gate import Address, Interval, Judgement, Limits, Rule, Units, Verdict, judge
+from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.gate.more_units import MoreUnits, more_units
 from uqeval.gate.verdict import FailedStore
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
-from uqeval.records.resampling import NoInterval
+from uqeval.records.resampling import IDENTICAL, NoInterval
 from uqeval.report.verdict_table import table
 from uqeval.statistics import resampler
 
@@ -622,6 +623,33 @@ def test_what_moved_a_value(tmp_path: Path) -> None:
     assert only(tmp_path, "pavpu.pavpu: {max: 0.5}").items == ()  # nothing without states
 
 
+def test_what_moved_a_change(tmp_path: Path) -> None:
+    """The items whose change moves it most, which are not those of the value."""
+    known, base = Known(Interval(0.9, 0, 1)), named("old", value=0.99)
+    found = only(tmp_path, "pavpu.pavpu: {max_drop: 0.1}", baseline=[base], resampler=known)
+    assert (found.status, [mover.name for mover in found.items]) == ("fail", ["c"])
+    only(tmp_path, "pavpu.pavpu: {min: 0.9}", resampler=known)
+    assert known.moved == [(named().path, base.path), (named().path, None)]
+
+
+def test_a_baseline_needs_a_rule_on_a_change(tmp_path: Path) -> None:
+    """Another limit of the same rule does not hide that of a change."""
+    only_value, both = ("pavpu.pavpu: {min: 0.5}", "pavpu.pavpu: {min: 0.5, max_drop: 0.1}")
+    says = "--baseline has no effect: no rule limits a change"
+    refused(lambda: refuse_unused_baseline(rules(tmp_path, only_value)), says)
+    refuse_unused_baseline(rules(tmp_path, both))
+
+
+def test_an_identical_model_has_no_note_on_few_units(tmp_path: Path) -> None:
+    """Its change is 0 whatever the number of units."""
+    text, units = "pavpu.pavpu: {max_drop: 0.1, confidence: 0.9}", Units("item", 3, 3)
+    for method, notes in ((IDENTICAL, 0), ("jackknife-t", 1)):
+        known = Known(Interval(0.9, 0, 0), Interval(0.9, 0, 0, method=method, units=units))
+        found = only(tmp_path, text, baseline=[named("old")], resampler=known)
+        of_few = [note for note in found.notes if "the interval comes from" in note]
+        assert found.status == "pass" and len(of_few) == notes
+
+
 def test_partial_reports_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is partial"):
         verdicts(tmp_path, "pavpu.pavpu: {min: 0}", named(partial=True))
@@ -697,6 +725,9 @@ def test_slices_of_other_items_are_no_pairs(tmp_path: Path) -> None:
             baseline=(base,),
             resampler=Known(Interval(0.9, 0, 0)),
         )
+    known, same = Known(Interval(0.9, 0, 0), Interval(0.9, 0, 0.05)), named(slices=night("a"))
+    text = rule % ", confidence: 0.9"
+    assert only(tmp_path, text, mine, baseline=(same,), resampler=known).status == "pass"
 
 
 @pytest.mark.parametrize("named_first", [True, False])
@@ -801,8 +832,9 @@ def test_a_negative_limit_of_a_change_has_a_note(tmp_path: Path) -> None:
         notes = [note for verdict in found for note in verdict.notes if "demands" in note]
         kind = limit.partition(",")[0]
         assert notes == [f"{kind} demands that the value {demanded}; to allow {allowed}"]
-    found = verdicts(tmp_path, "pavpu.pavpu: {max_drop: 0.01}", now, baseline=[now])
-    assert not any("demands" in note for note in found[0].notes)
+    for limit in (0.01, 0):
+        found = verdicts(tmp_path, f"pavpu.pavpu: {{max_drop: {limit}}}", now, baseline=[now])
+        assert not any("demands" in note for note in found[0].notes)
 
 
 def test_a_baseline_without_a_report_is_named(tmp_path: Path) -> None:

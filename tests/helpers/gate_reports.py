@@ -71,6 +71,7 @@ class Known:
     def __init__(self, interval: Interval, change: Interval | None = None) -> None:
         self.given, self.given_change = interval, change
         self.asked: list[tuple[Any, ...]] = []
+        self.moved: list[tuple[Path, Path | None]] = []
 
     def units(self, report: Path, address: Any) -> Units:
         raise StoreError(f"{report}: has no states beside it.")
@@ -89,6 +90,7 @@ class Known:
     def movers(
         self, report: Path, baseline: Path | None, address: Any, count: int, sign: int
     ) -> list[Mover]:
+        self.moved.append((report, baseline))
         return [Mover("c", influence=-0.2 * sign)]
 
     def group_movers(
