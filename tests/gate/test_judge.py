@@ -655,6 +655,13 @@ def test_partial_reports_are_refused(tmp_path: Path) -> None:
         verdicts(tmp_path, "pavpu.pavpu: {min: 0}", named(partial=True))
     with pytest.raises(StoreError, match="is partial"):
         verdicts(tmp_path, "pavpu.pavpu: {min: 0}", baseline=[named(partial=True)])
+    for inputs, says in (
+        ({"part": {"number": 2, "of": 3}}, "is shard 2 of 3: not all items were evaluated."),
+        ({"missing_parts": [2]}, "was merged from shards, and some are missing."),
+    ):
+        own = named(partial=True, inputs=inputs)
+        with pytest.raises(StoreError, match=f"{says} The gate needs all shards"):
+            verdicts(tmp_path, "pavpu.pavpu: {min: 0}", own)
 
 
 def test_no_rules_judge_nothing() -> None:
