@@ -43,12 +43,14 @@ def partners_of(first: Scoring, second: Scoring, addresses: Sequence[str]) -> di
     some have the scale of an uncertainty. Options of one run may have added tallies.
     """
     partners: dict[Tally, Tally] = {}
+    taken: set[Tally] = set()  # of the other run
 
     def join(first_tally: Tally, second_tally: Tally) -> None:
-        is_free = first_tally not in partners and second_tally not in partners.values()
+        is_free = first_tally not in partners and second_tally not in taken
         is_alike = type(first_tally) is type(second_tally)
         if is_free and is_alike and first_tally.fields == second_tally.fields:
             partners[first_tally] = second_tally
+            taken.add(second_tally)
 
     for address in addresses:
         both = first.tallies_of(address), second.tallies_of(address)
