@@ -1,5 +1,5 @@
 """Options that only add scores: all other scores, and the p-values of their differences, are the
-same with and without them."""
+same with and without them, and the same predictions are the same model."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from uqeval.records.report import Report
 from uqeval.settings import fields_added
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import metric_at
+from uqeval.statistics.same_model import is_same_model
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.swaps import SwapTest, swap_tests
 from uqeval.usecases.selftest import synthetic_data
@@ -171,3 +172,8 @@ def test_other_scores_have_the_same_p_values(
     assert tests == others
     p = [own.p for own in tests[0].values() if isinstance(own, SwapTest)]
     assert len(p) > 1 and min(p) < 1
+    same_with_it = saved("same", "", own)
+    # With hidden pixels, one tally counts all others too: no state is in both files.
+    is_shown = "occlusion" not in own
+    assert {is_same_model([base, same_with_it], text) for text in addresses} == {is_shown}
+    assert not any(is_same_model([base, with_it], text) for text in addresses)

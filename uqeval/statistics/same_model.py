@@ -30,8 +30,8 @@ def is_same_model(runs: Sequence[Scoring], address: str) -> bool:
         return False
     if (keys := _keys_in_common(tuple(runs))) is None:
         return False
-    if not {tally_key(tally.parameters()) for tally in first.tallies_of(address)} <= keys:
-        return False
+    if tallies := first.tallies_of(address):
+        return keys.issuperset(tally_key(tally.parameters()) for tally in tallies)
     # Scores of whole items may be computed from a table, which no tally counts.
     key = Address.parse(address).key
     return all(_by_name(own, key) == _by_name(first, key) for own in others)
