@@ -61,12 +61,12 @@ def default_setting(family: str, name: str) -> Any:
     return list(default) if isinstance(default, tuple) else default
 
 
-def fields_added(family: str, setting: str) -> tuple[str, ...]:
-    """Return the fields of results that a setting adds or defines; empty if it may change all."""
-    from uqeval.settings import fields_added as added_by
+def fields_changed(family: str, setting: str) -> tuple[str, ...]:
+    """Return the only fields of results that a setting changes; empty if it may change all."""
+    from uqeval.settings import fields_changed as changed_by
 
     known = families().get(family)
-    return added_by(known.settings_type, setting) if known else ()
+    return changed_by(known.settings_type, setting) if known else ()
 
 
 def comparable_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,9 +43,9 @@ class Option:
     with "commas". `path`: whether it names a file, a folder or a store; such a path in
     `uqeval.yaml` is relative to the file. `in_file`: whether `uqeval.yaml` may set it. `data`: the
     only kind of data that it applies to: "classes", "regression" or "video". `needs`: the option
-    without which it has no effect. `adds`: the fields of results that it adds or defines, if it
-    changes no other; scores of all other fields stay comparable. `normal`: returns the one spelling
-    of a valid value, such as "1" for "1.0"; it may raise `UsageError`.
+    without which it has no effect. `changes_only`: the only fields of results that it changes or
+    adds; scores of all other fields stay comparable. `normal`: returns the one spelling of a valid
+    value, such as "1" for "1.0"; it may raise `UsageError`.
     """
 
     help: str
@@ -65,7 +65,7 @@ class Option:
     in_file: bool = True
     data: str = ""
     needs: str = ""
-    adds: tuple[str, ...] = ()
+    changes_only: tuple[str, ...] = ()
     normal: Callable[[Any], Any] | None = None
 
     def allows(self, number: float) -> bool:
@@ -114,16 +114,16 @@ def option(default: Any, help: str, **properties: Any) -> Any:
     return dataclasses.field(default=default, metadata={"option": Option(help, **properties)})
 
 
-def definition_of(definitions: Mapping[str, Any], adds: tuple[str, ...] = ()) -> Any:
-    """Return the field of settings that chooses among published definitions. `adds`: the fields of
-    results that one of them adds."""
+def definition_of(definitions: Mapping[str, Any], changes_only: tuple[str, ...] = ()) -> Any:
+    """Return the field of settings that chooses among published definitions, with the only fields
+    of results that the choice changes or adds."""
     return option(
         "paper",
         "Use the definition of this paper or code, which sets the other options. Repeat for "
         "variants.",
         choices=tuple(definitions),
         common=True,
-        adds=adds,
+        changes_only=changes_only,
     )
 
 
@@ -275,12 +275,12 @@ def options_of(settings: Any) -> dict[str, Option]:
     }
 
 
-def fields_added(settings: Any, name: str) -> tuple[str, ...]:
-    """Return the fields of results that an option adds or defines, its own or those of the option
-    that it needs; empty if it may change all scores."""
+def fields_changed(settings: Any, name: str) -> tuple[str, ...]:
+    """Return the only fields of results that an option changes or adds, its own or those of the
+    option that it needs; empty if it may change all scores."""
     fields = settings.__dataclass_fields__
     option = fields[name].metadata.get("option", _PLAIN) if name in fields else _PLAIN
-    return option.adds or (fields_added(settings, option.needs) if option.needs else ())
+    return option.changes_only or (fields_changed(settings, option.needs) if option.needs else ())
 
 
 @cache

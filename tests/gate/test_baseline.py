@@ -25,7 +25,7 @@ from uqeval.gate.same_data import (
     other_pixels,
     truth_of_one,
 )
-from uqeval.glossary import fields_added
+from uqeval.glossary import fields_changed
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.records.input_options import VALUE_OPTIONS
 from uqeval.usecases.reduce import reduce
@@ -60,7 +60,14 @@ def test_thresholds_of_other_reports() -> None:
     )  # fmt: skip
     assert other_setting(taken, of_third, "pavpu") is None
     assert other_threshold(taken, of_third, "pavpu") == ("0.3", "1")
+    taken, large = (
+        report("failure", {"threshold": "0.3", "threshold_from": source}, uncertainty_threshold=t)
+        for source, t in (("base.json", 0.3), (None, 1.0))
+    )
+    assert other_setting(taken, large, "failure", ("per_class", "car", "auroc")) is None
+    assert other_setting(taken, large, "failure", ("per_class", "car", "undetected_error_rate"))
     # `image_failure` does not record the threshold that a rule gave.
+    taken = with_threshold("0.3", 0.3, "base.json")
     unknown = report("pavpu", {"window": 4, "threshold": "mean", "threshold_from": None})
     assert other_setting(taken, unknown, "pavpu") is None
     assert other_threshold(taken, unknown, "pavpu") == ("0.3", "not recorded")
@@ -145,7 +152,7 @@ def test_options_without_effect_are_no_settings(
 def test_options_with_an_effect_are_settings(key: str, settings: dict[str, Any]) -> None:
     (*shared, (name, value)) = settings.items()
     other = report(key, dict(shared))
-    difference = other_setting(report(key, settings), other, key, fields_added(key, name))
+    difference = other_setting(report(key, settings), other, key, fields_changed(key, name))
     assert difference is not None
     assert difference[:2] == (name, value)
 

@@ -15,7 +15,7 @@ from uqeval.records.lookup import Score, addresses_in, find
 class OtherSettings:
     """Why results and scores of some reports cannot be compared: their settings differ.
 
-    An option that only adds scores leaves the others of its result comparable.
+    An option that changes only some scores leaves the others of its result comparable.
     """
 
     def __init__(self, reports: Sequence[Named]) -> None:

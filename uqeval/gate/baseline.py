@@ -20,7 +20,7 @@ from uqeval.gate.same_data import (
     truth_of_one,
     with_results_read,
 )
-from uqeval.glossary import comparable_settings, default_setting, fields_added
+from uqeval.glossary import comparable_settings, default_setting, fields_changed
 from uqeval.keys import family_of
 from uqeval.records.addresses import without_row_names
 from uqeval.records.class_names import class_names, report_called
@@ -167,20 +167,20 @@ def _other_data(report: Report, baseline: Report, other: str, *keys: str) -> tup
 
 
 class OtherSetting(NamedTuple):
-    """A setting that two reports have with other values. `adds`: the fields of results that it adds
-    or defines; empty if it may change all scores."""
+    """A setting that two reports have with other values. `changes_only`: the only fields of results
+    that it changes; empty if it may change all scores."""
 
     name: str
     value: Any
     other: Any
-    adds: tuple[str, ...] = ()
+    changes_only: tuple[str, ...] = ()
 
     def changes(self, fields: Collection[str]) -> bool:
         """Return whether it may change the score at these fields; without fields, all scores."""
-        return not self.adds or any(
-            f"{field}_".startswith(f"{added}_")
+        return not self.changes_only or any(
+            f"{field}_".startswith(f"{changed}_")
             for field in without_row_names(fields)
-            for added in self.adds
+            for changed in self.changes_only
         )
 
 
@@ -205,8 +205,8 @@ def other_setting(
 ) -> tuple[str, Any, Any] | None:
     """Return the first setting of a score that differs: its name and both values.
 
-    `fields`: those of the score in the result. Without fields, options that only add scores do not
-    count. `all_other_settings` says which settings are the same.
+    `fields`: those of the score in the result. Without fields, only options that may change all
+    scores count. `all_other_settings` says which settings are the same.
     """
     differences = all_other_settings(report, baseline, key)
     return next((own[:3] for own in differences if own.changes(fields)), None)
@@ -255,14 +255,14 @@ def _other_settings(report: Report, baseline: Report, key: str) -> Iterator[Othe
             now, before = (
                 f"{file} (digest {own[:8]})" for file, own in zip(files, digests, strict=True)
             )
-            yield OtherSetting(_FIT_ON, now, before, fields_added(family, _FIT_ON))
+            yield OtherSetting(_FIT_ON, now, before, fields_changed(family, _FIT_ON))
     sources = settings.pop(_SOURCE, None), baseline_settings.pop(_SOURCE, None)
     if any(sources):
         values = _threshold(report, key), _threshold(baseline, key)
         rules = settings.pop("threshold", None), baseline_settings.pop("threshold", None)
         if None not in values and values[0] != values[1] and not all(sources):
             now, before = map(_threshold_in_words, values, rules, sources)
-            yield OtherSetting("threshold", now, before)
+            yield OtherSetting("threshold", now, before, fields_changed(family, "threshold"))
     for name in sorted(settings.keys() | baseline_settings.keys()):
         values = settings.get(name), baseline_settings.get(name)
         if values[0] == values[1]:
@@ -271,7 +271,7 @@ def _other_settings(report: Report, baseline: Report, key: str) -> Iterator[Othe
         is_new = not (name in settings and name in baseline_settings)
         value = values[0] if name in settings else values[1]
         if not (is_new and value == default_setting(family, name)):
-            yield OtherSetting(name, *values, fields_added(family, name))
+            yield OtherSetting(name, *values, fields_changed(family, name))
 
 
 def other_threshold(report: Report, baseline: Report, key: str) -> tuple[str, str] | None:

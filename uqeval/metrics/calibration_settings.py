@@ -62,32 +62,32 @@ class CalibrationSettings(Settings):
     estimator: str = option(
         "plug-in", "Add an ECE estimate with less bias: Kumar et al. 2019 (l2, l1) or Roelofs "
         "et al. 2022. Repeat for variants.",
-        choices=("plug-in", *estimators.PUBLISHED), panel=_BINS, adds=_ESTIMATED)
+        choices=("plug-in", *estimators.PUBLISHED), panel=_BINS, changes_only=_ESTIMATED)
     clip: float = option(
         2.0**-24, "Clip probabilities below this value in the NLL.",
         metavar="P", above=0, below=1, several=False, shown="2^-24")
     adaptive: bool = option(
         True, "Compute the adaptive ECE. Its bins need the whole set, so a set that grows is "
-        "read again.", panel=_BINS, adds=("adaptive_ece",))
+        "read again.", panel=_BINS, changes_only=("adaptive_ece",))
     temperature: bool = option(
         True, "Fit a temperature, and report the scores before and after "
-        "scaling.", panel=_TEMPERATURE, common=True, adds=("temperature",))
+        "scaling.", panel=_TEMPERATURE, common=True, changes_only=("temperature",))
     temperature_of: str = option(
         "mean", "Scale the mean of the samples, or each sample before averaging (samples; "
         "reads the stack again). Repeat for variants.",
-        choices=("mean", "samples"), panel=_TEMPERATURE, adds=("temperature",))
+        choices=("mean", "samples"), panel=_TEMPERATURE, changes_only=("temperature",))
     isotonic: bool = option(
         False, "Fit isotonic regression of the confidence, and report the scores before and after.",
-        panel=_TEMPERATURE, adds=("isotonic",))
+        panel=_TEMPERATURE, changes_only=("isotonic",))
     vector: bool = option(
         False, "Fit vector scaling (a weight and a bias for each class), and report the scores "
         "before and after. Takes about ten passes over the maps.", panel=_TEMPERATURE,
-        adds=("vector",))
+        changes_only=("vector",))
     fit_on: str | None = option(
         None, "Fit temperature, isotonic regression and vector scaling on the items that FILE "
         "names: a JSON list, or one name per line.",
         metavar="FILE", panel=_TEMPERATURE, several=False, shown="all", common=True,
-        adds=("temperature", "isotonic", "vector"))
+        changes_only=("temperature", "isotonic", "vector"))
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
 

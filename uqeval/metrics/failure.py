@@ -155,6 +155,9 @@ class Failure(Evaluation[FailureSettings]):
         undetected = self._undetected
         return (self._ranks, *((undetected,) if undetected else ()))
 
+    def tallies_of(self, fields: Collection[str]) -> tuple[Tally, ...]:
+        return self.tallies() if "undetected_error_rate" in fields else (self._ranks,)
+
     def extra_tallies(self) -> tuple[Tally, ...]:
         undetected = self._undetected
         is_float16 = undetected is not None and self.settings.uncertainty in self.info.halves

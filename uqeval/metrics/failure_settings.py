@@ -13,6 +13,9 @@ from uqeval.settings import Settings, definition_of, documented, option, same_op
 if TYPE_CHECKING:
     from uqeval.tallies._values import Uncertainty
 
+#: The fields that depend on the threshold.
+_THRESHOLDED = ("undetected_error_rate", "uncertainty_threshold")
+
 
 @documented
 @dataclass(frozen=True)
@@ -24,8 +27,9 @@ class FailureSettings(Settings):
     threshold: str | float = option(
         "mean", "Uncertainty threshold for undetected errors: mean of the pixels; median or "
         "pNN of the 4×4 patches; range:T; max-surplus; or a number.",
-        metavar="RULE", common=True, normal=rule_text)
-    threshold_from: str | None = same_option(PavpuSettings, "threshold_from", panel=None)
+        metavar="RULE", common=True, normal=rule_text, changes_only=_THRESHOLDED)
+    threshold_from: str | None = same_option(
+        PavpuSettings, "threshold_from", panel=None, changes_only=_THRESHOLDED)
     log_base: float | str = option(
         math.e, "Base of the entropies, and so the unit of thresholds. With classes (their "
         "number), entropies lie in [0, 1].",

@@ -46,6 +46,8 @@ class ImageFailureSettings(FailureSettings):
     # fmt: off
     uncertainty: str = same_option(
         FailureSettings, "uncertainty", "", shown="entropy; σ for numbers")
+    threshold: str | float = same_option(FailureSettings, "threshold", changes_only=())
+    threshold_from: str | None = same_option(FailureSettings, "threshold_from", changes_only=())
     risk: str = option(
         "", "With --images: risk of an item: miou, dice or accuracy (1 minus it), a field of the "
         "report's items (regression.rmse, temporal.tc), or column:NAME of --item-table. A field "

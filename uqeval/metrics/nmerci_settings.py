@@ -37,7 +37,7 @@ class NmerciSettings(SigmaSettings):
     depth_step: float | None = option(
         None, "Also score each interval of the target of this width, with its own percentiles.",
         metavar="STEP", above=0, below=math.inf, several=False, common=True,
-        adds=("by_depth", "by_depth_mean"))
+        changes_only=("by_depth", "by_depth_mean"))
     interpolation: str = option(
         "linear", "Interpolation of percentiles: linear, inverted_cdf, or truncated (the last "
         "of the first floor(N·α) values).",

@@ -44,7 +44,7 @@ class OodSettings(Settings):
     log_base: float | str = option(
         math.e, "Base of the entropies, and so the unit of the images' scores.",
         metavar="e|2", several=False, shown="e")
-    definition: str = definition_of(DEFINITIONS, adds=("bravo",))
+    definition: str = definition_of(DEFINITIONS, changes_only=("bravo",))
     # fmt: on
     definitions = DEFINITIONS
 

@@ -105,7 +105,7 @@ class PavpuSettings(Settings):
     deciles: bool = option(
         True, "Compute the table of accuracy by decile of uncertainty. Deciles need the whole "
         "set, so a set that grows is read again.", panel=_THRESHOLDS,
-        adds=("accuracy_by_uncertainty",))
+        changes_only=("accuracy_by_uncertainty",))
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
 

@@ -49,17 +49,17 @@ class RegressionSettings(SigmaSettings):
     depth: bool = option(
         False, "Also compute depth scores: abs rel, sq rel, RMSE log, log10, SILog, a1, a2, a3.",
         several=False, common=True,
-        adds=("abs_rel", "sq_rel", "rmse_log", "log10", "silog", "a1", "a2", "a3"))
+        changes_only=("abs_rel", "sq_rel", "rmse_log", "log10", "silog", "a1", "a2", "a3"))
     ence: bool = option(
         False, "Also compute ENCE, UCE and the CV of σ, in bins of σ with equal numbers of pixels.",
         panel=_SIGMA, several=False, common=True,
-        adds=("ence", "uce", "cv", "sigma_bins"))
+        changes_only=("ence", "uce", "cv", "sigma_bins"))
     ence_bins: int = option(
         15, "Number of bins of σ.", metavar="B", panel=_SIGMA, least=1, most=10_000,
         several=False, needs="ence")
     sigma_scale: bool = option(
         False, "Also fit the factor of σ with the least NLL, and compute the NLL with it.",
-        panel=_SIGMA, several=False, common=True, adds=("sigma_scale",))
+        panel=_SIGMA, several=False, common=True, changes_only=("sigma_scale",))
     fit_on: str | None = option(
         None, "Fit the factor of σ on the items that FILE names: a JSON list, or one name per "
         "line.",

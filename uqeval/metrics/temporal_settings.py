@@ -42,7 +42,7 @@ class TemporalSettings(Settings):
         "none", "With fb, also report scores without the pixels that a forward-backward check "
         "finds occluded.",
         choices=("none", "fb"), panel=_FLOW, several=False, common=True,
-        adds=("occluded", "tc_visible", "coverage_visible"))
+        changes_only=("occluded", "tc_visible", "coverage_visible"))
     absent: str = option(
         "exclude", "Classes in neither map: exclude them, or count them as 0. With current, "
         "use only classes of y_t.",
@@ -65,7 +65,7 @@ class TemporalSettings(Settings):
     tracks: bool = option(
         False, "Compute C26: the fraction of long-term tracks along which the prediction keeps "
         "its label.",
-        panel=_TRACKS, common=True, adds=("tracks", "changed"))
+        panel=_TRACKS, common=True, changes_only=("tracks", "changed"))
     track_step: int = option(
         8, "Start tracks on a grid with this spacing.",
         metavar="PIXELS", panel=_TRACKS, least=1, several=False, needs="tracks")

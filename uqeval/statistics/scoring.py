@@ -207,7 +207,7 @@ class Scoring:
         evaluation = self.evaluations[key]
         of_states = evaluation.over_items().of_states.get(".".join(map(str, below)))
         of_items = () if of_states is None else (of_states[0],)
-        return (*evaluation.tallies_of({str(below[0])}), *of_items)
+        return (*evaluation.tallies_of(set(map(str, below))), *of_items)
 
     def columns(self, addresses: Sequence[str]) -> list[ColumnsOfKey]:
         """Return the columns of a table of `addresses` by variant or part."""

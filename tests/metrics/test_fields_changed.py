@@ -1,5 +1,5 @@
-"""Options that only add scores: all other scores, and the p-values of their differences, are the
-same with and without them, and the same predictions are the same model."""
+"""Options that change only some scores: all other scores, and the p-values of their differences,
+are the same with and without them, and the same predictions are the same model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uqeval.metrics import FAMILIES, FAMILIES_IN_REPORTS
 from uqeval.metrics.calibration_estimators import PUBLISHED
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
-from uqeval.settings import fields_added
+from uqeval.settings import fields_changed
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.same_model import is_same_model
@@ -25,6 +25,8 @@ from uqeval.statistics.swaps import SwapTest, swap_tests
 from uqeval.usecases.selftest import synthetic_data
 
 FIT_ON = "items.txt"
+#: The report of which a threshold is used.
+FITTED = "fitted.json"
 #: The settings beside the option, and the option with another value, by family.
 CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     "calibration": [
@@ -39,6 +41,7 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         ({}, {"depth": True}), ({}, {"ence": True}), ({"ence": True}, {"ence_bins": 4}),
         ({}, {"sigma_scale": True}), ({"sigma_scale": True}, {"fit_on": FIT_ON}),
     ],
+    "failure": [({}, {"threshold": 0.4}), ({}, {"threshold_from": FITTED})],
     "nmerci": [({}, {"depth_step": 9.0}), ({"over": "kept"}, {"depth_step": 9.0})],
     "ood": [({"uncertainty": "confidence"}, {"definition": "bravo"})],
     "temporal": [
@@ -54,7 +57,7 @@ def test_all_such_options_are_tested() -> None:
         (family.in_reports, name)
         for family in FAMILIES.values()
         for name in family.settings_type.__dataclass_fields__
-        if fields_added(family.settings_type, name)
+        if fields_changed(family.settings_type, name)
     }
     tested = {(family, name) for family, cases in CASES.items() for _, own in cases for name in own}
     assert tested == marked
@@ -90,6 +93,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             mixed = (arrays[name] + share * (moved - arrays[name])).astype(moved.dtype)
         np.savez(f"{kind}-other.npz", **arrays | {name: mixed})
     Path(FIT_ON).write_text("0\n2\n", "utf-8")
+    evaluated("failure", {"threshold": "p80"}, "-other").save(Path(FITTED))
     return tmp_path
 
 
@@ -115,12 +119,12 @@ def scores_of(family: str, settings: dict[str, Any]) -> dict[tuple[str, ...], st
     return dict(leaves({"results": report.results[family], "items": items}))
 
 
-def is_added(family: str, own: dict[str, Any], fields: Iterable[str]) -> bool:
-    """Whether the option adds the number at these fields."""
+def is_changed(family: str, own: dict[str, Any], fields: Iterable[str]) -> bool:
+    """Whether the option may change the number at these fields."""
     (name,) = own
     settings_type = FAMILIES_IN_REPORTS[family].settings_type
-    added = tuple(f"{field}_" for field in fields_added(settings_type, name))
-    return any(f"{field}_".startswith(added) for field in fields)
+    changed = tuple(f"{field}_" for field in fields_changed(settings_type, name))
+    return any(f"{field}_".startswith(changed) for field in fields)
 
 
 EACH_CASE = pytest.mark.parametrize(
@@ -138,7 +142,7 @@ def test_other_scores_are_the_same_bits(
     def others(scores: dict[tuple[str, ...], str]) -> dict[tuple[str, ...], str]:
         return {
             place: value for place, value in scores.items()
-            if not is_added(family, own, place)
+            if not is_changed(family, own, place)
         }  # fmt: skip
 
     assert len(others(without)) > 20
@@ -161,7 +165,7 @@ def test_other_scores_have_the_same_p_values(
     addresses = [
         text
         for text in base.addresses.keys() & with_it.addresses.keys() & without.addresses.keys()
-        if metric_at(text) and not is_added(family, own, Address.parse(text).fields)
+        if metric_at(text) and not is_changed(family, own, Address.parse(text).fields)
     ]
     every = range(base.items)
     units = Resampling(base.names, 100, 1)
