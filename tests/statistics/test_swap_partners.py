@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from saved_runs import run, scoring
 
+import uqeval
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.same_model import is_same_model
 from uqeval.statistics.scoring import Scoring
@@ -53,3 +55,33 @@ def test_a_tally_of_an_option_does_not_make_another_model(tmp_path: Path) -> Non
     for pair in (runs, runs[::-1]):
         assert is_same_model(pair, "calibration.brier")
     assert not is_same_model(runs, "calibration.adaptive_ece")
+
+
+def test_variants_that_share_a_tally_in_one_run_only(tmp_path: Path) -> None:
+    """The median of one model is 0.5, so two of its thresholds have the same counts."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, (N, 8, 8)).astype(np.uint8)
+    energy = rng.permuted(np.linspace(0, 1, labels.size)).reshape(labels.shape).astype(np.float32)
+    runs = []
+    for name, skill, own in (("a", 0.9, energy**2), ("b", 0.7, energy)):
+        own.flat[np.argsort(own, axis=None)[own.size // 2 - 1 : own.size // 2 + 1]] = np.median(own)
+        wrong = rng.integers(0, 3, labels.shape).astype(np.uint8)
+        arrays = {
+            "predictions": np.where(rng.random(labels.shape) < skill, labels, wrong),
+            "energy": own, "labels": labels,
+        }  # fmt: skip
+        settings = {"uncertainty": "energy", "window": 1, "threshold": ["0.5", "median"]}
+        report = uqeval.evaluate(
+            arrays, None, {"pavpu": settings}, classes=3, states=tmp_path / f"{name}.states.zip"
+        )
+        report.save(tmp_path / f"{name}.json")
+        runs.append(scoring(tmp_path / f"{name}.json"))
+    addresses = ["pavpu.surplus", "pavpu[threshold=median].surplus"]
+    both = [own.tallies_of(address) for own in runs for address in addresses]
+    assert both[0] != both[1] and both[2] == both[3]
+    units, every = Resampling(runs[0].names, 100, 1), range(N)
+    for pair in (runs, runs[::-1]):
+        together = swap_tests(*pair, [every, every], units, addresses)
+        alone = [swap_tests(*pair, [every, every], units, [own]) for own in addresses]
+        assert together == alone[0] | alone[1]
+        assert all(isinstance(own, SwapTest) for own in together.values())

@@ -40,28 +40,32 @@ def partners_of(first: Scoring, second: Scoring, addresses: Sequence[str]) -> di
     """Return the tally of the other run for each of the first that has one of the same shape.
 
     Partners are those that the same score reads; of the others, those of the same variant and type:
-    some have the scale of an uncertainty. Options of one run may have added tallies.
+    some have the scale of an uncertainty. Options of one run may have added tallies. A tally has
+    one partner; a score that needs another one than a score before it has none here.
     """
     partners: dict[Tally, Tally] = {}
     taken: set[Tally] = set()  # of the other run
 
-    def join(first_tally: Tally, second_tally: Tally) -> None:
-        is_free = first_tally not in partners and second_tally not in taken
+    def can_join(first_tally: Tally, second_tally: Tally) -> bool:
+        if first_tally in partners or second_tally in taken:
+            return partners.get(first_tally) == second_tally
         is_alike = type(first_tally) is type(second_tally)
-        if is_free and is_alike and first_tally.fields == second_tally.fields:
-            partners[first_tally] = second_tally
-            taken.add(second_tally)
+        return is_alike and first_tally.fields == second_tally.fields
+
+    def join(pairs: Sequence[tuple[Tally, Tally]]) -> None:
+        if all(can_join(*pair) for pair in pairs):
+            partners.update(pairs)
+            taken.update(second_tally for _, second_tally in pairs)
 
     for address in addresses:
         both = first.tallies_of(address), second.tallies_of(address)
         if len(both[0]) == len(both[1]):
-            for pair in zip(*both, strict=True):
-                join(*pair)
+            join([*zip(*both, strict=True)])
     for key, evaluation in first.evaluations.items():
         if key in second.evaluations:
             others = all_tallies(second.evaluations[key])
             for pair in product(all_tallies(evaluation), others):
-                join(*pair)
+                join([pair])
     return partners
 
 
