@@ -1,7 +1,8 @@
-"""Options that only add scores, and the scores that stay comparable."""
+"""Settings that differ, and the scores that stay comparable."""
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from trained import save
 
 from uqeval import Report, UsageError
 from uqeval.compare import Choice, Comparison, compare, load_models
+from uqeval.compare.other_settings import OtherSettings
 from uqeval.gate import judge
 from uqeval.records.folder import Named
 from uqeval.report.tables.scores import scores
@@ -86,3 +88,25 @@ def test_tables_of_all_scores_mark_the_best_of_comparable_ones(folder: Path) -> 
         for row in scores(reports, "calibration", found.incomparable).rows
     }
     assert best["ECE ↓"] and not best["adaptive ECE ↓"]
+
+
+@pytest.mark.parametrize("order", list(permutations(("none", "m", "cm"))))
+def test_each_pair_of_reports_has_the_same_units(order: tuple[str, ...]) -> None:
+    """A report without units agrees with both others, which do not agree with each other."""
+    reports = [
+        Named(
+            unit,
+            Path(f"{unit}.json"),
+            Report(
+                uqeval_version="1", inputs={} if unit == "none" else {"units": unit}, items=[],
+                settings={"regression": {}}, results={"regression": {"rmse": 1.0}},
+            ),
+        )
+        for unit in order
+    ]  # fmt: skip
+    assert OtherSettings(reports[:2]).of_results.keys() == (
+        set() if "none" in order[:2] else {"regression"}
+    )
+    (reason,) = OtherSettings(reports).of_results.values()
+    first, second = (unit for unit in order if unit != "none")
+    assert f"units is '{first}' in {first}.json and '{second}' in {second}.json" in reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import combinations
 
 from uqeval.compare.same_data import other_settings
 from uqeval.gate.baseline import all_other_settings
@@ -46,7 +47,7 @@ class OtherSettings:
             return None
         having = [own for own in self._reports if isinstance(find(own.report, address), Score)]
         reasons = (
-            other_settings(having[0], other, address.key, address.fields) for other in having[1:]
+            other_settings(*pair, address.key, address.fields) for pair in combinations(having, 2)
         )
         return next(filter(None, reasons), None)
 
@@ -61,7 +62,8 @@ class OtherSettings:
         yield from (text for text in addresses if self.of_score(Address.parse(text)) is not None)
 
     def _pairs(self) -> Iterator[tuple[str, Named, Named]]:
-        """Yield the key of each result, with the first report that has it and each other one."""
+        """Yield the key of each result with each pair of reports that have it: two reports may both
+        agree with a third that does not have a setting, such as a unit."""
         for key in dict.fromkeys(key for named in self._reports for key in named.report.results):
-            first, *further = [named for named in self._reports if key in named.report.results]
-            yield from ((key, first, second) for second in further)
+            having = [named for named in self._reports if key in named.report.results]
+            yield from ((key, first, second) for first, second in combinations(having, 2))

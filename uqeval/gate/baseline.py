@@ -234,12 +234,10 @@ def all_other_settings(report: Report, baseline: Report, key: str) -> Iterator[O
 def _other_settings(report: Report, baseline: Report, key: str) -> Iterator[OtherSetting]:
     """Yield the differences in the settings of one result, as `all_other_settings` does."""
     voids = [void_ids(own.inputs, _recorded(own, key)) for own in (report, baseline)]
-    if is_void_in_pixels(report, baseline, key):
-        for ids in voids:
-            ids.pop(LABELS, None)
-    if has_equal_coverage(report, baseline, key):
-        for ids in voids:
-            ids.pop(PREDICTIONS, None)
+    for place, is_in_numbers in ((LABELS, is_void_in_pixels), (PREDICTIONS, has_equal_coverage)):
+        if voids[0].get(place) != voids[1].get(place) and is_in_numbers(report, baseline, key):
+            for ids in voids:
+                ids.pop(place, None)
     for difference in other_void_ids(*voids):
         yield OtherSetting(*difference)
     family = family_of(key)
