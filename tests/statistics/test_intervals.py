@@ -85,6 +85,16 @@ def test_positive_scores_without_a_logarithm(without: list[float], reason: str) 
     assert isinstance(found, NoBounds) and reason in found.reason
 
 
+@pytest.mark.parametrize("last", [np.inf, np.nan])
+def test_a_score_that_is_infinite_without_a_unit_has_no_jackknife(last: float) -> None:
+    """A relative change is, if only this unit has errors in the baseline. There is no warning."""
+    scores = jackknife.LeftOut(1.0, np.array([1.0, 2.0, last]), [np.arange(3)], 3, 3)
+    for found in (
+        jackknife.jackknife_t(scores, 0.9, logit=False), jackknife.batch_means(scores, 0.9)
+    ):  # fmt: skip
+        assert found == NoBounds(jackknife.LEFT_OUT)
+
+
 def test_the_interval_of_two_very_different_units_is_finite() -> None:
     scores = jackknife.LeftOut(1.0, np.array([1e-200, 2.0]), [np.arange(2)], 2, 2)
     found = jackknife.jackknife_log(scores, 0.999)

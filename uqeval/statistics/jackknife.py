@@ -37,8 +37,10 @@ class Spread:
 
         Variances, biases and third cumulants of several strata, with the `members` of each, are
         added. The degrees are Welch's: (Σ v)²/Σ v²/(n − 1) over the strata, of n units with the
-        variance v.
+        variance v. A score that is undefined or infinite without a unit has none: NaN.
         """
+        if not all(np.isfinite(without_unit[own]).all() for own in members):
+            return cls(math.nan, math.nan, units - 1, 0.0)
         parts = [float(jackknife_variance(without_unit[own])) for own in members]
         bias = sum(jackknife_bias(value, without_unit[own]) for own in members)
         variance = sum(parts)
