@@ -128,6 +128,22 @@ def test_a_member_scale_of_a_mean_is_no_hint(tmp_path: Path) -> None:
         uqeval.evaluate(save(tmp_path / "r.npz", arrays), None, "regression", workers=1)
 
 
+@pytest.mark.parametrize("dtype", ["u2", "i4"])
+@pytest.mark.parametrize("ending", ["npz", "memory"])
+def test_a_member_scale_of_an_integer_target(tmp_path: Path, ending: str, dtype: str) -> None:
+    """As its attribute of this name: the numbers are refused where it changes them."""
+    arrays = numbers() | {"target": np.full(numbers()["target"].shape, 512, dtype)}
+    for scale in (1, 1 / 256):
+        given: Any = arrays | {"scale": scale}
+        if ending == "npz":
+            given = save(tmp_path / f"{scale}.npz", given)
+        if scale == 1:
+            uqeval.evaluate(given, None, "regression", workers=1)
+            continue
+        with pytest.raises(StoreError, match=r"target\b.* numbers that are packed .*0\.00390625"):
+            uqeval.evaluate(given, None, "regression", workers=1)
+
+
 def test_a_packed_map_that_is_not_read_is_left_out(tmp_path: Path) -> None:
     path = with_target(tmp_path / "r.zarr", numbers()["target"], scale_factor=1, add_offset=0.0)
     height = np.ones(numbers()["target"].shape, "i2")
