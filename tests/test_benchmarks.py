@@ -249,6 +249,13 @@ def test_few_changes_are_simulated() -> None:
     assert lines[-1].startswith("| 10 | 0.0; 0.0 (before ")
 
 
+def test_equal_shares_of_other_numbers_of_pixels_are_simulated() -> None:
+    printed = simulation("other_counts.py", "--replications", "2", "--items", "10",
+                         "--factors", "1", "3")  # fmt: skip
+    row = printed.splitlines()[-1]
+    assert row.startswith("| 10 | ") and row.count(" %") == 4
+
+
 def test_gates_with_confidence_are_simulated() -> None:
     printed = simulation("gates.py", "--replications", "2", "--items", "10", "--size", "200",
                          "--only", "failure.aurc")  # fmt: skip

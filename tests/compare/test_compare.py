@@ -1103,3 +1103,24 @@ def test_a_difference_by_rounding_is_none(folder: Path, tmp_path: Path) -> None:
     assert (own[1].difference.value, own[1].difference.better) == (0.0, None)
     assert [cell.best for cell in own] == [False, False]
     assert [cell.rank.place for cell in own if cell.rank] == [1, 1]
+
+
+def test_a_small_p_of_one_image_is_no_difference(tmp_path: Path) -> None:
+    """One model has three times as many wrong pixels, so swaps give smaller differences than it has
+    by one certain wrong pixel in one image."""
+    labels = np.zeros((20, 8, 8), np.uint8)
+    for name, wrong in (("a", 3), ("b", 1)):
+        probs = np.full((20, 2, 8, 8), 0.01, np.float32)
+        probs[:, 1, 0, :wrong] = 0.55
+        if name == "b":
+            probs[0, 1, 7, 7] = 0.99
+        probs[:, 0] = 1 - probs[:, 1]
+        states = tmp_path / f"{name}.states.zip"
+        settings = {"pavpu": {"window": 1, "threshold": 0.3}}
+        uqeval.evaluate(probs, labels, settings, states=states).save(tmp_path / f"{name}.json")
+    address = "pavpu.p_uncertain_given_inaccurate"
+    models = load_models([str(tmp_path / f"{name}.json") for name in "ab"])
+    change = compare(models, Choice(metrics=(address,))).rows[0].cells[1].difference
+    assert change is not None and change.interval is not None and change.p_adjusted is not None
+    assert change.p_adjusted < 0.05 and change.interval.low < 0 < change.interval.high
+    assert change.verdict == "no difference seen"

@@ -68,10 +68,21 @@ class Difference:
 
     @property
     def verdict(self) -> str | None:
-        """Return whether the models differ, by the adjusted p-value; None without one."""
+        """Return whether the models differ, by the adjusted p-value and the interval; None without
+        a p-value.
+
+        The p-value alone does not show it: swaps of models that count other numbers of pixels in
+        a score, such as of wrong ones, give smaller differences than the models have by chance.
+        """
         if self.level is None or self.p_adjusted is None:
             return None
-        return "differs" if self.p_adjusted <= 1 - self.level else "no difference seen"
+        is_seen = self.p_adjusted <= 1 - self.level and not self.contains_zero
+        return "differs" if is_seen else "no difference seen"
+
+    @property
+    def contains_zero(self) -> bool:
+        """Return whether there is an interval that contains 0."""
+        return self.interval is not None and self.interval.low <= 0 <= self.interval.high
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,8 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
         )
         text = (
             f"p: two-sided p-value of {test}, adjusted for {counts} (Holm). better, worse: p is "
-            f"at most {1 - (comparison.choice.level or 0):.3g}; no word: no difference seen."
+            f"at most {1 - (comparison.choice.level or 0):.3g}, and the interval does not contain "
+            "0; no word: no difference seen."
         )
         text += "" if base else " Other trainings may differ more."
     untested = [comparison.names[m] for m in compared_models if several[m] != base]
