@@ -127,20 +127,21 @@ def _without_items(values: Array) -> str:
 
 
 def checked_floats(
-    values: Array, dtype: str, kind: str, where: str, row: int = 0, source: str = ""
-) -> Array:
+    values: Array, dtype: str, kind: str, where: str, row: int = 0, source: str = "",
+    tolerance: float | None = None,
+) -> Array:  # fmt: skip
     """Return probabilities or logits of one sample [class, y, x] as they will be stored.
 
     `kind` is `probs` or `logits`, `dtype` float16, float32 or float64; `where` names item and
     sample, and the first row is the item's row `row`. Raises `DataError` for values that are not
     floating point, not finite or negative, or do not sum to one over the classes (within the
     tolerance of `dtype`), and for logits that do. Values of a single class must be in [0, 1].
-    `source`: the dtype in which they were computed, for the tolerance.
+    `source`: the dtype in which they were computed, for the tolerance; `tolerance`: another one.
     """
     if values.dtype.kind != "f":
         raise DataError(f"{where}: holds {values.dtype}, expected floating point {kind}.")
     of = source or bfloat16.source_of(values, dtype)
-    allowed = bfloat16.TOLERANCES[of]
+    allowed = bfloat16.TOLERANCES[of] if tolerance is None else tolerance
     if kind == "logits":
         with np.errstate(over="ignore"):  # finds values that become infinite
             stored = values.astype(dtype, copy=False)
