@@ -282,8 +282,9 @@ class Stack:
 
         Raises `StoreError` if an integer array has no attribute `scale`.
         """
-        rounding = self.classes * self.scale(array) if array.dtype.kind == "u" else 0.0
-        return tolerance_of(array, array.dtype.name, rounding=rounding)
+        if array.dtype.kind == "u":
+            return self.classes * self.scale(array)
+        return tolerance_of(array, array.dtype.name)
 
     def batches(self) -> list[range]:
         """Return ranges of items that share chunks and so must be read together."""
