@@ -168,20 +168,25 @@ def total_of(logits: Array, tolerance: float, unit: float = 1.0) -> int | None:
     are percentages, else None.
 
     No value is negative then, and all pixels sum to it within the relative `tolerance`. Integers
-    count steps of `unit`. They sum to it within half a step for each class, and are not judged if
-    that is more than 1 % of it.
+    count steps of `unit`: they sum to it within half a step more, or a step less (as without
+    rounding), for each class. They are not judged if they may then sum to 0. Logits that a constant
+    made positive may sum to about 100, so percentages whose sums may be 1 % above it need a class
+    of 75, which would lead by 50.
     """
     classes, is_whole = logits.shape[-3], logits.dtype.kind == "u"
-    rounding = classes * unit / 2 * (1 + 1e-9)
-    allowed = {t: rounding if is_whole else t * tolerance for t in (1, 100)}
+    step = classes * unit * (1 + 1e-9)
+    ranges = {
+        t: (t - step, t + step / 2) if is_whole else (t * (1 - tolerance), t * (1 + tolerance))
+        for t in (1, 100)
+    }
     pixel_sum = float(logits[(0,) * (logits.ndim - 3)][:, :1, :1].sum(dtype=np.float64)) * unit
-    total = next((t for t, most in allowed.items() if abs(pixel_sum - t) <= most), None)
-    if total is not None and is_whole and rounding > 0.01 * total:
-        return None
+    total = next((t for t, (low, high) in ranges.items() if 0 < low <= pixel_sum <= high), None)
     if total is None or classes == 1 or logits.size < LEAST_PIXELS * classes or logits.min() < 0:
         return None
-    off = np.abs(logits.sum(axis=-3, dtype=np.float64) * unit - total)
-    return total if off.max() <= allowed[total] else None
+    (low, high), sums = ranges[total], logits.sum(axis=-3, dtype=np.float64) * unit
+    if total == 100 and high > 101 and logits.max() * unit < 75:
+        return None
+    return total if low <= sums.min() and sums.max() <= high else None
 
 
 def not_logits(total: int) -> str:

@@ -527,10 +527,10 @@ def test_rounded_sums_of_integers_that_floats_do_not_allow(tmp_path: Path, other
 
 
 def test_integer_logits_that_are_probabilities_as_floats(tmp_path: Path) -> None:
-    """The rounding of so many integers is too large to judge them, that of floats is not."""
+    """The rounding to such steps is too coarse to judge integers, that of floats is not."""
     (tmp_path / "in").mkdir()
-    whole = in_steps(probs(19, 9, 8, dtype="f4"), 255)
-    np.savez(tmp_path / "in" / "a.npz", logits=whole, scale=1 / 255)
+    whole = in_steps(probs(19, 9, 8, dtype="f4"), 19)
+    np.savez(tmp_path / "in" / "a.npz", logits=whole, scale=1 / 19)
     convert(tmp_path / "in", tmp_path / "alone")
     np.savez(tmp_path / "in" / "b.npz", logits=RNG.normal(size=(19, 9, 8)))
     with pytest.raises(DataError, match=r"item 'a': the logits look like probabilities"):
