@@ -128,6 +128,22 @@ def test_a_member_scale_of_a_mean_is_no_hint(tmp_path: Path) -> None:
         uqeval.evaluate(save(tmp_path / "r.npz", arrays), None, "regression", workers=1)
 
 
+@pytest.mark.parametrize("form", ["npz", "memory"])
+def test_a_member_scale_of_an_integer_target(tmp_path: Path, form: str) -> None:
+    target = np.full((2, 4, 4), 256, "u2")
+    arrays = {"mean": np.ones((2, 4, 4)), "std": np.ones((2, 4, 4)), "target": target}
+    for scale, says in ((1 / 256, "packed"), (1, None)):
+        given: Any = arrays | {"scale": scale}
+        if form == "npz":
+            np.savez(tmp_path / "p.npz", **given)
+            given = tmp_path / "p.npz"
+        if says is None:
+            assert uqeval.evaluate(given, None, "regression").results["regression"]["rmse"] == 255
+        else:
+            with pytest.raises(StoreError, match=says):
+                uqeval.evaluate(given, None, "regression")
+
+
 def test_a_packed_map_that_is_not_read_is_left_out(tmp_path: Path) -> None:
     path = with_target(tmp_path / "r.zarr", numbers()["target"], scale_factor=1, add_offset=0.0)
     height = np.ones(numbers()["target"].shape, "i2")

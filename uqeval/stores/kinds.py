@@ -406,7 +406,7 @@ def kind_of_file(array: StoredArray, role: str, declared: Declared) -> str:
 
 def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
     """Return the arrays without the number `scale`, which becomes an attribute of integer
-    probabilities and logits.
+    probabilities and logits, and of an integer target, which is refused with one.
     """
     scaled = dict(arrays)
     scale = scaled.get("scale")
@@ -414,8 +414,8 @@ def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
         return scaled
     del scaled["scale"]
     value = float(scale.read((slice(None),) * len(scale.shape)).reshape(-1)[0])
-    for kind in WITH_MEMBER_SCALE:
-        if kind in scaled and scaled[kind].dtype.kind == "u":
+    for kind in (*WITH_MEMBER_SCALE, "target"):
+        if kind in scaled and scaled[kind].dtype.kind in ("iu" if kind == "target" else "u"):
             scaled[kind].attributes = {**scaled[kind].attributes, "scale": value}
     return scaled
 
