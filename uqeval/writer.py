@@ -180,7 +180,7 @@ class PredictionWriter:
         where = f"item {quoted(name)}"
         forms = (*_OF_ONE, *KINDS["probs"])
         own = of_one(ordered_classes(values, where, forms, self.classes), where)
-        description = self._descriptions.check(own, self.kind, where, [index], is_single=True)
+        description = self._descriptions.check(own, self.kind, where, [index])
         return self._add(index, own.values, sample, description)
 
     @checks_types("names", "sample")
@@ -188,14 +188,15 @@ class PredictionWriter:
         """Write one or all samples of several items; return the number of items written.
 
         Shapes: [item, class, y, x] for one sample, [item, sample, class, y, x] for all. A batch of
-        one item with named axes needs no axis of items. Raises as `add`.
+        one item with named axes needs no axis of items. Raises as `add`, and `StoreError` if an
+        index of items has the `names` in another order.
         """
         indices = [self._place(name) for name in names]
         called = f"batch from item {quoted(names[0])} on" if indices else "batch"
         forms = (*KINDS["probs"], *_OF_ONE)
         own = of_items(ordered_classes(values, called, forms, self.classes), names)
         batch = own.values
-        description = self._descriptions.check(own, self.kind, called, indices, is_single=False)
+        description = self._descriptions.check(own, self.kind, called, indices, names)
         self._gathered.most = max(self._gathered.most, len(indices))
         count = 0
         for at, item in zip(indices, batch, strict=True):
@@ -223,7 +224,7 @@ class PredictionWriter:
             )
         if not self.complete:
             self._check_size(index, ids, description)
-        described = self._descriptions.check(own, "labels", description, [index], is_single=True)
+        described = self._descriptions.check(own, "labels", description, [index])
         ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, description)
         # Two processes must not begin with different numbers of annotators.
         with self._draft.first_labels() if self._annotators is None else nullcontext():

@@ -543,11 +543,42 @@ def test_integer_logits_that_are_probabilities(
     refused(lambda: convert(path, tmp_path / "out"), *words, error=DataError)
 
 
-@pytest.mark.parametrize(("dtype", "scale"), [("u1", 0.1), ("u1", 1 / 255), ("u2", 0.1)])
-def test_integer_logits_that_sum_to_about_a_total(tmp_path: Path, dtype: str, scale: float) -> None:
-    """Sums of many logits are about 100, or as far from 1 as the rounding of probabilities."""
-    z = np.random.default_rng(0).uniform(0.5, 1.5, (N, 19, H, W))
-    z *= 100 / 19 if scale == 0.1 else 1 / z.sum(axis=1, keepdims=True)
+@pytest.mark.parametrize("rounded", [np.rint, np.floor])
+@pytest.mark.parametrize(
+    ("classes", "scale", "total"),
+    [(6, 1 / 255, 1), (19, 1 / 255, 1), (150, 1 / 255, 1), (4, 1.0, 100), (19, 1.0, 100)],
+)
+def test_integer_logits_that_are_coarse_probabilities(
+    tmp_path: Path, classes: int, scale: float, total: int, rounded: Any
+) -> None:
+    """Sums are as far from the total as the rounding of each class allows."""
+    p = np.random.default_rng(0).dirichlet(np.full(classes, 0.1), (N, H, W))
+    p[:, 0, 0] = np.eye(classes)[0]
+    values = rounded(p.transpose(0, 3, 1, 2) * total / scale + 1e-9).astype("u1")
+    path = zarr_group(tmp_path / "s", {"logits": (values, {"attributes": {"scale": scale}})})
+    words = ["item 0", f"sum to {total}"]
+    maps_refused(path, *words)
+    refused(lambda: convert(path, tmp_path / "out"), *words, error=DataError)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale", "mean", "centred"),
+    [
+        ("u1", 0.1, 100 / 19, False),
+        ("u2", 0.1, 100 / 19, False),
+        ("u1", 1.0, 100 / 19, False),
+        ("u1", 1.0, 5, True),  # logits of mean 0 to which 5 is added
+        ("u1", 1 / 12, 1 / 19, True),
+        ("u1", 0.1, 0, True),
+    ],
+)
+def test_integer_logits_that_sum_to_about_a_total(
+    tmp_path: Path, dtype: str, scale: float, mean: float, centred: bool
+) -> None:
+    """Sums of many logits may be about 100, and what is rounded to coarse steps cannot be told."""
+    z = np.random.default_rng(0).uniform(0.5, 1.5, (N, 19, H, W)) * mean
+    if centred:
+        z += mean - z.mean(axis=1, keepdims=True)
     values = np.rint(z / scale).astype(dtype), {"attributes": {"scale": scale}}
     path = zarr_group(tmp_path / "s", {"logits": values})
     assert len(read_maps(path)) == N

@@ -19,7 +19,7 @@ import uqeval
 from uqeval.errors import StoreError
 from uqeval.inputs.live import Live, Patience
 from uqeval.inputs.options import InputOptions
-from uqeval.stores.coordinates import Coordinate
+from uqeval.stores.coordinates import INDEX, Coordinate
 from uqeval.stores.store import open_store
 from uqeval.stores.writing.new_store import NewStore
 from uqeval.usecases.convert import convert
@@ -276,7 +276,84 @@ def test_new_stores_have_the_coordinates(tmp_path: Path) -> None:
         refused(lambda: evaluate(tmp_path / new, bad, "segmentation"), "the rows are in")  # noqa: B023
 
 
-def test_times_are_stored_and_texts_are_not() -> None:
+def indexed(path: Path, kind: str, name: str, along: np.ndarray, **more: Any) -> Path:
+    """A store of an array with this index of items, and with more coordinates of items."""
+    values, axes = (PROBS, AXES) if kind == "probs" else (LABELS, ("time", "y", "x"))
+    dims = (name, *axes[1:])
+    if path.suffix == ".zarr":
+        root = zarr.create_group(str(path))
+        root.create_array(kind, data=values, dimension_names=dims)
+        for own, of_items in {name: along, **more}.items():
+            root.create_array(own, data=of_items, dimension_names=(name,))
+        return path
+    with h5py.File(path, "w") as file:
+        file[kind] = values
+        text = h5py.string_dtype() if along.dtype.kind == "U" else None
+        file.create_dataset(name, data=along.tolist(), dtype=text).make_scale(name)
+        file[kind].dims[0].attach_scale(file[name])
+        for axis, dim in enumerate(dims[1:], 1):
+            file[kind].dims[axis].label = dim
+    return path
+
+
+STATIONS = np.array(["oslo", "bern", "rome"])
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")
+@pytest.mark.parametrize("ending", [".zarr", ".h5"])
+@pytest.mark.parametrize(
+    ("name", "along"),
+    [
+        ("image", np.array([7.0, 7.5, 8.0])),
+        ("n", np.array([3, 4, 6])),
+        ("obs", np.array([3, 4, 6])),
+        ("image", STATIONS),
+        ("station id", STATIONS),
+        ("station id", np.array([3, 4, 6])),
+    ],
+)
+def test_new_stores_have_the_index_of_items(
+    tmp_path: Path, ending: str, name: str, along: np.ndarray
+) -> None:
+    """Labels whose index has another name and order are refused as with the old store."""
+    source = indexed(tmp_path / f"p{ending}", "probs", name, along)
+    turned = indexed(tmp_path / "l.h5", "labels", "frame", along[::-1])
+    named = indexed(tmp_path / "k.h5", "labels", name, along[::-1])
+    same = indexed(tmp_path / "s.h5", "labels", "frame", along)
+    convert(source, tmp_path / "c.zarr")
+    convert(tmp_path / "c.zarr", tmp_path / "d.zarr")
+    run_well("reduce", source, "-o", tmp_path / "m.zarr", "--quiet")
+    copies = [tmp_path / f"{new}.zarr" for new in "cdm"]
+    for predictions in (source, *copies, f"{tmp_path}/c.zarr/probs"):
+        for bad in (turned, named):
+            says = "the items are in another order"
+            refused(lambda: evaluate(predictions, bad, "segmentation"), says)  # noqa: B023
+        report = evaluate(predictions, same, "segmentation")
+        assert report.results["segmentation"]["pixel_accuracy"] == 1
+
+
+def test_new_stores_have_no_other_index(tmp_path: Path) -> None:
+    """A coordinate that is no index in the old store is none in the new one, whose dimension has
+    its name."""
+    along = np.array([3, 4, 6])
+    source = indexed(tmp_path / "p.zarr", "probs", "image", along, item=along + 10)
+    other = indexed(tmp_path / "l.h5", "labels", "frame", along[::-1] + 10)
+    convert(source, tmp_path / "c.zarr")
+    for predictions in (source, tmp_path / "c.zarr"):
+        report = evaluate(predictions, other, "segmentation")
+        assert report.results["segmentation"]["pixel_accuracy"] == 1
+
+
+@pytest.mark.parametrize(
+    "coordinates", [[], {"a": {}}, {"a": {"values": [[1]], "uqeval_axis": "item"}}]
+)
+def test_coordinates_of_another_form_in_attributes(tmp_path: Path, coordinates: Any) -> None:
+    path = save_store(tmp_path / "p.zarr", probs=PROBS)
+    zarr.open_group(str(path)).attrs["uqeval"] = {"coordinates": coordinates}
+    refused(lambda: open_store(path, role="predictions"), "coordinates in a form")
+
+
+def test_times_and_texts_are_stored() -> None:
     days = np.array(["2026-01-01", "2026-02-01"], "M8[D]")
     values, attributes = Coordinate("a", lambda: days).stored() or ((), {})
     own, same = (
@@ -284,7 +361,9 @@ def test_times_are_stored_and_texts_are_not() -> None:
         for load, about in ((lambda: days, {}), (lambda: np.asarray(values), attributes))
     )
     assert own is not None and same is not None and (own == same).all()
-    assert Coordinate("a", lambda: np.array(["b"])).stored() is None
+    texts, _ = Coordinate("a", lambda: np.array(["b"], object)).stored() or ((), {})
+    assert texts == ["b"]
+    assert Coordinate("a", lambda: np.array([np.nan], object)).stored() == (["nan"], {INDEX: False})
 
 
 def test_a_name_of_a_dimension_leaves_no_folder(tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def test_thresholds_of_their_own_are_refused_with_the_pooled_numbers(
     files = nights(tmp_path, {"pavpu": {"deciles": False}}, 2)
     with pytest.raises(UsageError, match=r"threshold=[0-9.]+ curve_range=") as refused:
         merge(files)
-    named = str(refused.value).rstrip(".").split()[-2:]
+    named = str(refused.value).rstrip(".").replace("'", "").split()[-2:]
     options = {"deciles": False, **dict(word.split("=") for word in named)}
     whole = evaluated(stores / "classes", tmp_path / "w.zip", {"pavpu": {"deciles": False}})
     merged = told(merge(nights(tmp_path, {"pavpu": options}, 2)))

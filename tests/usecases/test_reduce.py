@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from command import refused
 from scenes import labels, softmax, zarr_group
 from small_videos import save_images
 
@@ -15,6 +16,7 @@ import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.maps.sources import Source
+from uqeval.stores.writing.converted_numbers import Recoding
 from uqeval.usecases.convert import convert
 from uqeval.usecases.reduce import reduce
 
@@ -71,6 +73,61 @@ def test_maps_of_the_store_give_the_same_results(tmp_path: Path, dtype: str) -> 
         assert before.dtype.newbyteorder("=") == after.dtype
         np.testing.assert_array_equal(before, after)
     assert np.asarray(new["entropy"]).any()
+
+
+def integers(folder: Path, classes: int, scale: float, dtype: str = "u1") -> Path:
+    """One sample of each item, rounded to multiples of `scale`, so that sums are not 1."""
+    p = np.random.default_rng(4).dirichlet(np.ones(classes), (2, H, W)).transpose(0, 3, 1, 2)
+    p[0, :, 0, 0] = np.eye(classes)[1]
+    rounded = np.rint(p / scale).astype(dtype)
+    rounded[0, 1, 0, 0] = round(1 / scale * (1 + 0.5 * classes * scale))
+    truth = labels(0, 2, H, W, classes=classes)
+    arrays = {"probs": (rounded, {"attributes": {"scale": scale}}), "labels": truth}
+    return zarr_group(folder, arrays, names=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("classes", "scale", "dtype"), [(19, 1 / 255, "u2"), (19, 0.01, "u1"), (2, 1 / 200, "u1")]
+)
+def test_rounded_integers_give_the_same_results(
+    tmp_path: Path, classes: int, scale: float, dtype: str
+) -> None:
+    """The tolerance of sums is that of the integers, also in copies of the maps."""
+    path = integers(tmp_path / "p", classes, scale, dtype)
+    maps = reduced(path, tmp_path / "maps")
+    convert(maps, tmp_path / "copy")
+    expected = uqeval.evaluate(path, None, ["calibration", "segmentation"])
+    for copy in (maps, tmp_path / "copy"):
+        found = uqeval.evaluate(copy, None, ["calibration", "segmentation"])
+        assert conclusions(found) == conclusions(expected)
+    convert(maps, tmp_path / "recommended", recoding=Recoding())
+    uqeval.evaluate(tmp_path / "recommended", None, ["calibration", "segmentation"])
+    mean = zarr.open_group(str(maps))["mean_probs"]
+    assert isinstance(mean, zarr.Array)
+    mean[0, :, :2] = np.asarray(mean[0, :, :2]) * 0.5
+    refused(lambda: uqeval.evaluate(maps, None, ["calibration"]), "do not sum to 1")
+
+
+def test_a_recorded_tolerance_is_a_number(tmp_path: Path) -> None:
+    maps = reduced(integers(tmp_path / "p", 19, 1 / 255, "u2"), tmp_path / "maps")
+    zarr.open_group(str(maps))["mean_probs"].attrs["sum_tolerance"] = "wide"
+    refused(lambda: uqeval.evaluate(maps, None, ["calibration"]), "sum_tolerance is 'wide'")
+
+
+@pytest.mark.parametrize("keep", ["maps", "samples"])
+def test_maps_of_float16_are_converted(tmp_path: Path, keep: Any) -> None:
+    """Their mean is float32, but sums to 1 only as exactly as float16."""
+    p = np.random.default_rng(5).dirichlet(np.ones(11), (2, 2, H, W)).transpose(0, 1, 4, 2, 3)
+    about: dict[str, Any] = {"samples": 2, "classes": 11, "size": (H, W), "dtype": "float16"}
+    about |= {"keep": keep} | ({"mean_probs": True} if keep == "maps" else {})
+    with uqeval.PredictionWriter(tmp_path / "w", names=["a", "b"], **about) as writer:
+        writer.add_batch(["a", "b"], p.astype("f2"))
+        for name, truth in zip("ab", labels(0, 2, H, W, classes=11), strict=True):
+            writer.add_labels(name, truth)
+    maps = tmp_path / "w" if keep == "maps" else reduced(tmp_path / "w", tmp_path / "maps")
+    convert(maps, tmp_path / "copy")
+    results = [uqeval.evaluate(path, None, "failure").results for path in (maps, tmp_path / "copy")]
+    assert results[0] == results[1]
 
 
 def test_labels_that_come_later_have_the_void_id_of_the_store(tmp_path: Path) -> None:

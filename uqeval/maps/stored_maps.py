@@ -22,14 +22,14 @@ from uqeval.maps.names import (
     void_of,
 )
 from uqeval.maps.reduction import BLOCK
-from uqeval.stores.bfloat16 import TOLERANCE
+from uqeval.stores.bfloat16 import TOLERANCE, recorded_tolerance, tolerance_of
 from uqeval.stores.fill_values import refuse_fill
 from uqeval.stores.planes import Planes
 from uqeval.stores.scales import unit_of
 
-#: Maps of probabilities. They may exceed 1 by the largest tolerance of stacks, because a maps store
-#: does not record the dtype of the probabilities that it was computed from.
-_PROBABILITIES = ("confidence", "mean_probs", "label_probability")
+#: Maps of probabilities. They may exceed 1 by the largest tolerance of floating-point stacks, whose
+#: dtype a maps store does not record, and by that of integers, which it does.
+PROBABILITIES = ("confidence", "mean_probs", "label_probability")
 #: Other maps that `uqeval` computes, which are negative by rounding at most.
 _NOT_NEGATIVE = (*UNCERTAINTIES, "brier")
 #: Where none is positive, this many that are further below 0 than sums of float32 are no rounding.
@@ -96,7 +96,8 @@ class StoredMaps:
             maps[name] = self._stored(name, item, size, label)
             heartbeat(maps[name].nbytes)
         if "mean_probs" in maps:
-            allowed = max(TOLERANCE, self._unit_of_mean(item))
+            array = self.planes["mean_probs"].parts[item].array
+            allowed = max(TOLERANCE, recorded_tolerance(array), self._unit_of_mean(item))
             _check_likeliest(maps, prediction, allowed, self._where("mean_probs", item))
         computed: Maps = {}
         if of_mean & OF_MEAN_ALONE:
@@ -189,15 +190,22 @@ class StoredMaps:
                 f"float32, first at row {y}, column {x}. Expected finite numbers at all pixels, "
                 "also where labels are void."
             )
-        if name in _PROBABILITIES:
-            _check_probabilities(name, values, where)
+        if name in PROBABILITIES:
+            recorded = recorded_tolerance(self.planes[name].parts[item].array)
+            _check_probabilities(name, values, where, 1.0 + max(TOLERANCE, recorded))
         elif name in _NOT_NEGATIVE:
             evaluated = np.ones(size, bool) if label is None else label != void_of(self.classes)
             _refuse_negative(name, values, evaluated, where)
         if name == "mean_probs":
-            own = max(TOLERANCE, self.classes * self._unit_of_mean(item))
-            _check_sums(values, own if self.tolerance is None else self.tolerance, where)
+            _check_sums(values, self._tolerance_of_mean(item), where)
         return values
+
+    def _tolerance_of_mean(self, item: int) -> float:
+        """Return the allowed |Σ_c p̄ - 1|."""
+        if self.tolerance is not None:
+            return self.tolerance
+        array, rounding = self.planes["mean_probs"].parts[item].array, self._unit_of_mean(item)
+        return tolerance_of(array, array.dtype.name, rounding=self.classes * rounding, is_mean=True)
 
     def _unit_of_mean(self, item: int) -> float:
         """Return the unit of `mean_probs` that are integers, 0 for floating point."""
@@ -246,9 +254,8 @@ def _blocks(mean: Array) -> Iterator[tuple[slice, Array]]:
         yield part, rows[:, part].astype(np.float64, order="C")
 
 
-def _check_probabilities(name: str, values: Array, where: str) -> None:
-    """Raise `DataError` for finite values outside [0, 1], apart from rounding."""
-    most = 1.0 + TOLERANCE
+def _check_probabilities(name: str, values: Array, where: str, most: float) -> None:
+    """Raise `DataError` for finite values outside [0, `most`], which is 1 apart from rounding."""
     if values.min() >= 0.0 and values.max() <= most:
         return
     is_no_rounding = (values < 0.0) | (values > 2.0)

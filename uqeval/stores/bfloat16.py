@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError
+from uqeval.errors import DataError, StoreError, quoted
 
 #: The allowed |Σ_c p - 1| of probabilities that were bfloat16.
 TOLERANCE = 2.0**-7
@@ -23,6 +23,9 @@ TOLERANCES = {"bfloat16": TOLERANCE, "float16": 2e-3, "float32": 1e-4, "float64"
 #: The attribute of arrays whose numbers were bfloat16, and of those of which some were float16.
 SOURCE: Mapping[str, str] = {"source_dtype": "bfloat16"}
 FROM_HALF: Mapping[str, str] = {"source_dtype": "float16"}
+#: The attribute of maps of probabilities: the allowed |Σ_c p - 1| of the integers that they were
+#: computed from, if it is larger than `TOLERANCE`.
+SUM_TOLERANCE = "sum_tolerance"
 
 WAY_OUT = (
     "Take the softmax in float32, `logits.float().softmax(dim)` in PyTorch, or store the logits "
@@ -51,10 +54,27 @@ def source_of(values: Any, dtype: str) -> str:
     return FROM_HALF["source_dtype"] if is_from_half else dtype
 
 
-def tolerance_of(values: Any, dtype: str) -> float:
+def tolerance_of(values: Any, dtype: str, *, rounding: float = 0.0, is_mean: bool = False) -> float:
     """Return the |Σ_c p - 1| that probabilities stored as `dtype` may have; `source_of` describes
-    the arguments."""
-    return TOLERANCES[source_of(values, dtype)]
+    `values` and `dtype`.
+
+    `rounding`: of integers, their unit times the number of classes. `is_mean`: mean probabilities,
+    whose samples may have been coarser. Raises `StoreError` as `recorded_tolerance`.
+    """
+    allowed = rounding or TOLERANCES[source_of(values, dtype)]
+    return max(allowed, TOLERANCE, recorded_tolerance(values)) if is_mean else allowed
+
+
+def recorded_tolerance(values: Any) -> float:
+    """Return the attribute `SUM_TOLERANCE` of a stored array, 0 without it. Raises `StoreError` if
+    it is no number of 0 or more."""
+    recorded = getattr(values, "attributes", {}).get(SUM_TOLERANCE, 0.0)
+    if isinstance(recorded, bool | str) or not 0 <= recorded < np.inf:
+        raise StoreError(
+            f"{values.where}: {SUM_TOLERANCE} is {quoted(recorded)}, expected a number of 0 or "
+            "more. Write the map again, such as with `uqeval reduce`."
+        )
+    return float(recorded)
 
 
 def is_bfloat16(values: Any) -> bool:

@@ -19,6 +19,11 @@ COMPARED = ("item", "class", "y", "x")
 #: The attribute of a coordinate with its axis, in a new store, whose dimensions have the canonical
 #: names.
 AXIS = "uqeval_axis"
+#: The attribute of a coordinate in a new store: whether it was the index of its axis, whose
+#: dimension had its name.
+INDEX = "uqeval_index"
+#: The key in the attribute `uqeval` of a new store for coordinates that cannot be arrays.
+IN_ATTRIBUTES = "coordinates"
 #: The dimension along the columns of a table of pandas or polars.
 COLUMNS = "fields"
 #: Seconds of the units of times, such as "days since 2026-01-01", by the spellings of CF.
@@ -67,14 +72,18 @@ class Coordinate:
         return self._values_and_unit[1]
 
     def stored(self) -> tuple[Array, dict[str, Any]] | None:
-        """Return its numbers as an array of a store, and their attributes; None for texts, which
-        Zarr has no stable format for. Raises `StoreError`."""
+        """Return its numbers or texts, and their attributes in a new store; None if they cannot be
+        compared. Raises `StoreError`."""
         values, units = self.load(), self.attributes.get("units")
         if values.dtype.kind == "M":
             values, units = values.astype("M8[ns]").astype(np.int64), "ns since 1970-01-01"
-        if values.dtype.kind not in "biuf":
-            return None
-        return values, {} if units is None else {"units": units}
+        if values.dtype.kind not in "biuf":  # texts, or times of Python in seconds
+            return None if self.values is None else (self.values, {INDEX: self.is_index})
+        return values, {INDEX: self.is_index} | ({} if units is None else {"units": units})
+
+    def as_attribute(self, values: Array, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what `stored` returns as an attribute of a store."""
+        return {**attributes, AXIS: self.axis, "values": values.tolist()}
 
     @cached_property
     def _values_and_unit(self) -> tuple[Array | None, str]:

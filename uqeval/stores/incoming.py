@@ -127,20 +127,21 @@ def _without_items(values: Array) -> str:
 
 
 def checked_floats(
-    values: Array, dtype: str, kind: str, where: str, row: int = 0, source: str = ""
-) -> Array:
+    values: Array, dtype: str, kind: str, where: str, row: int = 0, source: str = "",
+    tolerance: float | None = None,
+) -> Array:  # fmt: skip
     """Return probabilities or logits of one sample [class, y, x] as they will be stored.
 
     `kind` is `probs` or `logits`, `dtype` float16, float32 or float64; `where` names item and
     sample, and the first row is the item's row `row`. Raises `DataError` for values that are not
     floating point, not finite or negative, or do not sum to one over the classes (within the
     tolerance of `dtype`), and for logits that do. Values of a single class must be in [0, 1].
-    `source`: the dtype in which they were computed, for the tolerance.
+    `source`: the dtype in which they were computed, for the tolerance; `tolerance`: another one.
     """
     if values.dtype.kind != "f":
         raise DataError(f"{where}: holds {values.dtype}, expected floating point {kind}.")
     of = source or bfloat16.source_of(values, dtype)
-    allowed = bfloat16.TOLERANCES[of]
+    allowed = bfloat16.TOLERANCES[of] if tolerance is None else tolerance
     if kind == "logits":
         with np.errstate(over="ignore"):  # finds values that become infinite
             stored = values.astype(dtype, copy=False)
@@ -167,20 +168,25 @@ def total_of(logits: Array, tolerance: float, unit: float = 1.0) -> int | None:
     are percentages, else None.
 
     No value is negative then, and all pixels sum to it within the relative `tolerance`. Integers
-    count steps of `unit`. They sum to it within half a step for each class, and are not judged if
-    that is more than 1 % of it.
+    count steps of `unit`: they sum to it within half a step more, or a step less (as without
+    rounding), for each class. They are not judged if they may then sum to 0. Logits that a constant
+    made positive may sum to about 100, so percentages whose sums may be 1 % above it need a class
+    of 75, which would lead by 50.
     """
     classes, is_whole = logits.shape[-3], logits.dtype.kind == "u"
-    rounding = classes * unit / 2 * (1 + 1e-9)
-    allowed = {t: rounding if is_whole else t * tolerance for t in (1, 100)}
+    step = classes * unit * (1 + 1e-9)
+    ranges = {
+        t: (t - step, t + step / 2) if is_whole else (t * (1 - tolerance), t * (1 + tolerance))
+        for t in (1, 100)
+    }
     pixel_sum = float(logits[(0,) * (logits.ndim - 3)][:, :1, :1].sum(dtype=np.float64)) * unit
-    total = next((t for t, most in allowed.items() if abs(pixel_sum - t) <= most), None)
-    if total is not None and is_whole and rounding > 0.01 * total:
-        return None
+    total = next((t for t, (low, high) in ranges.items() if 0 < low <= pixel_sum <= high), None)
     if total is None or classes == 1 or logits.size < LEAST_PIXELS * classes or logits.min() < 0:
         return None
-    off = np.abs(logits.sum(axis=-3, dtype=np.float64) * unit - total)
-    return total if off.max() <= allowed[total] else None
+    (low, high), sums = ranges[total], logits.sum(axis=-3, dtype=np.float64) * unit
+    if total == 100 and high > 101 and logits.max() * unit < 75:
+        return None
+    return total if low <= sums.min() and sums.max() <= high else None
 
 
 def not_logits(total: int) -> str:

@@ -88,6 +88,12 @@ PACKED = {"scale_factor": 1, "add_offset": 0}
 ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
 
 
+def kind_called(name: str) -> str | None:
+    """Return the kind of arrays of this name; None for a name that says nothing."""
+    known = ALIASES.get(name, name)
+    return known if known in KNOWN else None
+
+
 def predictions_expected(names: Iterable[str]) -> str:
     """Return which arrays a store of predictions needs, and a hint for each of the `names` of its
     arrays that is nearly a known one."""
@@ -249,6 +255,8 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> Stored
             expected = "bool. Save a comparison, such as valid == 'True'"
         if ids:
             expected = f"class ids as integers. Save {kind}.astype(np.uint8), with 255 where void"
+            if kind == "predictions" and array.dtype.kind == "f" and len(array.shape) > 3:
+                expected = "class ids as integers. Call class probabilities `probs`"
         raise StoreError(f"{array.where}: holds {array.dtype}, expected {expected}.")
     _refuse_packed(array, kind)
     array.axes = axes_of(array, kind, is_single=is_single)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from uqeval.arrays import Array, np
 from uqeval.errors import StoreError, cut, quoted
@@ -15,6 +16,8 @@ from uqeval.stores.coordinates import (
     AXIS,
     COLUMNS,
     COMPARED,
+    IN_ATTRIBUTES,
+    INDEX,
     Coordinate,
     count_like,
     is_count,
@@ -47,7 +50,8 @@ def placed(
         if axis not in COMPARED:
             continue
         is_scale = own.dimension is None and name in dimensions
-        is_index = own.is_index or is_scale or AXIS in own.attributes
+        shows_index = own.is_index or is_scale or AXIS in own.attributes
+        is_index = bool(own.attributes.get(INDEX, shows_index))
         name = name.lower()
         found[f"{axis} {name}"] = replace(
             own, axis=str(axis), is_guess=is_guess, is_index=is_index, name=name
@@ -76,6 +80,30 @@ def _axis_of(
     if called not in COMPARED or (of_dimension is None and called == "class" != name):
         return None, False
     return of_dimension or called, of_dimension is None
+
+
+def coordinates_of(attributes: Mapping[str, Any], where: str) -> dict[str, Coordinate]:
+    """Return the coordinates in the attributes of a store, by name. Raises `StoreError` for those
+    that have another form than `Coordinate.as_attribute` returns."""
+    of_store = attributes.get("uqeval")
+    entries = of_store.get(IN_ATTRIBUTES, {}) if isinstance(of_store, dict) else {}
+    coordinates = {}
+    try:
+        for name, entry in entries.items():
+            values, axis = np.array(entry["values"]), entry[AXIS]
+            if values.ndim != 1 or values.dtype.kind not in "biufU" or axis not in COMPARED:
+                raise ValueError
+            about = {key: value for key, value in entry.items() if key not in ("values", AXIS)}
+            coordinates[name] = Coordinate(
+                f"{cut(where)}: {cut(name)}", partial(np.asarray, values), about, axis,
+                is_index=bool(entry[INDEX]), axis=axis, is_number=values.dtype.kind != "U",
+            )  # fmt: skip
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"{cut(where)}: the attribute `uqeval` has coordinates in a form that uqeval does not "
+            "write. Write the store again."
+        ) from error
+    return coordinates
 
 
 def with_coordinates(

@@ -50,11 +50,11 @@ def convert(
     W], named by their stems), a folder of label PNGs, an HDF5 file, or a Zarr store, which gets
     new chunks.
     `axes`: order of the axes of an array without names, in letters of NTCHW; `kind`: its content
-    (`probs` if it has classes, or if it has two axes and there are labels); `key`: the array to
-    take from an `.npz` file or Zarr group. `labels`: a store or folder with labels for the items,
-    which are matched as in an evaluation. `ignore_index`: the void id of labels, by default that of
-    their store, else of `source`. With `fill_missing`, missing chunks of a Zarr store are written
-    as the fill value.
+    (by default that of its name, else `probs` if it has classes, or if it has two axes and there
+    are labels); `key`: the array to take from an `.npz` file or Zarr group. `labels`: a store or
+    folder with labels for the items, which are matched as in an evaluation. `ignore_index`: the
+    void id of labels, by default that of their store, else of `source`. With `fill_missing`,
+    missing chunks of a Zarr store are written as the fill value.
 
     `recoding`: store probabilities as uint16; afterwards it has the loss. `progress` is called with
     the number of finished items and of all items, over all kinds. Nothing is guessed from values,

@@ -7,7 +7,7 @@ from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError, cut, listed, option_name
+from uqeval.errors import UsageError, cut, listed, option_name, quoted
 from uqeval.keys import Key
 from uqeval.metrics import Family
 from uqeval.metrics._driver import drive, replay, replayed
@@ -242,7 +242,9 @@ def _refuse_other_thresholds(
             )
         else:
             thresholds = " ".join(f"{option_name(name)} {v}" for name, v in pooled.items())
-            remedy = f"Evaluate each of them again with the numbers of all items: {thresholds}"
+            remedy = (
+                f"Evaluate each of them again with the numbers of all items: {quoted(thresholds)}"
+            )
         raise UsageError(
             f"{key}: {cut(', '.join(str(file.path) for file in merged_states.files))} have "
             "thresholds that were fitted on their own items; counts at different thresholds "

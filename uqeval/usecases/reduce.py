@@ -29,9 +29,10 @@ from uqeval.maps.names import (
     void_of,
 )
 from uqeval.maps.sources import Source, with_samples
+from uqeval.maps.stored_maps import PROBABILITIES
 from uqeval.maps.with_stored import WithStored, stored_beside_samples
 from uqeval.stores.array import StoredArray
-from uqeval.stores.bfloat16 import SOURCE, is_coarse
+from uqeval.stores.bfloat16 import SOURCE, SUM_TOLERANCE, TOLERANCE, is_coarse
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, may_be_class
 from uqeval.stores.zarr import writer as zw
@@ -39,6 +40,9 @@ from uqeval.threads import in_order
 
 if TYPE_CHECKING:
     from uqeval.engine.remote import Opened
+
+#: The rounding of sums of float32 maps.
+_ROUNDING = 1e-6
 
 
 def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
@@ -92,8 +96,7 @@ def reduce(
     )
     with replacing(target) as new, ExitStack() as stack:
         writing = _Writing(
-            str(new), dense, map_names, _mean_probs_origin(source),
-            voids,
+            str(new), dense, map_names, _mean_probs_origin(source), _sum_tolerance(source), voids,
             _items_in_chunk(source, map_names, copied) if options.cluster is None else 1,
         )  # fmt: skip
         options.progress.begin("reduce", source.items)
@@ -118,14 +121,15 @@ class _Writing:
     """Writes maps of items into the new store at `root`, which is `dense` if all have one size and
     equal attributes.
 
-    `origin`: attributes of `mean_probs`. `copied`: maps of the old store, with the void id of each
-    (`_void_of_copy`). `in_chunk`: as in `NewStore`.
+    `origin`: attributes of `mean_probs`; `sum_tolerance`: those of maps of probabilities. `copied`:
+    maps of the old store, with the void id of each (`_void_of_copy`). `in_chunk`: as in `NewStore`.
     """
 
     root: str
     dense: bool
     maps: tuple[str, ...]
-    origin: Mapping[str, str] | None
+    origin: Mapping[str, str]
+    sum_tolerance: Mapping[str, float]
     copied: Mapping[str, Mapping[str, Any] | None]
     in_chunk: int
 
@@ -164,7 +168,9 @@ class _Writing:
         for batch, reduced in in_order(work, batches, workers):
             for item, values in zip(batch, reduced, strict=True):
                 for name in self.maps:
-                    attributes = self.origin if name == "mean_probs" else None
+                    attributes: dict[str, Any] = dict(self.origin) if name == "mean_probs" else {}
+                    if name in PROBABILITIES:
+                        attributes |= self.sum_tolerance
                     store.put(item, stored_name(name), values[name], attributes)
                 for name, void in self.copied.items():
                     array = source.planes[name].parts[item].array
@@ -269,10 +275,20 @@ def _void_of_store(inputs: Inputs, source: Source) -> int:
     return inputs.ignore_index if source.labels is None else void_of(source.classes)
 
 
-def _mean_probs_origin(source: Source) -> Mapping[str, str] | None:
-    """Return the attributes of `mean_probs` if its samples are coarser than float32, else None."""
-    stack = getattr(source, "stack", None)
-    return SOURCE if stack is not None and any(map(is_coarse, stack.arrays)) else None
+def _mean_probs_origin(source: Source) -> Mapping[str, str]:
+    """Return the attributes of `mean_probs` if some samples were bfloat16, else none."""
+    stack = source.stack
+    return SOURCE if stack is not None and any(map(is_coarse, stack.arrays)) else {}
+
+
+def _sum_tolerance(source: Source) -> dict[str, float]:
+    """Return the attribute of maps of probabilities that were computed from coarse integers."""
+    stack = source.stack
+    if stack is None or stack.kind != "probs":
+        return {}
+    largest = max(map(stack.tolerance, stack.arrays))
+    # Maps are float32.
+    return {SUM_TOLERANCE: largest + _ROUNDING} if largest > TOLERANCE else {}
 
 
 def _coordinates(inputs: Inputs) -> dict[str, Coordinate]:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import zarr
@@ -237,6 +238,57 @@ def test_what_is_not_as_declared_is_refused(
     with pytest.raises(UqevalError, match=says):
         convert(tmp_path / "s.npy", tmp_path / "out", **options)
     assert [p.name for p in tmp_path.iterdir()] == ["s.npy"]
+
+
+@pytest.mark.parametrize("form", ["npz", "several", "zarr", "h5", "folder"])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("samples", (3, 1, 9, 8)),
+        ("mean", (3, 9, 8)),
+        ("logits", (3, 2, 9, 8)),
+        ("valid", (3, 9, 8)),
+    ],
+)
+def test_an_array_of_a_known_name_has_its_kind(
+    tmp_path: Path, form: str, name: str, shape: tuple[int, ...]
+) -> None:
+    """[N, 1, H, W] in [0, 1] would be foreground probabilities, too."""
+    values = np.full(shape, 0.3, bool if name == "valid" else "f4")
+    key, source = name, tmp_path / f"s.{form}"
+    if form == "npz":
+        np.savez(source, **{name: values})
+        key = None
+    elif form == "several":
+        source = tmp_path / "s.npz"
+        np.savez(source, **{name: values, "other": np.ones(3)})
+    elif form == "zarr":
+        zarr_group(source, {name: values, "other": np.ones(3)})
+    elif form == "h5":
+        with h5py.File(source, "w") as file:
+            file[name], file["other"] = values, np.ones(3)
+    else:
+        source.mkdir()
+        for item in "abc":
+            np.savez(source / f"{item}.npz", **{name: values[0], "other": np.ones(3)})
+    convert(source, tmp_path / "out", key=key)
+    assert set(open_store(tmp_path / "out", role="predictions").arrays) == {name}
+    np.testing.assert_array_equal(stored(tmp_path / "out", name), values)
+
+
+def test_a_single_image_of_numbers_is_one_item(tmp_path: Path) -> None:
+    np.savez(tmp_path / "s.npz", mean=np.ones((9, 8)))
+    convert(tmp_path / "s.npz", tmp_path / "out")
+    (image,) = stored(tmp_path / "out", "mean")
+    assert image.shape == (9, 8)
+
+
+def test_probabilities_that_are_called_predictions(tmp_path: Path) -> None:
+    np.savez(tmp_path / "s.npz", predictions=STACK)
+    says = "Call class probabilities `probs`"
+    refused(lambda: convert(tmp_path / "s.npz", tmp_path / "out"), says, error=StoreError)
+    convert(tmp_path / "s.npz", tmp_path / "out", kind="probs")
+    np.testing.assert_array_equal(stored(tmp_path / "out", "probs"), STACK)
 
 
 def test_class_scores_of_images_with_labels(tmp_path: Path) -> None:
@@ -475,10 +527,10 @@ def test_rounded_sums_of_integers_that_floats_do_not_allow(tmp_path: Path, other
 
 
 def test_integer_logits_that_are_probabilities_as_floats(tmp_path: Path) -> None:
-    """The rounding of so many integers is too large to judge them, that of floats is not."""
+    """The rounding to such steps is too coarse to judge integers, that of floats is not."""
     (tmp_path / "in").mkdir()
-    whole = in_steps(probs(19, 9, 8, dtype="f4"), 255)
-    np.savez(tmp_path / "in" / "a.npz", logits=whole, scale=1 / 255)
+    whole = in_steps(probs(19, 9, 8, dtype="f4"), 19)
+    np.savez(tmp_path / "in" / "a.npz", logits=whole, scale=1 / 19)
     convert(tmp_path / "in", tmp_path / "alone")
     np.savez(tmp_path / "in" / "b.npz", logits=RNG.normal(size=(19, 9, 8)))
     with pytest.raises(DataError, match=r"item 'a': the logits look like probabilities"):

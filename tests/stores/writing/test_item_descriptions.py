@@ -11,7 +11,7 @@ from command import refused
 from tensors import Labelled
 from written import RNG, probs
 
-from uqeval.errors import DataError
+from uqeval.errors import DataError, StoreError
 from uqeval.stores.writing import item_descriptions
 from uqeval.writer import PredictionWriter
 
@@ -24,6 +24,15 @@ ROWS = np.arange(6)
 
 def writer(path: Path, **options: Any) -> PredictionWriter:
     return PredictionWriter(path / "p.zarr", **(ABOUT | options))
+
+
+def test_names_of_a_batch_in_another_order_than_its_index(tmp_path: Path) -> None:
+    index = {"item": np.array(["b", "a"])}
+    batch = Labelled(PROBS, BATCH, coords=index)
+    with writer(tmp_path) as own:
+        says = "the items are in another order"
+        refused(lambda: own.add_batch(["a", "b"], batch), says, error=StoreError)
+        own.add_batch(["b", "a"], batch)
 
 
 @pytest.mark.parametrize("attributes", [

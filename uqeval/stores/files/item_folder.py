@@ -22,6 +22,7 @@ from uqeval.stores.kinds import (
     KNOWN,
     REGRESSION,
     Declared,
+    kind_called,
     kind_of_file,
     known_once,
     resolve,
@@ -280,7 +281,8 @@ def _arrays_of(
                 f"{cut(path)}: holds {cut(', '.join(sorted(members)))}, but no "
                 f"{quoted(declared.key)}. Give the name of one of them as --key."
             )
-        return {"": members[declared.key]}
+        kind = kind_called(declared.key) if declared.kind is declared.axes is None else None
+        return {kind or "": with_scale(members).get(declared.key, members[declared.key])}
     if set(members) == {"arr_0"}:
         return {"": members["arr_0"]}
     arrays: dict[str, StoredArray] = {}

@@ -15,6 +15,7 @@ from typing import Any
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, quoted
 from uqeval.stores.array import ItemArray, Store, arrays_of
+from uqeval.stores.coordinates import IN_ATTRIBUTES
 from uqeval.stores.kinds import FLOWS
 from uqeval.stores.stack import batch_ends
 from uqeval.stores.watch import Watch
@@ -110,6 +111,7 @@ def _attributes(source: Store) -> dict[str, Any]:
     given = {k: v for k, v in source.attributes.items() if k not in ("uqeval", "names")}
     default = "labels" if source.arrays.keys() == {"labels"} else "predictions"
     own = {"format": default} | dict(source.attributes.get("uqeval") or {})
+    own.pop(IN_ATTRIBUTES, None)  # `NewStore` writes them again
     return given | {"uqeval": own | {"version": zw.VERSION, "complete": False}}
 
 

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from uqeval.arrays import Array
 from uqeval.errors import DataError
 from uqeval.stores.array import ItemArray, StoredArray, arrays_of
-from uqeval.stores.bfloat16 import FROM_HALF, SOURCE, TOLERANCES, is_coarse, source_of
+from uqeval.stores.bfloat16 import (
+    FROM_HALF,
+    SOURCE,
+    SUM_TOLERANCE,
+    is_coarse,
+    source_of,
+    tolerance_of,
+)
 from uqeval.stores.fill_values import INVALID, refuse_fill, with_nan
 from uqeval.stores.incoming import (
     checked_floats,
@@ -80,9 +87,10 @@ class Numbers:
 
     def attributes(self, array: StoredArray) -> dict[str, Any]:
         """Return the attributes of the new array for items of `array`."""
-        if self.recoding is not None:
-            return ATTRIBUTES
         own = copied_attributes(array)
+        if self.recoding is not None:
+            recorded = {k: value for k, value in own.items() if k == SUM_TOLERANCE}
+            return ATTRIBUTES | recorded
         if self.kind == "labels":  # that of the store counts
             own.pop("ignore_index", None)
         if self.unscales:
@@ -104,21 +112,23 @@ class Numbers:
         # Values of integers are float64 here, so `array` tells whether they change.
         if self.kind in OF_CLASSES and self.dtype.kind == "f" and array.dtype != self.dtype:
             source = self.marks.get("source_dtype", self.dtype.name)
+            is_mean = self.kind == "mean_probs"
+            allowed = tolerance_of(array, source, is_mean=is_mean)
             try:
-                _check_floats(self.kind, stored, source, where, row)
+                _check_floats(self.kind, stored, source, allowed, where, row)
             except DataError:
                 if array.dtype.kind == "f" or self.kind == "logits":
                     raise
-                raise DataError(self._too_coarse(array, source, where)) from None
+                raise DataError(self._too_coarse(array, source, allowed, where)) from None
         return stored
 
-    def _too_coarse(self, array: StoredArray, source: str, where: str) -> str:
+    def _too_coarse(self, array: StoredArray, source: str, allowed: float, where: str) -> str:
         """Return the message about integers whose sums are allowed, but not as floats."""
         return (
             f"{where}: holds {array.dtype} with scale {scale_of(array):.6g}, and other items have "
             f"another scale or floating-point numbers, so that all are stored as {self.dtype}. "
             f"Its sums over the classes are rounded: they differ from 1 by more than the "
-            f"{TOLERANCES[source]:g} that {source} allows. Give --recommended, which divides by "
+            f"{allowed:g} that {source} allows. Give --recommended, which divides by "
             "the sums and stores uint16, or write all items with one dtype and scale."
         )
 
@@ -178,11 +188,12 @@ class Checks:
         if kind not in OF_CLASSES:
             return values
         if values.dtype.kind == "f":
-            source = source_of(array, values.dtype.name)
-            _check_floats(kind, values, source, where, row)
+            source, is_mean = source_of(array, values.dtype.name), kind == "mean_probs"
+            allowed = tolerance_of(array, values.dtype.name, is_mean=is_mean)
+            _check_floats(kind, values, source, allowed, where, row)
         else:
             for at, probs in _samples(values, where):
-                _check_scaled(kind, probs, unit_of(array, kind), at, row)
+                _check_scaled(kind, probs, array, at, row)
         return values
 
 
@@ -205,22 +216,29 @@ def _marks(arrays: Sequence[StoredArray], dtype: np.dtype[Any]) -> Mapping[str, 
     return FROM_HALF if are_widened and any(halves) else {}
 
 
-def _check_floats(kind: str, values: Array, source: str, where: str, row: int) -> None:
-    """Check floating-point probabilities or logits, which were computed as `source`. Raises as
-    `Checks.check` does."""
+def _check_floats(
+    kind: str, values: Array, source: str, allowed: float, where: str, row: int
+) -> None:
+    """Check floating-point probabilities, with the `allowed` |Σ_c p - 1|, or logits, which were
+    computed as `source`. Raises as `Checks.check` does."""
     form = "logits" if kind == "logits" else "probs"
     for at, probs in _samples(values, where):
-        checked_floats(probs, values.dtype.name, form, at, row, source)
+        checked_floats(probs, values.dtype.name, form, at, row, source, allowed)
 
 
-def _check_scaled(kind: str, values: Array, unit: float, where: str, row: int) -> None:
-    """Check integer probabilities or logits [class, y, x]. Raises as `Checks.check` does."""
+def _check_scaled(kind: str, values: Array, array: StoredArray, where: str, row: int) -> None:
+    """Check integer probabilities or logits [class, y, x] of `array`. Raises as `Checks.check`
+    does."""
+    unit = unit_of(array, kind)
     if kind == "logits":
         if (total := total_of(values, 0.0, unit)) is not None:
             raise DataError(f"{where}: {not_logits(total)}")
         return
     off = np.abs(values.sum(axis=0, dtype=np.int64) * unit - 1.0)
-    if len(values) > 1 and off.size and off.max() > len(values) * unit:
+    allowed = tolerance_of(
+        array, array.dtype.name, rounding=len(values) * unit, is_mean=kind == "mean_probs"
+    )
+    if len(values) > 1 and off.size and off.max() > allowed:
         y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
         raise DataError(
             f"{where}: the class probabilities in row {row + y}, column {x} do not sum to 1: the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from uqeval.stores.files.hdf5_array import Hdf5Array
 from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.files.label_folder import open_predicted_ids, png_files
 from uqeval.stores.files.numpy_store import NpyStore, NpzStore
-from uqeval.stores.kinds import ALIASES, KINDS, Declared, with_scale
+from uqeval.stores.kinds import ALIASES, KINDS, Declared, kind_called, with_scale
 from uqeval.stores.orders import with_coordinates
 from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.zarr.source import is_url, is_zarr
@@ -61,18 +61,18 @@ def open_convertible(
         source = f"{hdf5[0]}::{hdf5[1].rstrip('/')}/{key}"
     contents = contents_of(source)
     if hdf5 is not None or isinstance(contents, NpyStore | NpzStore | ZarrStore):
-        array, described = contents.unnamed, Store(source, {})
+        array, described, name = contents.unnamed, Store(source, {}), key
         if isinstance(array, Hdf5Array):
             array.fill_missing = fill_missing
         if isinstance(contents, ZarrStore):
             array = contents.array(key, fill_missing=fill_missing)
             described = described if array is None else contents.described(key)
-        if isinstance(contents, NpzStore) and (key is not None or len(contents.members) == 1):
+        if isinstance(contents, NpzStore) and _takes_member(contents.members, kind, axes, key):
             name, array = _member(source, contents.members, key)
             described = Store(source, {}, own_names(contents.members, {}, source))
-            if kind is None and ALIASES.get(name, name) == "logits":
-                kind = "logits"
         if array is not None:
+            if kind is None and name is not None:
+                kind = kind_called(name.rpartition("/")[2])
             if kind is axes is None and has_labels and _are_scores(array):
                 kind = "probs"
             kind = _kind(array, kind, axes)
@@ -98,6 +98,15 @@ def item_axes(kind: str, axes: Sequence[str]) -> tuple[str, ...]:
 def _needs_key(kind: str | None, axes: str | None) -> None:
     if kind is not None or axes is not None:
         raise UsageError("--kind and --axes describe one array; give its name with --key NAME.")
+
+
+def _takes_member(
+    members: Mapping[str, Any], kind: str | None, axes: str | None, key: str | None
+) -> bool:
+    """Return whether one member of an .npz is converted, not the store that they are: that of
+    `key`, or a single one unless only its name describes it."""
+    is_named = kind is axes is None and any(map(kind_called, members))
+    return key is not None or (len(members) == 1 and not is_named)
 
 
 def _member(source: str, members: dict[str, Any], key: str | None) -> tuple[str, StoredArray]:
@@ -127,7 +136,7 @@ def _are_scores(array: StoredArray) -> bool:
 
 
 def _kind(array: StoredArray, kind: str | None, axes: str | None) -> str:
-    """Return the kind of an array after naming its axes; if `kind` is None, from its rank."""
+    """Return the kind of an array after naming its axes; if `kind` is None, from its axes."""
     Declared(kind, axes).name_axes(array)
     if kind is None:
         axes_of_array = array.named_axes

@@ -25,13 +25,13 @@ from uqeval.disk.publishing import hidden_path
 from uqeval.errors import DataError, OutputError, cut
 from uqeval.stores.array import StoredArray
 from uqeval.stores.axis_names import axis_called
-from uqeval.stores.bfloat16 import SOURCE
-from uqeval.stores.coordinates import AXIS, Coordinate
+from uqeval.stores.bfloat16 import SOURCE, SUM_TOLERANCE
+from uqeval.stores.coordinates import AXIS, IN_ATTRIBUTES, Coordinate
 from uqeval.stores.fill_values import INVALID
 from uqeval.stores.zarr import writer as zw
 
 #: Attributes of an array that say what its numbers mean.
-_MEANING = ("scale", "units", *INVALID, "ignore_index", *SOURCE)
+_MEANING = ("scale", "units", *INVALID, "ignore_index", *SOURCE, SUM_TOLERANCE)
 #: The number of arrays that stay open if each item has its own.
 _KEPT = 64
 #: Items in one chunk have at most this many bytes: decoding it for a single one takes a moment.
@@ -141,22 +141,34 @@ class NewStore:
     def create(
         self, attributes: Mapping[str, Any], coordinates: Mapping[str, Coordinate] | None = None
     ) -> None:
-        """Make the group at the root, in a dense store with its `coordinates`, one of each name.
+        """Make the group at the root, in a dense store with its `coordinates`, one of each name:
+        numbers as arrays, texts and those whose name cannot be that of an array as attributes.
 
         Raises `OutputError`, also for a name that is too long for a folder, and `StoreError` for
         coordinates that cannot be read.
         """
         zw.refuse_long_names(() if self.dense else self.names or ())
         names = {"names": list(self.names)} if self.names is not None else {}
-        zw.create_group(self.root, {**attributes, **names})
         if not self.dense:
+            zw.create_group(self.root, {**attributes, **names})
             zw.create_group(self.root / "items", {})
             return
         by_name = {own.name: own for own in reversed([*(coordinates or {}).values()])}
+        arrays, in_attributes = {}, {}
         for name, coordinate in by_name.items():
+            if (stored := coordinate.stored()) is None:
+                continue
             is_name = name.replace("-", "_").isidentifier()  # HDF5 may have any text
-            if is_name and (stored := coordinate.stored()) is not None:
-                self._write_coordinate(self.root / name, coordinate.axis, *stored)
+            # Zarr has no stable format for texts.
+            if is_name and stored[0].dtype.kind != "U":
+                arrays[name] = coordinate.axis, *stored
+            else:
+                in_attributes[name] = coordinate.as_attribute(*stored)
+        of_store = {**attributes.get("uqeval", {}), IN_ATTRIBUTES: in_attributes}
+        own = {"uqeval": of_store} if in_attributes else {}
+        zw.create_group(self.root, {**attributes, **own, **names})
+        for name, values in arrays.items():
+            self._write_coordinate(self.root / name, *values)
 
     @staticmethod
     def _write_coordinate(

@@ -118,26 +118,30 @@ def open_zarr_group(source: Source, name: str = "") -> ZarrGroup | None:
     return _group(source, name, load_node(source, name))
 
 
-def coordinates_beside(path: str, array: ZarrArray) -> dict[str, ZarrArray]:
-    """Return the arrays called like axes or dimensions of the array at `path`, in the group around
-    it, by name.
+def group_around(path: str, array: ZarrArray) -> ZarrGroup | None:
+    """Return the group around the array at `path`, with the arrays in it that are called like axes
+    or dimensions of this array, or that `uqeval` has written; None if it is in no group.
 
-    At a server that lists nothing, these are the ones called like dimensions of the array.
+    At a server that lists nothing, names that are only those of axes are left out.
     """
     parent = path.rstrip("/").rpartition("/")[0]
     if not parent:
-        return {}
+        return None
     # What is around the array need not be Zarr.
     with suppress(StoreError):
         source = open_source(parent)
-        if load_node(source, "") is None and load_json(source, ".zgroup") is None:
-            return {}
+        node = load_node(source, "")
+        if node is None and load_json(source, ".zgroup") is None:
+            return None
+        attributes = {} if node is None else dict(node[0].get("attributes") or {})
         dims = array.dimension_names or ()
-        names = source.children("") if source.listable else dims
-        group = ZarrGroup(source, "", {}, {}, (), {})
-        group.look_up([n for n in names if n and (axis_called(n) in COMPARED or n in dims)])
-        return group.arrays
-    return {}
+        children = source.children("") if source.listable else dims
+        group = ZarrGroup(source, "", attributes, {}, (), {})
+        names = {n for n in children if n and (axis_called(n) in COMPARED or n in dims)}
+        written = _recorded(source, "", node, attributes) - KNOWN - READ_BY_NAME
+        group.look_up(sorted(names | written))
+        return group
+    return None
 
 
 def _group(source: Source, name: str, node: Document | None) -> ZarrGroup | None:

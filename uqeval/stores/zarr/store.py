@@ -22,12 +22,12 @@ from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.kinds import IDS, KNOWN, REGRESSION, Declared, resolve
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names
-from uqeval.stores.orders import with_coordinates
+from uqeval.stores.orders import coordinates_of, with_coordinates
 from uqeval.stores.shared_attributes import Declaring, shared_attributes
 from uqeval.stores.zarr.array import ZarrArray
 from uqeval.stores.zarr.group import (
     ZarrGroup,
-    coordinates_beside,
+    group_around,
     is_child,
     note_of_older,
     open_source,
@@ -118,12 +118,15 @@ class ZarrStore(Contents):
         )
         looked_up = frozenset(self._named & arrays.keys())
         store = replace(store, looked_up=looked_up, unlisted=group.unlisted)
-        return with_coordinates(store, group.arrays)
+        return with_coordinates(store, *self.beside())
 
     def beside(self) -> tuple[Mapping[str, StoredArray], Mapping[str, Coordinate]]:
-        if self._group is not None or self._array is None:
-            return {} if self._group is None else self._group.arrays, {}
-        return coordinates_beside(self.path, self._array), {}
+        group = self._group
+        if self._array is not None:
+            group = group_around(self.path, self._array)
+        if group is None:
+            return {}, {}
+        return group.arrays, coordinates_of(group.attributes, self.path)
 
     def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
         """Return the array called `key`, or the one at the root; None for a whole group.
