@@ -62,6 +62,11 @@ def convert(
     `UsageError` if an option is needed, `StoreError` and `DataError` for sources that are
     unreadable or not as declared, and `OutputError`; then nothing is left at `destination`.
     """
+    # Checks the options as an evaluation does.
+    InputOptions(names=names, class_names=class_names, ignore_index=ignore_index)
+    for option, path in (("SRC", source), ("--labels", labels)):
+        if path is not None and not os.fspath(path):
+            raise UsageError(f"{option} ''; expected a path.")
     target = checked_target(destination, [source, labels], overwrite)
     _refuse_without_effect(os.fspath(source), kind, axes, key, fill_missing, labels)
     predictions = open_convertible(
