@@ -138,3 +138,20 @@ def test_a_sample_before_one_that_is_there_is_remembered(tmp_path: Path) -> None
         refused(lambda: own.add("b", other), "classes have other numbers")
         for t, values in enumerate(PROBS):
             own.add("b", values, sample=t)
+
+
+@pytest.mark.parametrize("keep", ["samples", "maps"])
+def test_how_to_go_on_after_a_batch_that_failed_half_way(tmp_path: Path, keep: Any) -> None:
+    bad = PROBS.copy()
+    bad[1] = np.nan
+    for repeated in ("error", "skip"):
+        options = {"keep": keep, "repeated": repeated, "overwrite": True}
+        with writer(tmp_path, **options) as own:
+            refused(lambda: own.add_batch(["a", "b"], bad), "item 'b'", "NaN")
+            if repeated == "error":
+                says = "was written already", "failed", "done() is False", "repeated='skip'"
+                refused(lambda: own.add_batch(["a", "b"], PROBS), *says)
+                left = [k for k, name in enumerate("ab") if not own.done(name)]
+                assert own.add_batch(["ab"[k] for k in left], PROBS[left]) == 1
+            else:
+                assert own.add_batch(["a", "b"], PROBS) == 1
