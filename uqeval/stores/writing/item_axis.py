@@ -69,9 +69,7 @@ def _indices(own: DescribedArray, count: int) -> Iterator[Coordinate]:
     yield from (each for each in own.coordinates.values() if each.axis == "item" and each.is_index)
     for name, value in coordinates_in(own.source).items() if count == 1 else ():
         if getattr(value, "ndim", None) == 0 and axis_called(name) == "item":
-            scalar = np.asarray(value).reshape(1)
-            if scalar.dtype.kind not in "biuf":
-                yield Coordinate(name, partial(np.asarray, scalar), name=name)
+            yield Coordinate(name, partial(np.atleast_1d, value), name=name)
 
 
 def of_places(own: DescribedArray, places: Sequence[int]) -> DescribedArray:
