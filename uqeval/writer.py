@@ -23,7 +23,7 @@ from uqeval.stores.kinds import KINDS
 from uqeval.stores.names import checked_names
 from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
 from uqeval.stores.writing.class_axis import ordered_classes
-from uqeval.stores.writing.item_axis import of_items, of_one
+from uqeval.stores.writing.item_axis import KnownNames, of_items, of_one
 from uqeval.stores.writing.item_descriptions import Description, ItemDescriptions
 from uqeval.stores.writing.processes import process_count
 from uqeval.stores.writing.sample_buffer import SampleBuffer
@@ -97,6 +97,7 @@ class PredictionWriter:
         self._check(class_names, mean_probs)
         self._mean_probs = mean_probs
         self._index = {name: index for index, name in enumerate(self.names)}
+        self._known = KnownNames(self._index)
         self._descriptions = ItemDescriptions(self.ignore_index, class_names or ())
         self._gathered = SampleBuffer(samples)
         self._coarse = False
@@ -173,14 +174,15 @@ class PredictionWriter:
         Returns False if the sample is already in the store; it stays unchanged. Raises `DataError`
         with item and sample for a wrong shape, for values that are no probabilities (or no finite
         logits), and for samples that were written before; `StoreError` if attributes of the array
-        contradict the store, or if its coordinates show another order of rows, columns or classes
-        than before; `OutputError` if the disk fails.
+        contradict the store, or if its coordinates show other items than the names, or another
+        order of rows, columns or classes than before; `OutputError` if the disk fails.
         """
         index = self._place(name)
         where = f"item {quoted(name)}"
         forms = (*_OF_ONE, *KINDS["probs"])
-        own = of_one(ordered_classes(values, where, forms, self.classes), where)
-        description = self._descriptions.check(own, self.kind, where, [index])
+        own = ordered_classes(values, where, forms, self.classes)
+        own = of_one(own, name, self._known, where)
+        description = self._descriptions.check(own, self.kind, where, [index], is_single=True)
         return self._add(index, own.values, sample, description)
 
     @checks_types("names", "sample")
@@ -188,15 +190,15 @@ class PredictionWriter:
         """Write one or all samples of several items; return the number of items written.
 
         Shapes: [item, class, y, x] for one sample, [item, sample, class, y, x] for all. A batch of
-        one item with named axes needs no axis of items. Raises as `add`, and `StoreError` if an
-        index of items has the `names` in another order.
+        one item with named axes needs no axis of items. Raises as `add`.
         """
         indices = [self._place(name) for name in names]
         called = f"batch from item {quoted(names[0])} on" if indices else "batch"
         forms = (*KINDS["probs"], *_OF_ONE)
-        own = of_items(ordered_classes(values, called, forms, self.classes), names)
+        own = ordered_classes(values, called, forms, self.classes)
+        own = of_items(own, names, self._known, called)
         batch = own.values
-        description = self._descriptions.check(own, self.kind, called, indices, names)
+        description = self._descriptions.check(own, self.kind, called, indices, is_single=False)
         self._gathered.most = max(self._gathered.most, len(indices))
         count = 0
         for at, item in zip(indices, batch, strict=True):
@@ -214,7 +216,8 @@ class PredictionWriter:
         """
         index, description = self._place(name), f"labels of item {quoted(name)}"
         forms = (*_LABELS_OF_ONE, *KINDS["labels"])
-        own = of_one(ordered(labels, description, forms, t_is_item=True), description)
+        own = ordered(labels, description, forms, t_is_item=True)
+        own = of_one(own, name, self._known, description)
         ids = own.values
         if ids.ndim not in (2, 3) or self.size not in (None, ids.shape[-2:]):
             size = ", ".join(map(str, self.size or ("H", "W")))
@@ -224,7 +227,7 @@ class PredictionWriter:
             )
         if not self.complete:
             self._check_size(index, ids, description)
-        described = self._descriptions.check(own, "labels", description, [index])
+        described = self._descriptions.check(own, "labels", description, [index], is_single=True)
         ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, description)
         # Two processes must not begin with different numbers of annotators.
         with self._draft.first_labels() if self._annotators is None else nullcontext():

@@ -293,6 +293,44 @@ def test_convert_what_cannot_be(tmp_path: Path, complete: Path) -> None:
         assert sorted(out.rglob("*")) == before
 
 
+@pytest.mark.parametrize("content", ["", " \n\n", "[]"])
+@pytest.mark.parametrize("source", ["complete.zarr", "softmax.npy", "softmax.npz", "items", "pngs"])
+def test_an_empty_file_of_names_is_refused(tmp_path: Path, content: str, source: str) -> None:
+    """`convert` ignored it, and folders of items ended with a traceback."""
+    save_complete(tmp_path / "complete.zarr")
+    np.save(tmp_path / "softmax.npy", probs())
+    np.savez(tmp_path / "softmax.npz", probs=probs())
+    for folder in ("items", "pngs"):
+        (tmp_path / folder).mkdir()
+    np.savez(tmp_path / "items" / "a.npz", probs=probs()[0])
+    Image.fromarray(labels()[0].astype(np.uint8)).save(tmp_path / "pngs" / "a.png")
+    (tmp_path / "names.txt").write_text(content)
+    named, says = ("--names", "names.txt"), ("0 names", "--names")
+    refused(run_uqeval("convert", source, "new.zarr", *named, cwd=tmp_path), *says)
+    refused(run_uqeval("pavpu", source, "pngs", *named, cwd=tmp_path), *says)
+    assert not (tmp_path / "new.zarr").exists()
+
+
+def test_convert_options_that_are_empty_texts(tmp_path: Path, stores: Path) -> None:
+    cases = [
+        ([stores / "labels", "--class-names", ""], "--class-names ['']; expected a name for each"),
+        ([stores / "labels", "--class-names", "a,,b"], "expected a name for each"),
+        ([stores / "preds.zarr", "--labels", ""], "--labels ''; expected a path"),
+        ([stores / "preds.zarr", "--names", ""], "cannot be read"),
+        ([""], "SRC ''; expected a path"),
+    ]
+    for (source, *options), says in cases:
+        refused(run_uqeval("convert", source, "new.zarr", *options, cwd=tmp_path), says)
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["pavpu", "inspect"])
+def test_an_empty_path_is_not_the_current_folder(command: str, stores: Path) -> None:
+    inside = stores / "preds.zarr"
+    refused(run_uqeval(command, "", cwd=inside), "the path of a store is empty")
+    refused(run_uqeval(command, inside, "", cwd=stores), "the path of a store is empty")
+
+
 # ---- demo
 
 

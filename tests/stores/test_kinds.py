@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import refused
 from number_stores import numbers, save, with_target
 from scenes import zarr_array, zarr_group
 
@@ -121,11 +122,37 @@ def test_one_scale_in_all_forms(tmp_path: Path, kind: str) -> None:
         assert found["calibration"]["nll"] == pytest.approx(expected["calibration"]["nll"])
 
 
-def test_a_member_scale_of_a_mean_is_no_hint(tmp_path: Path) -> None:
-    mean = np.ones((1, 4, 4), "u2")
+@pytest.mark.parametrize("dtype", ["u2", "i2"])
+@pytest.mark.parametrize("form", ["npz", "dict", "zarr"])
+def test_a_member_scale_of_a_mean_is_no_hint(tmp_path: Path, form: str, dtype: str) -> None:
+    """The message says what an .npz or a dict can have instead."""
+    mean = np.ones((1, 4, 4), dtype)
     arrays = {"mean": mean, "std": np.ones((1, 4, 4)), "target": np.ones((1, 4, 4)), "scale": 0.5}
-    with pytest.raises(StoreError, match=r"in the attributes of the array\.$"):
-        uqeval.evaluate(save(tmp_path / "r.npz", arrays), None, "regression", workers=1)
+    given: Any = arrays
+    if form == "npz":
+        given = save(tmp_path / "r.npz", arrays)
+    elif form == "zarr":
+        given = zarr_group(tmp_path / "r", {k: v for k, v in arrays.items() if k != "scale"})
+    message = refused(
+        lambda: uqeval.evaluate(given, None, "regression", workers=1),
+        "`scale`" if dtype == "i2" else "scale None",
+    )
+    at_array = "in the attributes of the array."
+    advice = "a member `scale` does not count for mean: give mean as float32."
+    assert message.endswith(at_array if form == "zarr" else advice), message
+    assert "attributes of an array of Zarr, HDF5 or xarray" in message or form == "zarr"
+
+
+@pytest.mark.parametrize("form", ["npz", "dict", "zarr"])
+def test_where_the_scale_of_probabilities_belongs(tmp_path: Path, form: str) -> None:
+    arrays = {"probs": np.full((1, 5, 4, 4), 51, "u1"), "labels": np.zeros((1, 4, 4), "u1")}
+    given: Any = arrays
+    if form == "npz":
+        given = save(tmp_path / "r.npz", arrays)
+    elif form == "zarr":
+        given = zarr_group(tmp_path / "r", arrays)
+    message = refused(lambda: uqeval.evaluate(given, None, "pavpu", workers=1), "scale None")
+    assert ("as a member `scale` of the .npz or dict" in message) == (form != "zarr")
 
 
 @pytest.mark.parametrize("dtype", ["u2", "i4"])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 from command import refused
 from tensors import ArrowTable, Frame, Index, Labelled, Table
 
@@ -128,12 +130,39 @@ def test_names_of_items_are_compared_with_an_index() -> None:
     refused(lambda: evaluate({"probs": table, "names": turned}, None, "divergence"), says)
     refused(lambda: evaluate([table, {"probs": PLAIN, "names": turned}], COUNT), says)
     with uqeval.Evaluator("segmentation") as evaluator:
-        refused(lambda: evaluator.update(table, labels, turned), says)
+        refused(lambda: evaluator.update(table, labels, turned), "are not those of the names")
         evaluator.update(table, labels, names)
     named = {"probs": PLAIN[::-1], "names": turned}, {"labels": COUNT, "names": names}
     assert evaluate(*named, "segmentation").results["segmentation"]["miou"] == 1
     for others in ([*"uvwxyz"], [str(k) for k in SHUFFLED]):  # of other items
         assert evaluate({"probs": table, "names": others}, labels, "segmentation")
+
+
+@pytest.mark.parametrize(
+    ("names", "index"),
+    [
+        (["10", "030", "2e1", "40", "50", "60"], np.array([10, 30, 20, 40, 50, 60])),
+        ([f"2026-02-0{k}T00:00Z" for k in (1, 3, 2, 4, 5, 6)],
+         np.array([f"2026-02-0{k}" for k in (1, 3, 2, 4, 5, 6)], "M8[ns]")),
+    ],
+)  # fmt: skip
+def test_names_that_are_numbers_or_times_are_compared_with_an_index(names: Any, index: Any) -> None:
+    own = {"probs": table_of(Index(index)), "names": names}
+    assert evaluate(own, COUNT, "segmentation")
+    own = {"probs": table_of(Index(index[::-1])), "names": names}
+    refused(lambda: evaluate(own, COUNT), "names of items")
+
+
+def test_stored_numbers_are_compared_with_names_that_are_numbers(tmp_path: Path) -> None:
+    names = [*"162345"]
+    for k, order in enumerate((names, names[::-1])):
+        group = zarr.create_group(tmp_path / f"{k}.zarr", attributes={"names": names})
+        probs = np.repeat(PLAIN[:, :, None, None], 2, 2)
+        group.create_array("probs", data=probs, dimension_names=("item", "class", "y", "x"))
+        group.create_array("item", data=np.array(order, np.int64), dimension_names=("item",))
+    labels = np.repeat(COUNT[:, None, None], 2, 1)
+    assert evaluate(tmp_path / "0.zarr", labels, "segmentation")
+    refused(lambda: evaluate(tmp_path / "1.zarr", labels), "names of items")
 
 
 def test_advice_about_an_index_that_counts() -> None:

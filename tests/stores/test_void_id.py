@@ -12,6 +12,7 @@ import pytest
 import zarr
 from command import refused, run_uqeval
 from PIL import Image
+from scenes import zarr_group
 from small_stores import save
 from small_videos import save_store, video
 
@@ -91,6 +92,17 @@ def test_an_assumed_void_id_that_is_a_class_is_refused(
             "ignore_index=65535", error=DataError)  # fmt: skip
     count = pixels(given, ignore_index=65535)
     assert pixels(given, ignore_index=255) == count - 5
+
+
+def test_the_void_id_of_one_array_does_not_decide_for_its_store(tmp_path: Path) -> None:
+    """The message says why, and where the declaration counts."""
+    own = {"attributes": {"ignore_index": 255}}
+    path = zarr_group(tmp_path / "s", {"probs": probs(), "labels": (ids(), own)})
+    says = "An attribute ignore_index of one array does not decide", "belongs to the top group"
+    refused(lambda: pixels((path, None)), "ignore_index=255", *says, error=DataError)
+    count = pixels((path, None), ignore_index=255)
+    zarr.open_group(str(path)).attrs["ignore_index"] = 255
+    assert pixels((path, None)) == count
 
 
 def test_a_command_names_its_options(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import small_videos
+from command import refused
 from PIL import Image
 from tensors import Labelled, Tensor
 
 import uqeval
 from uqeval import StoreError, TemporalObserver, UqevalError, UsageError
+from uqeval.errors import DataError
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.tallies.temporal import PairCounts
 from uqeval.usecases.observe import alarm_from, refuse_other_step
@@ -295,3 +297,21 @@ def test_a_report_of_another_form_gives_no_alarm(change: Any, text: str, tmp_pat
     change(report)
     with pytest.raises(StoreError, match=f"--alarm-from: .*{text}"):
         alarm_from(report, 0.05, TemporalSettings(flow="dis:fast"))
+
+
+@pytest.mark.parametrize("dims", [("y", "x"), ("lat", "lon"), ("line", "pixel")])
+def test_rows_and_columns_in_another_order_than_those_of_the_frame(dims: tuple[str, str]) -> None:
+    observer = TemporalObserver()
+    (image, *_), (ids, *_) = video(2)
+    along = {dims[0]: np.arange(48) / 8, dims[1]: np.arange(64)}
+    frame, prediction = (
+        Labelled(own, own_dims, coords=along)
+        for own, own_dims in ((image, (*dims, "class")), (ids, dims))
+    )
+    observer.update(frame, prediction)
+    for name, says in zip(dims, ("rows", "columns"), strict=True):
+        bad = Labelled(ids, dims, coords=along | {name: along[name][::-1]})
+        message = f"frame 7, prediction: the {says} are in another order than those of frame 7"
+        refused(lambda: observer.update(frame, bad, name="7"), message, error=DataError)  # noqa: B023
+    observer.update(frame, ids)
+    assert observer.update(frame, prediction).tc == 1

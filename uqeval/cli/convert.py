@@ -85,12 +85,13 @@ def convert(
     options = without_absent(
         labels=settings.labels, kind=settings.kind, axes=settings.axes, key=settings.key,
         compression="zstd-4" if settings.recommended else settings.compression,
-        names=read_names_file(shared.names) if shared.names else None,
     ) | shared.values_of("class_names", "ignore_index")  # fmt: skip
+    # An empty file is an error, as in an evaluation.
+    names = None if shared.names is None else read_names_file(shared.names)
     recoding = Recoding() if settings.recommended else None
     try:
         warnings = write_store(
-            source, destination, fill_missing=shared.missing_chunks == "fill",
+            source, destination, names=names, fill_missing=shared.missing_chunks == "fill",
             overwrite=settings.overwrite, recoding=recoding, progress=progress, **options,
         )  # fmt: skip
     finally:

@@ -58,6 +58,8 @@ class StoredArray(ABC):
     #: The name of a format that can leave out chunks, and how to write all of them.
     format_name: str = "Zarr"
     write_all_chunks: str = "with write_empty_chunks=True"
+    #: Whether its format has attributes of arrays.
+    has_attributes: bool = True
     #: Set by a reader that accepts unaligned numbers: members of an .npz may be unaligned, and then
     #: need no copy.
     anywhere: bool = False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -36,6 +37,8 @@ _SECONDS = {
     }.items()
     for name in names.split()
 }  # fmt: skip
+#: A name of an item that is a time, without a time zone or in UTC.
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d(?::\d\d(?::\d\d(?:\.\d+)?)?)?)?Z?")
 #: The relative rounding of float32, in which one of two equal coordinates may be stored.
 _ROUNDING = 2.0**-22
 
@@ -112,6 +115,24 @@ def _comparable(values: Array, units: str) -> tuple[Array | None, str]:
             begin = int(origin.astype("i8")) / 1e9
             numbers, unit = numbers * _SECONDS[name.strip().lower()] + begin, ""
     return (numbers if np.isfinite(numbers).all() else None), unit
+
+
+def numbers_in(names: Sequence[str]) -> Array | None:
+    """Return names of items that are numbers or times, these in seconds, as `Coordinate.values`
+    has them; None for other names."""
+    with suppress(ValueError):
+        if all(map(_TIME.fullmatch, names)):
+            times = np.array([name.removesuffix("Z") for name in names], "M8[ns]")
+            return _comparable(times, "")[0]
+        numbers = np.array([float(name) for name in names])
+        return numbers if np.isfinite(numbers).all() else None
+    return None
+
+
+def names_like(values: Array, names: Sequence[str]) -> Array | None:
+    """Return names of items as texts or numbers, as the values of a coordinate are; None for names
+    that are not numbers beside numbers."""
+    return np.array(names, np.str_) if values.dtype.kind == "U" else numbers_in(names)
 
 
 def count_like(values: Array) -> Array:

@@ -158,7 +158,18 @@ def required_names(path: str | Path, names: Sequence[str] | None, noun: str) -> 
             "names. Give --names FILE (a JSON list or one name per line), or store an array "
             "`names`."
         )
-    return checked_names(list(names), "item names")
+    return selected_names(path, names)
+
+
+def selected_names(path: str | Path, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the items that are read from a folder, checked. Raises `StoreError`, also
+    if there are none."""
+    if not names:
+        raise StoreError(
+            f"{cut(path)}: 0 names of items; expected the names of those to read. Give some with "
+            "--names FILE, or leave it out for all items."
+        )
+    return checked_names(list(names), f"{cut(path)}: item names")
 
 
 def plain_name(name: str) -> str:

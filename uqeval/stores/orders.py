@@ -22,6 +22,8 @@ from uqeval.stores.coordinates import (
     count_like,
     is_count,
     is_other_order,
+    names_like,
+    numbers_in,
 )
 from uqeval.stores.kinds import shown_axes
 
@@ -285,11 +287,18 @@ def _is_other_order(first: Coordinate, second: Coordinate) -> bool:
     are_indices = first.axis == "item" and first.is_index and second.is_index
     if first is second or first.axis != second.axis or not (is_same or are_indices):
         return False
-    if _NAMES in (first.name, second.name) and (first.is_number or second.is_number):
-        return False
-    values, others = first.values, second.values
+    if second.name == _NAMES:
+        first, second = second, first
+    values = first.values
+    if first.name == _NAMES and second.is_number and values is not None:
+        values = numbers_in(values.tolist())  # Numbers are not read for names that are texts.
+    others = None if values is None else second.values
     if values is None or others is None or first.unit != second.unit:
         return False
+    if first.name == _NAMES and values.dtype.kind != others.dtype.kind:
+        values = names_like(others, values.tolist())
+        if values is None:
+            return False
     # A count from 0 is of any items.
     if not is_same and (is_count(values) or is_count(others)):
         return False

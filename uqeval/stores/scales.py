@@ -21,8 +21,21 @@ def check_dtype(array: StoredArray, kind: str) -> None:
     if array.dtype.kind not in "fu" or array.dtype.itemsize > 8:
         raise StoreError(
             f"{array.where}: {kind} of dtype {array.dtype}; expected float16, float32, float64, or "
-            "uint8 or uint16 with `scale` in the attributes."
+            f"uint8 or uint16 with `scale` {_place_of_scale(array, kind)}."
         )
+
+
+def _place_of_scale(array: StoredArray, kind: str) -> str:
+    """Return where an array of this format can have a `scale`. In memory, xarray has attributes."""
+    if array.has_attributes or (array.attributes and kind not in WITH_MEMBER_SCALE):
+        return "in the attributes of the array"
+    with_attributes = "in the attributes of an array of Zarr, HDF5 or xarray"
+    if kind in WITH_MEMBER_SCALE:
+        return f"as a member `scale` of the .npz or dict, or {with_attributes}"
+    return (
+        f"{with_attributes}; NumPy arrays have no attributes, and a member `scale` does not count "
+        f"for {kind}: give {kind} as float32"
+    )
 
 
 def unit_of(array: StoredArray, kind: str) -> float:
@@ -36,10 +49,8 @@ def unit_of(array: StoredArray, kind: str) -> float:
     scale = scale_of(array)
     is_number = isinstance(scale, int | float) and not isinstance(scale, bool)
     if not is_number or not 0 < scale <= 1:
-        member = ", or as a member `scale` of the .npz" * (kind in WITH_MEMBER_SCALE)
         raise StoreError(
             f"{array.where}: {array.dtype} {kind} with scale {quoted(scale)}; expected a number in "
-            f"(0, 1], such as {1 / np.iinfo(array.dtype).max:.6g}, in the attributes of the "
-            f"array{member}."
+            f"(0, 1], such as {1 / np.iinfo(array.dtype).max:.6g}, {_place_of_scale(array, kind)}."
         )
     return float(scale)

@@ -89,10 +89,13 @@ class Unreadable(Contents):
 
 
 def contents_of(path: str | os.PathLike[str]) -> Contents:
-    """Open `path` with the class of its format. Raises `StoreError` for a damaged file."""
+    """Open `path` with the class of its format. Raises `StoreError` for a damaged file, and for an
+    empty path, which would be the current folder."""
     if isinstance(path, Contents):
         return path
     text = os.fspath(path)
+    if not text:
+        raise StoreError("the path of a store is empty; expected a path, such as preds.zarr.")
     place = next((place for recognises, place in FORMATS if recognises(text)), None)
     if place is None:
         return Unreadable(text)

@@ -167,5 +167,6 @@ def refuse_ambiguous(ids: Array, classes: int, void: int, where: str, noun: str)
             f"{where}: {count} of {ids.size} pixels have {noun} {int(void)}, which is one of the "
             f"{classes} classes, and the void id unless another is given. If {int(void)} is void, "
             f"give --ignore-index {int(void)}. If it is a class, give an id that no label has: "
-            f"--ignore-index {_NO_LABEL}."
+            f"--ignore-index {_NO_LABEL}. An attribute ignore_index of one array does not decide "
+            "it, because a store has one void id for all its arrays: it belongs to the top group."
         )

@@ -16,7 +16,9 @@ from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.class_names import check_number, names_of_classes
 from uqeval.stores.files.item_folder import kinds_in_folder
 from uqeval.stores.files.label_folder import png_files
+from uqeval.stores.kinds import SCALED
 from uqeval.stores.planes import Planes
+from uqeval.stores.scales import unit_of
 from uqeval.stores.store import has_chunks
 from uqeval.stores.void_id import ASSUMED_VOID, refuse_other_void, void_id_of
 from uqeval.stores.writing.convert import Progress, write_converted
@@ -62,6 +64,11 @@ def convert(
     `UsageError` if an option is needed, `StoreError` and `DataError` for sources that are
     unreadable or not as declared, and `OutputError`; then nothing is left at `destination`.
     """
+    # Checks the options as an evaluation does.
+    InputOptions(names=names, class_names=class_names, ignore_index=ignore_index)
+    for option, path in (("SRC", source), ("--labels", labels)):
+        if path is not None and not os.fspath(path):
+            raise UsageError(f"{option} ''; expected a path.")
     target = checked_target(destination, [source, labels], overwrite)
     _refuse_without_effect(os.fspath(source), kind, axes, key, fill_missing, labels)
     predictions = open_convertible(
@@ -77,6 +84,7 @@ def convert(
         stores, warnings = [predictions, store], [*warnings, *store.warnings]
         warnings += _leave_out_of_labels(arrays, predictions.path)
         arrays["labels"] = parts
+    _check_scales(arrays)
     void = void_id_of(ignore_index, stores[1:], stores[:1])
     if ignore_index is None:
         refuse_other_void(arrays_of(arrays.get("labels", ())), void)
@@ -88,6 +96,16 @@ def convert(
     write_converted(joined, target, void, compression, recoding, progress)
     widened = [] if recoding is not None else _of_mixed_dtypes(arrays)
     return (*warnings, *of_names, *widened)
+
+
+def _check_scales(arrays: Mapping[str, Sequence[ItemArray]]) -> None:
+    """Raise `StoreError` for numbers of a regression that no evaluation takes, such as integers
+    without a scale. Beside class arrays, they are not read."""
+    if arrays.keys() & {"probs", "logits", "predictions"}:
+        return
+    for kind in sorted(arrays.keys() & SCALED):
+        for array in arrays_of(arrays[kind]):
+            unit_of(array, kind)
 
 
 def _of_mixed_dtypes(arrays: Mapping[str, Sequence[ItemArray]]) -> list[str]:

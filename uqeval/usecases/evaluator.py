@@ -29,6 +29,7 @@ from uqeval.maps.names import stored_name
 from uqeval.stores.described import ordered
 from uqeval.stores.kinds import forms_of
 from uqeval.stores.map_cache import has_room
+from uqeval.stores.writing.item_axis import KnownNames, of_places, refuse_other_items
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.writer import item_folder, open_array
 from uqeval.usecases.evaluator_plan import (
@@ -130,8 +131,9 @@ class Evaluator:
         item with the name of an earlier one, because distributed samplers repeat items to fill the
         last batch; the report has a warning with their number.
 
-        Raises `DataError` for values that cannot be evaluated, `OutputError` if the disk is full
-        or a name is too long for a folder. The items added before stay.
+        Raises `DataError` for values that cannot be evaluated, `StoreError` if coordinates show
+        other items than `names`, `OutputError` if the disk is full or a name is too long for a
+        folder. The items added before stay.
         """
         self._check_open()
         described = (
@@ -145,13 +147,16 @@ class Evaluator:
                 f"an update of {number_of(len(item_names), 'name')}, probs {list(values.shape)} "
                 f"and labels {list(ids.shape)}; expected the same number of items in each."
             )
+        known = KnownNames(self._names.union(item_names))
+        for own, where in zip(described, ("probs", "labels"), strict=True):
+            refuse_other_items(own, item_names, known, where)
         new, repeated = self._new(item_names)
         if not new:
             self._repeated += repeated
             return 0
         own_names = [item_names[k] for k in new]
         zw.refuse_long_names(own_names)
-        stack, truth = (replace(own, values=own.values[new]) for own in described)
+        stack, truth = (of_places(own, new) for own in described)
         inputs = open_inputs(
             {self._kind: stack, "labels": truth}, None,
             InputOptions(names=own_names, **self._options),

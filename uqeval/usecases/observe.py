@@ -27,7 +27,9 @@ from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
 from uqeval.records.void_ids import PREDICTIONS, void_ids
+from uqeval.stores.array import Store
 from uqeval.stores.described import ordered
+from uqeval.stores.orders import refuse_other_orders
 from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.threads import Threads
 
@@ -183,8 +185,16 @@ class TemporalObserver:
         from uqeval.maps.flow import grey
 
         where = f"frame {name}"
-        frame = ordered(frame, where, [("y", "x", "class")]).values
-        prediction = ordered(prediction, f"{where}, prediction", [("y", "x")]).values
+        arrays = {
+            where: ordered(frame, where, [("y", "x", "class")]),
+            (of_prediction := f"{where}, prediction"): ordered(
+                prediction, of_prediction, [("y", "x")]
+            ),
+        }
+        refuse_other_orders(
+            Store(path, {}, coordinates=own.coordinates) for path, own in arrays.items()
+        )
+        frame, prediction = (own.values for own in arrays.values())
         if frame.ndim != 3 or frame.shape[2] != 3 or frame.dtype != np.uint8 or not frame.size:
             raise DataError(
                 f"{where}: has the shape {frame.shape} of {frame.dtype}; expected uint8 "

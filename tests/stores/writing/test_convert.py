@@ -506,6 +506,43 @@ def test_fill_values_and_missing_scales_of_integers_beside_floats(tmp_path: Path
         refuse(f"a/{kind}: {kind} of dtype int16; expected .* uint8 or uint16", kind, "i2", scale=1)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "u2", "i2"])
+@pytest.mark.parametrize("kind", ["mean", "std", "variance", "samples"])
+@pytest.mark.parametrize("form", ["zarr", "npz"])
+def test_integers_without_a_scale_are_refused_as_in_an_evaluation(
+    tmp_path: Path, form: str, kind: str, dtype: str
+) -> None:
+    numbers = np.full((2, 3, 9, 8) if kind == "samples" else (2, 9, 8), 7, dtype)
+    plane = np.ones((2, 9, 8))
+    arrays = {"target": plane, kind: numbers}
+    if kind in ("std", "variance"):
+        arrays["mean"] = plane
+    elif kind == "mean":
+        arrays["std"] = plane
+    source = tmp_path / f"s.{form}"
+    if form == "npz":
+        np.savez(source, **arrays)
+    else:
+        root = zarr.create_group(str(source))
+        for name, values in arrays.items():
+            root.create_array(name, data=values)
+    own = refused(lambda: uqeval.evaluate(source, None, "regression", workers=1), "scale")
+    assert refused(lambda: convert(source, tmp_path / "out")) == own
+    assert not (tmp_path / "out").exists()
+    if form == "zarr" and dtype != "i2":
+        root[kind].attrs["scale"] = 0.5
+        convert(source, tmp_path / "out")
+        given = [uqeval.evaluate(path, None, "regression", workers=1).results
+                 for path in (source, tmp_path / "out")]  # fmt: skip
+        assert given[0] == given[1]
+
+
+def test_numbers_of_a_regression_beside_classes_are_not_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "s.npz", probs=STACK, mean=np.ones(LABELS.shape, np.uint8))
+    convert(tmp_path / "s.npz", tmp_path / "out")
+    assert uqeval.evaluate(tmp_path / "out", LABELS, "segmentation", workers=1)
+
+
 @pytest.mark.parametrize("other", ["f2", "f4", "f8", "u2"])
 def test_rounded_sums_of_integers_that_floats_do_not_allow(tmp_path: Path, other: str) -> None:
     """An evaluation accepts sums of rounded integers, but not of the same numbers as floats."""

@@ -11,7 +11,7 @@ from command import refused
 from tensors import Labelled
 from written import RNG, probs
 
-from uqeval.errors import DataError, StoreError
+from uqeval.errors import DataError
 from uqeval.stores.writing import item_descriptions
 from uqeval.writer import PredictionWriter
 
@@ -24,15 +24,6 @@ ROWS = np.arange(6)
 
 def writer(path: Path, **options: Any) -> PredictionWriter:
     return PredictionWriter(path / "p.zarr", **(ABOUT | options))
-
-
-def test_names_of_a_batch_in_another_order_than_its_index(tmp_path: Path) -> None:
-    index = {"item": np.array(["b", "a"])}
-    batch = Labelled(PROBS, BATCH, coords=index)
-    with writer(tmp_path) as own:
-        says = "the items are in another order"
-        refused(lambda: own.add_batch(["a", "b"], batch), says, error=StoreError)
-        own.add_batch(["b", "a"], batch)
 
 
 @pytest.mark.parametrize("attributes", [
@@ -147,3 +138,20 @@ def test_a_sample_before_one_that_is_there_is_remembered(tmp_path: Path) -> None
         refused(lambda: own.add("b", other), "classes have other numbers")
         for t, values in enumerate(PROBS):
             own.add("b", values, sample=t)
+
+
+@pytest.mark.parametrize("keep", ["samples", "maps"])
+def test_how_to_go_on_after_a_batch_that_failed_half_way(tmp_path: Path, keep: Any) -> None:
+    bad = PROBS.copy()
+    bad[1] = np.nan
+    for repeated in ("error", "skip"):
+        options = {"keep": keep, "repeated": repeated, "overwrite": True}
+        with writer(tmp_path, **options) as own:
+            refused(lambda: own.add_batch(["a", "b"], bad), "item 'b'", "NaN")
+            if repeated == "error":
+                says = "was written already", "failed", "done() is False", "repeated='skip'"
+                refused(lambda: own.add_batch(["a", "b"], PROBS), *says)
+                left = [k for k, name in enumerate("ab") if not own.done(name)]
+                assert own.add_batch(["ab"[k] for k in left], PROBS[left]) == 1
+            else:
+                assert own.add_batch(["a", "b"], PROBS) == 1

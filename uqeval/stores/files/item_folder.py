@@ -29,7 +29,7 @@ from uqeval.stores.kinds import (
     with_scale,
 )
 from uqeval.stores.matching import RENAME_ANY, RENAME_FILES, match_files, warnings_of_match
-from uqeval.stores.names import checked_names, files_below
+from uqeval.stores.names import files_below, selected_names
 from uqeval.stores.shared_attributes import Declaring, shared_attributes
 
 _SUFFIXES = (".npy", ".npz")
@@ -129,7 +129,7 @@ def open_item_folder(path: str, opening: Opening) -> Store:
     volumes = any(groups[name] != name for name in names)
     order, addresses = names, names
     if opening.names is not None:
-        order = checked_names(list(opening.names), f"{path}: item names")
+        order = selected_names(path, opening.names)
         called = _called_as(order, groups)
         names = tuple(called[name] for name in names)
         groups = {called[name]: case for name, case in groups.items()}

@@ -41,6 +41,8 @@ class NumpyArray(StoredArray):
     rows of one item with all its samples and classes, of about 8 MB.
     """
 
+    has_attributes = False
+
     def __init__(
         self,
         where: str,

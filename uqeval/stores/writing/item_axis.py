@@ -2,16 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 
-from uqeval.arrays import Array
-from uqeval.errors import DataError, quoted
-from uqeval.stores.described import DescribedArray
+from uqeval.arrays import Array, np
+from uqeval.errors import DataError, StoreError, quoted
+from uqeval.stores.axis_names import axis_called
+from uqeval.stores.coordinates import Coordinate, is_count, is_other_order, names_like, numbers_in
+from uqeval.stores.described import DescribedArray, coordinates_in
 
 
-def of_one(own: DescribedArray, where: str) -> DescribedArray:
-    """Return the array of one item without its axis of items. Raises `DataError` for several."""
+class KnownNames:
+    """All names of items that a loop gives, as texts and as times in seconds."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._texts = names
+
+    def has_all(self, values: Array) -> bool:
+        """Return whether all values of a coordinate are names."""
+        known = self._texts if values.dtype.kind == "U" else self._times
+        return all(value in known for value in values.tolist())
+
+    @cached_property
+    def _times(self) -> frozenset[float]:
+        times = numbers_in(list(self._texts))
+        return frozenset(() if times is None else times.tolist())
+
+
+def refuse_other_items(
+    own: DescribedArray, names: Sequence[str], known: KnownNames, where: str
+) -> None:
+    """Raise `StoreError` if the index of an array shows that its items are not those of `names`.
+
+    As in a store, an index that has the values of the names in another order is refused, unless one
+    of the two counts from 0. So are texts and times that are all names of `known` items, but not of
+    these; numbers may be positions in a batch.
+    """
+    for index in _indices(own, len(names)):
+        values = index.values
+        if values is None or len(values) != len(names) or index.unit:
+            continue
+        expected = names_like(values, names)
+        if expected is None or is_count(values) or is_count(expected):
+            continue
+        loaded = index.load()
+        is_other = is_other_order(values, expected)
+        if loaded.dtype.kind not in "biuf" and (values != expected).any():
+            is_other |= known.has_all(values)
+        if not is_other:
+            continue
+        at = int(np.flatnonzero(values != expected)[0])
+        name = quoted(index.dimension or index.name)
+        raise StoreError(
+            f"{where}: the items are not those of the names: the coordinate {name} has "
+            f"{quoted(str(loaded[at]))} where the names have {quoted(names[at])}. Expected the "
+            "same items in the same order. Take the names from this coordinate; if names and "
+            "values at the same place belong together, give the array without it, such as "
+            f"array.drop_vars({name}) or df.to_numpy()."
+        )
+
+
+def _indices(own: DescribedArray, count: int) -> Iterator[Coordinate]:
+    """Return the indices of the items of an array, also that of the one item that xarray selected
+    from others."""
+    yield from (each for each in own.coordinates.values() if each.axis == "item" and each.is_index)
+    for name, value in coordinates_in(own.source).items() if count == 1 else ():
+        if getattr(value, "ndim", None) == 0 and axis_called(name) == "item":
+            yield Coordinate(name, partial(np.atleast_1d, value), name=name)
+
+
+def of_places(own: DescribedArray, places: Sequence[int]) -> DescribedArray:
+    """Return the items at these places of an array of items, with their coordinates."""
+    coordinates = {
+        key: replace(each, load=partial(_at, each, places)) if each.axis == "item" else each
+        for key, each in own.coordinates.items()
+    }
+    return replace(own, values=own.values[places], coordinates=coordinates)
+
+
+def _at(coordinate: Coordinate, places: Sequence[int]) -> Array:
+    return coordinate.load()[places]
+
+
+def of_one(own: DescribedArray, name: str, known: KnownNames, where: str) -> DescribedArray:
+    """Return the array of one item without its axis of items. Raises `DataError` for several, and
+    `StoreError` for one that is another item than `name`."""
+    refuse_other_items(own, [name], known, where)
     names = own.dimension_names or ()
     if names[:1] != ("item",):
         return own
@@ -23,9 +100,13 @@ def of_one(own: DescribedArray, where: str) -> DescribedArray:
     return replace(own, values=own.values[0], dimension_names=names[1:])
 
 
-def of_items(own: DescribedArray, names: Sequence[str]) -> DescribedArray:
+def of_items(
+    own: DescribedArray, names: Sequence[str], known: KnownNames, where: str
+) -> DescribedArray:
     """Return the array of a batch with its axis of items: one item with named axes need not have
-    it. Raises `DataError` for an array of other items than `names`."""
+    it. Raises `DataError` for another number of items than `names`, and `StoreError` for other
+    items."""
+    refuse_other_items(own, names, known, where)
     axes = own.dimension_names or ()
     if axes and axes[0] != "item" and len(names) == 1:
         return replace(own, values=own.values[None], dimension_names=("item", *axes))

@@ -38,17 +38,14 @@ class ItemDescriptions:
         self._coordinates: OrderedDict[int, Coordinates] = OrderedDict()
 
     def check(
-        self, own: DescribedArray, kind: str, where: str, items: Iterable[int],
-        names_of_items: Sequence[str] | None = None,
-    ) -> Description:  # fmt: skip
+        self, own: DescribedArray, kind: str, where: str, items: Iterable[int], *, is_single: bool
+    ) -> Description:
         """Return the description of the array of these items, for `keep`.
 
-        `names_of_items`: of an array with an axis of items. Raises `StoreError` for packed numbers,
-        for attributes of a wrong type, if classes, rows or columns are in another order than
-        before, and if an index of items has these names in another order; `DataError` for values
-        that attributes declare to be none, and for another void id.
+        `is_single`: the array has no axis of items. Raises `StoreError` for packed numbers, for
+        attributes of a wrong type, and if classes, rows or columns are in another order than
+        before; `DataError` for values that attributes declare to be none, and for another void id.
         """
-        is_single = names_of_items is None
         rank = own.values.ndim - (not is_single)
         is_refused = not own.values.size or rank not in (2, 3, 4)  # by its shape, later
         if is_refused or not (own.attributes or own.coordinates):
@@ -58,8 +55,7 @@ class ItemDescriptions:
         readable = resolve(array, kind, is_single=is_single)
         names = own.attributes.get("class_names")
         store = with_coordinates(
-            Store(where, {kind: (ItemArray(readable, None),)},
-                  None if names_of_items is None else tuple(names_of_items),
+            Store(where, {kind: (ItemArray(readable, None),)}, None,
                   {} if names is None else {"class_names": names}), {},
         )  # fmt: skip
         if kind == "labels":

@@ -166,8 +166,10 @@ class UnfinishedStore:
         if self._skip:
             return False
         raise DataError(
-            f"{description}: was written already, or another process is writing it. A distributed "
-            "sampler that repeats items to fill its last batch needs repeated='skip'."
+            f"{description}: was written already, or another process is writing it. If a batch "
+            "failed after its first items, give those alone of which done() is False. "
+            "PredictionWriter(repeated='skip') leaves out what is written: for batches that are "
+            "given again, and for distributed samplers that repeat items to fill the last batch."
         )
 
     def done(self, index: int, sample: int | None) -> bool:
