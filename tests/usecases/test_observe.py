@@ -315,3 +315,20 @@ def test_rows_and_columns_in_another_order_than_those_of_the_frame(dims: tuple[s
         refused(lambda: observer.update(frame, bad, name="7"), message, error=DataError)  # noqa: B023
     observer.update(frame, ids)
     assert observer.update(frame, prediction).tc == 1
+
+
+@pytest.mark.parametrize(("attributes", "says"), [
+    ({"scale_factor": 2.0}, "packed"), ({"ignore_index": 2}, "the void id of the observer is 255"),
+    ({"_FillValue": 2}, "_FillValue"), ({"ignore_index": "x"}, "expected an integer"),
+])  # fmt: skip
+def test_attributes_that_change_predicted_ids(attributes: dict[str, Any], says: str) -> None:
+    """They were ignored, so void pixels counted as a class."""
+    (image, *_), (ids, *_) = video(2)
+    ids[:3] = 2
+    bad = Labelled(ids, ("y", "x"), attributes)
+    refused(lambda: TemporalObserver().update(image, bad), says, error=UqevalError)
+    harmless = {"ignore_index": 255, "_FillValue": 0, "scale_factor": 1, "note": "a"}
+    TemporalObserver().update(image, Labelled(ids, ("y", "x"), harmless))
+    if attributes == {"ignore_index": 2}:
+        own = Labelled(np.where(ids == 255, 2, ids), ("y", "x"), attributes)
+        TemporalObserver(ignore_index=2).update(image, own)

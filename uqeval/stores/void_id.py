@@ -127,6 +127,22 @@ def refuse_fill_ids(ids: Array, array: StoredArray, void: int, where: str, noun:
             )
 
 
+def refuse_void_of_array(
+    attributes: Mapping[str, Any], dtype: np.dtype[Any], void: int, where: str, *, of: str, to: str
+) -> None:
+    """Raise `DataError` for ids that declare another void id than `void`, if they can have it.
+
+    `of`: whose void id that is, `to`: what takes another one; both for the message.
+    """
+    declared = declared_void(attributes, where)
+    if declared is not None and declared != void and holds_id(dtype, declared):
+        raise DataError(
+            f"{where}: attribute ignore_index is {declared}, but the void id of {of} is "
+            f"{int(void)}. If {declared} is void, {how_to_give(declared)} to {to}; else remove the "
+            "attribute."
+        )
+
+
 def how_to_give(void: int) -> str:
     """Return how to say that an id is void, for a message: the option takes 32 bits."""
     if number_flaw("ignore_index", void) is None:

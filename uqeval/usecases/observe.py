@@ -28,9 +28,11 @@ from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
 from uqeval.records.void_ids import PREDICTIONS, void_ids
 from uqeval.stores.array import Store
-from uqeval.stores.described import ordered
+from uqeval.stores.contents import check_attributes
+from uqeval.stores.described import DescribedArray, ordered
+from uqeval.stores.kinds import resolve
 from uqeval.stores.orders import refuse_other_orders
-from uqeval.stores.void_id import ASSUMED_VOID
+from uqeval.stores.void_id import ASSUMED_VOID, refuse_fill_ids, refuse_void_of_array
 from uqeval.threads import Threads
 
 _Form = TypeVar("_Form")
@@ -194,6 +196,7 @@ class TemporalObserver:
         refuse_other_orders(
             Store(path, {}, coordinates=own.coordinates) for path, own in arrays.items()
         )
+        self._refuse_attributes(arrays[of_prediction], of_prediction)
         frame, prediction = (own.values for own in arrays.values())
         if frame.ndim != 3 or frame.shape[2] != 3 or frame.dtype != np.uint8 or not frame.size:
             raise DataError(
@@ -217,6 +220,22 @@ class TemporalObserver:
             noun="predictions",
         )  # fmt: skip
         return {"grey": grey(np.ascontiguousarray(frame)), "ids": ids}
+
+    def _refuse_attributes(self, prediction: DescribedArray, where: str) -> None:
+        """Raise `StoreError` or `DataError` for attributes of ids that would change them: packed
+        numbers, another void id, and fill values among them."""
+        if not prediction.attributes or prediction.values.ndim != 2 or not prediction.values.size:
+            return  # other shapes are refused later
+        check_attributes(prediction.attributes, where)
+        array = resolve(prediction.stored(where), "predictions", is_single=True)
+        if array.dtype.kind in "iub":
+            refuse_void_of_array(
+                prediction.attributes, array.dtype, self.ignore_index, where,
+                of="the observer", to="TemporalObserver",
+            )  # fmt: skip
+            refuse_fill_ids(
+                prediction.values, array, self.ignore_index, where, "the predicted class"
+            )
 
     def _compared(self, current_maps: Maps) -> dict[str, Any] | None:
         """Return the scores of a frame against the previous one; None for the first."""

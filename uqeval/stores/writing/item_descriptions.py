@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from uqeval.errors import DataError
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.class_names import refuse_other_numbers
 from uqeval.stores.contents import check_attributes
@@ -15,7 +14,7 @@ from uqeval.stores.described import DescribedArray
 from uqeval.stores.fill_values import refuse_fill
 from uqeval.stores.kinds import resolve
 from uqeval.stores.orders import refuse_other_order, with_coordinates
-from uqeval.stores.void_id import declared_void, holds_id, how_to_give, refuse_fill_ids
+from uqeval.stores.void_id import refuse_fill_ids, refuse_void_of_array
 
 #: The items whose coordinates stay in memory, to compare predictions and labels.
 _KEPT = 4096
@@ -59,7 +58,10 @@ class ItemDescriptions:
                   {} if names is None else {"class_names": names}), {},
         )  # fmt: skip
         if kind == "labels":
-            self._check_void(own, where)
+            refuse_void_of_array(
+                own.attributes, own.values.dtype, self._void, where,
+                of="the store", to="PredictionWriter",
+            )  # fmt: skip
             refuse_fill_ids(own.values, array, self._void, where, kind)
         else:
             refuse_fill(own.values, array, None, 0, where, zero_is_usual=kind == "probs")
@@ -79,14 +81,3 @@ class ItemDescriptions:
         self._coordinates[item] = {**coordinates, **self._coordinates.get(item, {})}
         while len(self._coordinates) > _KEPT:
             self._coordinates.popitem(last=False)
-
-    def _check_void(self, own: DescribedArray, where: str) -> None:
-        """Raise `DataError` for labels that declare another void id than that of the store, if they
-        can have it."""
-        void = declared_void(own.attributes, where)
-        if void is not None and void != self._void and holds_id(own.values.dtype, void):
-            raise DataError(
-                f"{where}: attribute ignore_index is {void}, but the void id of the store is "
-                f"{int(self._void)}. If {void} is void, {how_to_give(void)} to PredictionWriter; "
-                "else remove the attribute."
-            )
