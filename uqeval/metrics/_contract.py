@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -123,6 +124,8 @@ class Metric:
     side: Callable[[Record, Record], str] | None = dataclasses.field(default=None, kw_only=True)
     #: The value above which findings give the advice; None: they do not give it for its value.
     large: float | None = dataclasses.field(default=None, kw_only=True)
+    #: The value below which lower values are no better, and why; None: there is none.
+    least_good: tuple[float, str] | None = dataclasses.field(default=None, kw_only=True)
     #: Its score by chance, or None; findings compare with it.
     chance: Chance | None = dataclasses.field(default=None, kw_only=True)
     #: Whether it is the risk of an item, such as errors without a warning: pages rank items by it.
@@ -178,6 +181,11 @@ class Metric:
     def side_of(self, record: Record, settings: Record) -> str:
         """Return on which side the error is, as a clause; empty if the results do not show it."""
         return self.side(record, settings) if self.side else ""
+
+    def no_better(self, values: Iterable[float | None]) -> str:
+        """Return why the lowest of some values is no better than the others; empty if it may be."""
+        least, reason = self.least_good or (-math.inf, "")
+        return reason if any(v is not None and v < least for v in values) else ""
 
     @property
     def heading(self) -> str:
