@@ -126,6 +126,12 @@ class Metric:
     large: float | None = dataclasses.field(default=None, kw_only=True)
     #: The value below which lower values are no better, and why; None: there is none.
     least_good: tuple[float, str] | None = dataclasses.field(default=None, kw_only=True)
+    #: What its value in a slice or class shows, for the weakest one; None: nothing, because its
+    #: level follows from the mix of pixels there. A PAvPU, whose chance level changes, and areas
+    #: under curves of risks are such scores.
+    of_part: Literal["error", "calibration", "ranking"] | None = dataclasses.field(
+        default=None, kw_only=True
+    )
     #: Its score by chance, or None; findings compare with it.
     chance: Chance | None = dataclasses.field(default=None, kw_only=True)
     #: Whether it is the risk of an item, such as errors without a warning: pages rank items by it.

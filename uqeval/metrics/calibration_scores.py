@@ -114,7 +114,7 @@ _GUO = "Guo et al. 2017"
 
 METRICS = (
     Metric("calibration", "ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3", NO_LABEL, ece,
-           label="ECE", headline=1,
+           label="ECE", headline=1, of_part="calibration",
            meaning="Mean gap between confidence and accuracy.",
            **TEMPERATURE, large=LARGE_GAP, interval="gaps"),
     Metric("calibration", "mce", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 5", _EMPTY, mce,
@@ -137,11 +137,11 @@ METRICS = (
            meaning="Mean gap between probability and frequency, over all classes.",
            **TEMPERATURE, interval="gaps"),
     Metric("calibration", "brier", "score", "lower", (0.0, 2.0), "Brier 1950", NO_LABEL, over,
-           label="Brier score", headline=3, column="Brier",
+           label="Brier score", headline=3, column="Brier", of_part="calibration",
            meaning="Mean squared error of the class probabilities.",
            **_OF_NLL, interval="positive"),
     Metric("calibration", "nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6", NO_LABEL,
-           over, label="NLL", headline=4,
+           over, label="NLL", headline=4, of_part="calibration",
            meaning="Mean negative logarithm of the probability of the right class.",
            **_OF_NLL, interval="positive"),
     Metric("calibration", "temperature.value", "1", None, (0.0, None), f"{_GUO}, eq. 9",

@@ -64,7 +64,7 @@ def _percentile(p: float) -> Score:
 
 METRICS = (
     Metric("conformal", "coverage", "fraction", "higher", _UNIT, _SIZE, NO_LABEL, ratio,
-           label="coverage", headline=1,
+           label="coverage", headline=1, of_part="error",
            meaning="Share of pixels whose set contains the label (or interval the target).",
            advice=_CALIBRATE, interval="share", counted=("pixels",), best=None,
            fitted_apart=_THRESHOLD),
