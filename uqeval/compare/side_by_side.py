@@ -224,7 +224,7 @@ class _OneStore:
         metric = metric_of(address.metric, address.fields[-1])
         if metric and (reason := metric.no_better(c.value for c in cells)):
             direction = None
-            self._warn(f"{address.within}: no value counts as better: {reason}.")
+            self._warn(f"{address.within}: no value counts as better: {reason}")
         unit, better = str(record.get("unit") or ""), str(direction) if direction else None
         row = Row(address, unit, better, items, tuple(cells))
         reasons = self._of_other_pixels(address.key)
