@@ -17,6 +17,7 @@ from family_reports import of_sweep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap, rankdata, ttest_ind
+from small_report import report
 from trained import NAMES, SIDE, C, N, change, labels, probs, save
 
 import uqeval
@@ -24,8 +25,10 @@ from uqeval import Report, StoreError, UsageError, evaluate
 from uqeval.compare import Cell, Choice, Comparison, Row, compare, load_models
 from uqeval.compare.holm import holm
 from uqeval.gate import Units
+from uqeval.metrics.conformal_scores import BY_FIELD
 from uqeval.report.comparison_files import to_csv, to_json
 from uqeval.report.tables.comparison import differences, to_markdown
+from uqeval.report.tables.scores import scores
 from uqeval.statistics import swaps
 
 GOOD, BAD = (1, 1.6), (0, 1.0)
@@ -300,6 +303,27 @@ def test_a_p_value_near_the_level_hardly_depends_on_the_seed(
         found = held(tmp_path, "a", "b", seed=seed, metrics=("segmentation.pixel_accuracy",))
         change = found.rows[0].cells[1].difference
         assert change is not None and change.p == pytest.approx(1 / 16, abs=0.008)
+
+
+@pytest.mark.parametrize(("size", "is_better"), [(0.94, False), (1.0, True), (1.3, True)])
+def test_a_smaller_set_is_better_only_from_one_class_on(
+    tmp_path: Path, size: float, is_better: bool
+) -> None:
+    """Sets of 0.94 classes on average are partly empty."""
+    metrics = {"conformal.size": BY_FIELD["size"].record()}
+    for name, value in (("a", 1.4), ("b", size)):
+        results = {"conformal": {"coverage": 0.93, "size": value}}
+        report(results=results, metrics=metrics).save(tmp_path / f"{name}.json")
+    two = {name: Report.load(tmp_path / f"{name}.json") for name in ("a", "b")}
+    (of_page,) = (r for r in scores(two, "conformal").rows if r.name.startswith("set size"))
+    assert [own.best for own in of_page.cells] == [False, is_better]
+    found = held(tmp_path, "a", "b", metrics=("conformal.size",), level=None)
+    (own,) = found.rows
+    assert own.cells[1].best == is_better
+    assert own.cells[1].difference.better is (True if is_better else None)  # type: ignore[union-attr]
+    assert (
+        any("conformal.size: no value counts as better" in w for w in found.warnings) != is_better
+    )
 
 
 def test_conformal_scores_have_no_test(tmp_path: Path) -> None:

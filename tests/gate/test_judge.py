@@ -861,10 +861,15 @@ def test_a_baseline_without_a_report_is_named(tmp_path: Path) -> None:
     assert warnings(named(), named("fog"), failed_stores=failed) == ()
 
 
-@pytest.mark.parametrize(("debiased", "notes"), [(0.4, 1), (0.4205, 0)])
-def test_only_a_value_above_its_debiased_one_is_biased_upward(
-    tmp_path: Path, debiased: float, notes: int
+@pytest.mark.parametrize(("limits", "debiased", "status", "notes"), [
+    ("min: 0.3", 0.4, "pass", 1), ("min: 0.3", 0.4205, "pass", 0),
+    ("max: 0.41", 0.4, "fail", 1), ("max: 0.5", 0.4, "pass", 0),
+])  # fmt: skip
+def test_a_value_biased_upward_has_a_note_where_the_bias_can_decide(
+    tmp_path: Path, limits: str, debiased: float, status: str, notes: int
 ) -> None:
+    """A value below a max in spite of its bias is as good as it looks."""
     own = named(results={"calibration": {"ece": 0.4204, "ece_debiased": debiased}})
-    found = only(tmp_path, "calibration.ece: {max: 0.5}", own)
+    found = only(tmp_path, f"calibration.ece: {{{limits}}}", own)
+    assert found.status == status
     assert sum("biased upward" in note for note in found.notes) == notes

@@ -333,6 +333,23 @@ def test_the_fewest_calibration_items_are_a_warning(fit_on: str, tmp_path: Path)
     assert not any("calibration item" in w for w in enough)
 
 
+def test_sets_of_less_than_one_class_are_a_warning(fit_on: str) -> None:
+    """An alpha above the error rate makes sets empty, where the likeliest class is right."""
+    for method, alpha, is_small in (("lac", 0.1, False), ("aps", 0.9, False), ("lac", 0.9, True)):
+        report = evaluate(fit_on, alpha=alpha, method=method)
+        results = report.results["conformal"]
+        assert (results["size"] < 1) == is_small
+        of_size = [text for text in report.warnings if "are empty" in text]
+        assert len(of_size) == is_small
+    assert (
+        f"{100 * results['empty']:.1f} % of the sets are empty, and the mean size is "
+        f"{results['size']:.3f}: if the pixel accuracy is at least 1 - alpha (0.1), the most likely"
+        " class alone has this coverage. Choose a smaller alpha"
+    ) in of_size[0]
+    of_class = evaluate(fit_on, alpha=0.9, risk="fnr:0")
+    assert not any("are empty" in text for text in of_class.warnings)
+
+
 def test_bad_options(fit_on: str) -> None:
     for options, text in (
         ({"fit_on": None}, "give fit_on=FILE"),

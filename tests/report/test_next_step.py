@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import pytest
+from gate_reports import named, rules
 from small_report import report
 
+from uqeval.gate import judge
 from uqeval.report.findings import findings_of
 
 
@@ -57,8 +60,116 @@ def test_a_temperature_is_advised_only_if_it_lowers_the_gap() -> None:
     assert "Fit a temperature" in next_step(results={"calibration": record})
     record["temperature"]["ece"] = 0.09
     assert "--isotonic" in next_step(results={"calibration": record})
-    record["temperature"]["held_out"] = {"before": {"ece": 0.08}, "after": {"ece": 0.04}}
-    assert "Fit a temperature" in next_step(results={"calibration": record})
+    record["isotonic"] = record["vector"] = {"ece": 0.1}
+    assert next_step(results={"calibration": record}).startswith(
+        "ECE is 0.080. The fitted temperature does not lower the ECE (0.080 before, 0.090 after). "
+        "Fit on more images."
+    )
+
+
+def fitted(after: float, items: int = 31, **fit: Any) -> dict[str, Any]:
+    """A fit on other items, after which the ECE of the held-out items is `after`."""
+    scores = {"before": {"ece": 0.09}, "after": {"ece": after}}
+    return {"ece": after, "held_out": {"items": items} | scores} | fit
+
+
+@pytest.mark.parametrize(("fits", "settings", "advice"), [
+    ({"temperature": fitted(0.04, value=1.6)}, {}, "Divide the logits by T = 1.6: the ECE of the "
+     "31 other items falls from 0.090 to 0.040."),
+    ({"temperature": fitted(0.04, value=1.6)}, {"temperature_of": "samples"},
+     "Divide the logits of each sample by T = 1.6: "),
+    # More parameters have to halve what the temperature leaves.
+    ({"temperature": fitted(0.04, value=1.6), "isotonic": fitted(0.03)}, {}, "by T = 1.6"),
+    ({"temperature": fitted(0.04, value=1.6), "isotonic": fitted(0.01)}, {},
+     "Apply the fitted isotonic regression (calibration.isotonic.curve in the report): the ECE of "
+     "the 31 other items falls from 0.090 to 0.010."),
+    ({"temperature": fitted(0.1, value=1.6), "vector": fitted(0.05)}, {},
+     "Apply the fitted vector scaling (calibration.vector in the report): the ECE"),
+    ({"temperature": fitted(0.1, value=1.6), "vector": fitted(0.1)}, {},
+     "does not lower the ECE (0.090 before, 0.100 after). Fit more parameters on other images "
+     "(--isotonic)."),
+])  # fmt: skip
+def test_a_fit_on_other_items_is_used_if_it_helps(
+    fits: dict[str, Any], settings: dict[str, Any], advice: str
+) -> None:
+    own = {"results": {"calibration": {"ece": 0.08} | fits}}
+    text = next_step(**own, settings={"calibration": settings})
+    assert advice in text and "--fit-on" not in text
+
+
+def bins(accuracy: float, confidence: float) -> dict[str, Any]:
+    """A bin of all pixels, and an empty one."""
+    return {"count": [0, 9], "accuracy": [None, accuracy], "confidence": [None, confidence]}
+
+
+@pytest.mark.parametrize(("accuracy", "confidence", "temperature", "side", "training"), [
+    (0.959, 0.531, None, "under-confident (accuracy 0.959, mean confidence 0.531)", "with less"),
+    (0.959, 0.531, 0.16, "under-confident (accuracy 0.959, mean confidence 0.531)", "with less"),
+    (0.531, 0.959, 1.9, "over-confident (accuracy 0.531, mean confidence 0.959)", "train with lab"),
+    (0.8, 0.81, 1.9, "over-confident (temperature 1.9)", "train with lab"),
+    (0.8, 0.81, 0.5, "under-confident (temperature 0.5)", "with less"),
+    (0.8, 0.81, 1.01, "", ""), (0.959, 0.531, 1.5, "", ""),
+])  # fmt: skip
+def test_label_smoothing_is_advised_to_over_confident_models_only(
+    accuracy: float, confidence: float, temperature: float | None, side: str, training: str
+) -> None:
+    record: dict[str, Any] = {"ece": 0.42, "reliability": bins(accuracy, confidence)}
+    if temperature is not None:
+        record["temperature"] = {"value": temperature, "ece": 0.01}
+    items = [{"name": str(i)} for i in range(40)]
+    own = report(items=items, settings={}, results={"calibration": record})
+    main, *_, last = findings_of(own)
+    of_side = f": the model is {side}." if side else "."
+    assert main.text.endswith(f"This gap is large{of_side}")
+    assert (f"The model is {side}. Fit" in last.text) == bool(side)
+    assert ("smoothing" in last.text) == bool(training) and training in last.text
+    # The bins of class 1 hold frequencies, not accuracies.
+    own.settings["calibration"] = {"binary": "positive"}
+    assert "mean confidence" not in findings_of(own)[0].text
+
+
+def test_a_failed_rule_of_a_slice_has_the_advice_for_the_slice(tmp_path: Path) -> None:
+    night = {"ece": 0.42, "mce": 0.42, "reliability": bins(0.531, 0.959)}
+    whole = {"ece": 0.42, "mce": 0.42, "reliability": bins(0.959, 0.531)}
+    slices = {"light=night": {"items": 9, "results": {"calibration": night}}}
+    own = named(results={"calibration": whole}, slices=slices)
+    for address, side in (("calibration.mce", "under"), ("calibration.mce@light=night", "over")):
+        judgement = judge((own,), rules(tmp_path, f"{address}: {{max: 0.1}}"))
+        (text,) = (f.text for f in findings_of(own.report, judgement) if f.title == "Next")
+        assert f"{address} fails its rule. The model is {side}-confident" in text
+
+
+@pytest.mark.parametrize(("after", "advice"), [
+    (1.86, "Multiply σ by 1.703: the NLL of the 31 other items falls from 2.290 to 1.860."),
+    (2.3, "The factor of σ fitted on other items (1.703) does not lower the NLL of the 31 other "
+     "items (2.290 before, 2.300 after). Look at the worst items first."),
+])  # fmt: skip
+def test_a_factor_of_sigma_fitted_on_other_items_is_used_if_it_helps(
+    after: float, advice: str
+) -> None:
+    held_out = {"items": 31, "nll_before": 2.29, "nll": after}
+    record = {"auce": 0.12, "sigma_scale": {"value": 1.7032, "held_out": held_out}}
+    settings = {"regression": {"distribution": "gaussian"}}
+    assert next_step(results={"regression": record}, settings=settings).startswith(
+        f"AUCE is 0.120. {advice}"
+    )
+
+
+@pytest.mark.parametrize(("over", "under", "inside", "proportion", "side"), [
+    (0.12, 0.0, 0.727, "interval",
+     ": the intervals are too narrow (those of 90 % contain 72.7 % of the targets)."),
+    (0.0, 0.12, 0.99, "interval",
+     ": the intervals are too wide (those of 90 % contain 99.0 % of the targets)."),
+    (0.12, 0.0, 0.91, "interval", ": the intervals are too narrow."),
+    (0.07, 0.05, 0.91, "interval", "."), (0.12, 0.0, 0.727, "quantile", "."),
+])  # fmt: skip
+def test_the_side_of_a_gap_of_coverage(
+    over: float, under: float, inside: float, proportion: str, side: str
+) -> None:
+    record = {"auce": 0.12, "auce_over": over, "auce_under": under, "coverage": {"90": inside}}
+    settings = {"regression": {"proportion": proportion}}
+    found = findings_of(report(results={"regression": record}, settings=settings))
+    assert found[0].text.endswith(f"This gap is large{side}")
 
 
 def test_doubtful_data_are_looked_at_first() -> None:

@@ -29,6 +29,7 @@ from uqeval.compare.same_data import (
 )
 from uqeval.compare.selection import addresses_to_compare, cell_of, description, inside_range
 from uqeval.errors import UsageError, cut, listed, quoted
+from uqeval.glossary import metric_of
 from uqeval.records.addresses import Address
 from uqeval.records.lookup import NoScore, Score, find
 
@@ -220,6 +221,10 @@ class _OneStore:
         ]
         items = next(c.items for of_model in lookups for c in of_model if isinstance(c, Score))
         items = items if common.same else len(common.names)
+        metric = metric_of(address.metric, address.fields[-1])
+        if metric and (reason := metric.no_better(c.value for c in cells)):
+            direction = None
+            self._warn(f"{address.within}: no value counts as better: {reason}")
         unit, better = str(record.get("unit") or ""), str(direction) if direction else None
         row = Row(address, unit, better, items, tuple(cells))
         reasons = self._of_other_pixels(address.key)

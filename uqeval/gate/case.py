@@ -14,7 +14,13 @@ from uqeval.errors import StoreError, UsageError, number_of, quoted
 from uqeval.gate.baseline import Pair, other_threshold, refuse_other_settings
 from uqeval.gate.bounds import DEBIASED, bounds_of
 from uqeval.gate.more_units import more_units
-from uqeval.gate.notes import moved_by, note_on_classes, notes_on, notes_on_value
+from uqeval.gate.notes import (
+    moved_by,
+    note_on_bias,
+    note_on_classes,
+    notes_on,
+    notes_on_value,
+)
 from uqeval.gate.rules import Rule
 from uqeval.gate.senseless import notes_on_limit
 from uqeval.gate.verdict import Status, Verdict
@@ -57,6 +63,8 @@ class Case:
         Raises `UsageError` or `StoreError` if the rule cannot be judged.
         """
         verdict = self._unwaived()
+        of_bias = note_on_bias(self.score, self.kind, verdict.status)
+        verdict = replace(verdict, notes=(*verdict.notes, *of_bias))
         waiver = self.rule.limits.waive
         if waiver is None:
             return verdict

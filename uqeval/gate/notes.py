@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from uqeval.errors import StoreError, is_number, number_of
+from uqeval.gate.verdict import Status
+from uqeval.gate.waivers import Kind
 from uqeval.glossary import class_field, metric_of
 from uqeval.records.addresses import Address, number_at
 from uqeval.records.folder import Named
@@ -64,8 +66,8 @@ def note_on_classes(
 
 
 def notes_on_value(report: Report, score: Score) -> Iterator[str]:
-    """Yield a note for each fit on the evaluated items, and for a biased value. An undefined value
-    and a setting have none."""
+    """Yield a note for each fit on the evaluated items. An undefined value and a setting have
+    none."""
     address, settings = score.address, report.settings.get(score.address.key)
     settings = settings if isinstance(settings, dict) else {}
     field = address.fields[-1]
@@ -86,8 +88,20 @@ def notes_on_value(report: Report, score: Score) -> Iterator[str]:
             f"{address.key}.{address.fields[0]} was fitted on the evaluated items, so the score is "
             "optimistic; use --fit-on FILE"
         )
-    debiased: Any = record.get(f"{field}_debiased")
-    if is_number(debiased) and len(address.fields) == 1 and debiased < score.value:
+
+
+def note_on_bias(score: Score, kind: Kind, status: Status) -> Iterator[str]:
+    """Yield a note for a value that is biased upward, where this can have decided a verdict.
+
+    A value that is below a `max` in spite of the bias has none.
+    """
+    address = score.address
+    record = score.results.get(address.key)
+    field = address.fields[-1]
+    debiased: Any = record.get(f"{field}_debiased") if isinstance(record, dict) else None
+    if not is_number(debiased) or len(address.fields) > 1 or score.value is None:
+        return
+    if debiased < score.value and not (kind == "max" and status == "pass"):
         yield (
             f"the rule checks the plain value, which is biased upward; "
             f"{replace(address, fields=(f'{field}_debiased',)).within} is {debiased:.4g}"

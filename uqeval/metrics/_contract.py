@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -25,13 +26,9 @@ NO_PIXEL = "no pixel is evaluated"
 #: The regions in which a mean of IoUs over classes says nothing.
 ONE_CLASS = {"class": "only one class has labels there, so that the IoU of every other class is 0"}
 #: Advice that several metrics share.
-TEMPERATURE = "Fit a temperature on other images (--fit-on), or train with label smoothing."
 RANKING = (
     "Compare other uncertainties (--uncertainty); a larger ensemble often ranks errors better."
 )
-SCALE_SIGMA = "Scale σ by a factor fitted on other images."
-
-
 #: A gap between confidence and accuracy, or between nominal and observed coverage, worth acting on.
 LARGE_GAP = 0.02
 
@@ -119,13 +116,22 @@ class Metric:
     meaning: str = dataclasses.field(kw_only=True)
     #: What to do when it is bad; nothing for a description.
     advice: str = dataclasses.field(default="", kw_only=True)
-    #: Returns from the results and the settings why `advice` does not help, and what does; empty
-    #: if it may help.
-    unhelpful: Callable[[Record, Record], str] | None = dataclasses.field(
-        default=None, kw_only=True
-    )
+    #: Returns from the results and the settings what to do in place of `advice`; empty if they do
+    #: not show it.
+    specific: Callable[[Record, Record], str] | None = dataclasses.field(default=None, kw_only=True)
+    #: Returns from the results and the settings on which side an error is, as a clause, such as
+    #: "the model is over-confident (…)"; empty if they do not show it.
+    side: Callable[[Record, Record], str] | None = dataclasses.field(default=None, kw_only=True)
     #: The value above which findings give the advice; None: they do not give it for its value.
     large: float | None = dataclasses.field(default=None, kw_only=True)
+    #: The value below which lower values are no better, and why; None: there is none.
+    least_good: tuple[float, str] | None = dataclasses.field(default=None, kw_only=True)
+    #: What its value in a slice or class shows, for the weakest one; None: nothing, because its
+    #: level follows from the mix of pixels there. A PAvPU, whose chance level changes, and areas
+    #: under curves of risks are such scores.
+    of_part: Literal["error", "calibration", "ranking"] | None = dataclasses.field(
+        default=None, kw_only=True
+    )
     #: Its score by chance, or None; findings compare with it.
     chance: Chance | None = dataclasses.field(default=None, kw_only=True)
     #: Whether it is the risk of an item, such as errors without a warning: pages rank items by it.
@@ -174,8 +180,18 @@ class Metric:
 
     def advice_for(self, record: Record, settings: Record) -> str:
         """Return the advice for a record of results and its settings."""
-        other = self.unhelpful(record, settings) if self.unhelpful else ""
-        return other or self.advice
+        side = self.side_of(record, settings)
+        advice = (self.specific(record, settings) if self.specific else "") or self.advice
+        return f"{side[:1].upper()}{side[1:]}. {advice}" if side else advice
+
+    def side_of(self, record: Record, settings: Record) -> str:
+        """Return on which side the error is, as a clause; empty if the results do not show it."""
+        return self.side(record, settings) if self.side else ""
+
+    def no_better(self, values: Iterable[float | None]) -> str:
+        """Return why the lowest of some values is no better than the others; empty if it may be."""
+        least, reason = self.least_good or (-math.inf, "")
+        return reason if any(v is not None and v < least for v in values) else ""
 
     @property
     def heading(self) -> str:

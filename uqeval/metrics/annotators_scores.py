@@ -65,6 +65,7 @@ def _metric(
         "annotators", field, unit, better or None, limits, reference, undefined, formula,  # type: ignore[arg-type]
         label=label, meaning=meaning, interval=interval, headline=headline, advice=advice,
         column=column, chance=chance, of_class=of_class, best=best, large=large,
+        of_part="error" if field in ("ged", "ncc") else "calibration" if headline else None,
     )  # fmt: skip
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import SetColumns, SetStates, over
-from uqeval.metrics._contract import NO_LABEL, TEMPERATURE, Metric, set_value
+from uqeval.metrics._contract import NO_LABEL, Metric, set_value
 from uqeval.metrics._evaluation import Part
 from uqeval.metrics.calibration_scores import Binned
 from uqeval.metrics.calibration_settings import CalibrationSettings
+from uqeval.metrics.temperature_advice import TEMPERATURE
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -54,7 +55,7 @@ METRICS = (
            NO_LABEL, reliability,
            label="Brier reliability",
            meaning="Part of the Brier score that is miscalibration; 0 is best.",
-           advice=TEMPERATURE, interval="biased"),
+           **TEMPERATURE, interval="biased"),
     Metric("calibration", "brier_decomposition.resolution", "score", "higher", (0.0, 1.0), _MURPHY,
            NO_LABEL, resolution,
            label="Brier resolution",

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import NO_LABEL, TEMPERATURE, Metric
+from uqeval.metrics._contract import NO_LABEL, Metric
 from uqeval.metrics._evaluation import Passes
 from uqeval.metrics._items import exact_sums
+from uqeval.metrics.temperature_advice import TEMPERATURE
 
 if TYPE_CHECKING:
     from uqeval.metrics.calibration_scores import Binned
@@ -138,21 +139,21 @@ METRICS = (
     Metric("calibration", "kumar_l2", "fraction", "lower", (0.0, 1.0), _KUMAR, NO_LABEL, kumar_l2,
            label="Kumar l2",
            meaning="Root of the mean squared gap, corrected for the noise of the bins.",
-           advice=TEMPERATURE, interval="biased"),
+           **TEMPERATURE, interval="biased"),
     Metric("calibration", "kumar_l1", "fraction", "lower", (-1.0, 1.0), _KUMAR,
            f"{NO_LABEL}, or a bin of equal mass holds a single pixel", kumar_l1,
            label="Kumar l1",
            meaning="Mean gap, corrected for the noise of the bins.",
-           advice=TEMPERATURE, interval="biased", best=0.0),
+           **TEMPERATURE, interval="biased", best=0.0),
     Metric("calibration", "sweep_l1", "fraction", "lower", (0.0, 1.0), _ROELOFS, NO_LABEL, sweep_l1,
            label="sweep l1",
            meaning="Mean gap, in the largest number of bins in which accuracy does not fall.",
-           advice=TEMPERATURE, interval="biased"),
+           **TEMPERATURE, interval="biased"),
     Metric("calibration", "sweep_l2", "fraction", "lower", (0.0, 1.0), _ROELOFS, NO_LABEL, sweep_l2,
            label="sweep l2",
            meaning="Root of the mean squared gap, in the largest number of bins in which "
                    "accuracy does not fall.",
-           advice=TEMPERATURE, interval="biased"),
+           **TEMPERATURE, interval="biased"),
 )  # fmt: skip
 
 #: The scores of each estimator.

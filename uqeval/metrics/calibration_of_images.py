@@ -11,8 +11,9 @@ from typing import Any
 
 from uqeval.arrays import Array, Floats, np
 from uqeval.metrics._columns import over, quantile
-from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
+from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._score_kinds import OfFields
+from uqeval.metrics.temperature_advice import TEMPERATURE
 
 _NONE = "no image has a labelled pixel"
 _REFERENCE = "docs/metrics.md, Calibration of single images"
@@ -51,7 +52,7 @@ METRICS = tuple(
     Metric(
         "calibration", f"per_image.{name}", "fraction", "lower", (0.0, 1.0),
         "Kahl et al. 2024 (ValUES), §4" if name == "ace" else _REFERENCE, _NONE,
-        _value(_SCORES[name][1]), label=label, meaning=meaning, advice=TEMPERATURE,
+        _value(_SCORES[name][1]), label=label, meaning=meaning, **TEMPERATURE,
         interval="draws" if name in _QUANTILES else "positive", quantile=_QUANTILES.get(name),
     )
     for name, (label, meaning) in _MEANINGS.items()

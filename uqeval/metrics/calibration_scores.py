@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, np
 from uqeval.metrics._columns import SetStates, as_numbers, over
-from uqeval.metrics._contract import LARGE_GAP, NO_LABEL, TEMPERATURE, Metric
+from uqeval.metrics._contract import LARGE_GAP, NO_LABEL, Metric
 from uqeval.metrics._fitted_apart import on_fit_items
 from uqeval.metrics._items import exact_sums
 from uqeval.metrics._score_kinds import Gaps
+from uqeval.metrics.temperature_advice import TEMPERATURE, by_temperature
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -101,60 +102,48 @@ def class_eces(classes: Binned, pixels: Array) -> Array:
     return ece(classes, pixels[:, None])
 
 
-def _unhelpful_temperature(record: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """Return why a fitted temperature does not help, and what to do; empty if it lowers the ECE, or
-    if none is fitted.
-    """
-    fit = record.get("temperature") or {}
-    held_out = fit.get("held_out") or {}
-    before, after = held_out.get("before") or record, held_out.get("after") or fit
-    first, second = before.get("ece"), after.get("ece")
-    if first is None or second is None or second < first:
-        return ""
-    return (
-        f"The fitted temperature does not lower it ({first:.3f} before, {second:.3f} after). "
-        "Fit more parameters on other images (--isotonic, --vector)."
-    )
-
-
 _EMPTY = "no bin holds a pixel"
 _UNFITTED = "there is no fitted temperature"
 _TEMPERATURE = on_fit_items("temperature")
+_OF_NLL = by_temperature("nll")
+_MORE = (
+    "If it is no better than before, fit it on more images (--fit-on), or fit more parameters "
+    "(--isotonic, --vector)."
+)
 _GUO = "Guo et al. 2017"
 
 METRICS = (
     Metric("calibration", "ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3", NO_LABEL, ece,
-           label="ECE", headline=1,
+           label="ECE", headline=1, of_part="calibration",
            meaning="Mean gap between confidence and accuracy.",
-           advice=TEMPERATURE, unhelpful=_unhelpful_temperature, large=LARGE_GAP,
-           interval="gaps"),
+           **TEMPERATURE, large=LARGE_GAP, interval="gaps"),
     Metric("calibration", "mce", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 5", _EMPTY, mce,
            label="MCE", headline=2,
            meaning="Largest gap between confidence and accuracy of any bin.",
-           advice=TEMPERATURE, interval="gaps"),
+           **TEMPERATURE, interval="gaps"),
     Metric("calibration", "ace", "fraction", "lower", (0.0, 1.0), "Kahl et al. 2024 (ValUES)",
            _EMPTY, ace,
            label="ACE",
            meaning="Mean gap between confidence and accuracy of the bins, each counted once.",
-           advice=TEMPERATURE, interval="gaps"),
+           **TEMPERATURE, interval="gaps"),
     Metric("calibration", "adaptive_ece", "fraction", "lower", (0.0, 1.0),
            "Nixon et al. 2019, §3, on the top label", NO_LABEL, ece,
            label="adaptive ECE",
            meaning="Mean gap between confidence and accuracy, in bins of equally many pixels.",
-           advice=TEMPERATURE, interval="gaps"),
+           **TEMPERATURE, interval="gaps"),
     Metric("calibration", "classwise_ece", "fraction", "lower", (0.0, 1.0),
            "Kull et al. 2019, eq. 3", NO_LABEL, classwise_ece,
            label="class-wise ECE",
            meaning="Mean gap between probability and frequency, over all classes.",
-           advice=TEMPERATURE, interval="gaps"),
+           **TEMPERATURE, interval="gaps"),
     Metric("calibration", "brier", "score", "lower", (0.0, 2.0), "Brier 1950", NO_LABEL, over,
-           label="Brier score", headline=3, column="Brier",
+           label="Brier score", headline=3, column="Brier", of_part="calibration",
            meaning="Mean squared error of the class probabilities.",
-           advice=TEMPERATURE, interval="positive"),
+           **_OF_NLL, interval="positive"),
     Metric("calibration", "nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6", NO_LABEL,
-           over, label="NLL", headline=4,
+           over, label="NLL", headline=4, of_part="calibration",
            meaning="Mean negative logarithm of the probability of the right class.",
-           advice=TEMPERATURE, interval="positive"),
+           **_OF_NLL, interval="positive"),
     Metric("calibration", "temperature.value", "1", None, (0.0, None), f"{_GUO}, eq. 9",
            "the NLL has no minimum over T > 0", lambda beta: 1 / beta,
            label="temperature T",
@@ -164,17 +153,17 @@ METRICS = (
            _UNFITTED, ece,
            label="ECE at T",
            meaning="ECE after scaling by the fitted temperature.",
-           advice=TEMPERATURE, interval="gaps", fitted_apart=_TEMPERATURE),
+           advice=_MORE, interval="gaps", fitted_apart=_TEMPERATURE),
     Metric("calibration", "temperature.mce", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 5",
            _UNFITTED, mce,
            label="MCE at T",
            meaning="MCE after scaling by the fitted temperature.",
-           advice=TEMPERATURE, interval="gaps", fitted_apart=_TEMPERATURE),
+           advice=_MORE, interval="gaps", fitted_apart=_TEMPERATURE),
     Metric("calibration", "temperature.nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6",
            _UNFITTED, over,
            label="NLL at T",
            meaning="NLL after scaling by the fitted temperature.",
-           advice=TEMPERATURE, interval="positive", fitted_apart=_TEMPERATURE),
+           advice=_MORE, interval="positive", fitted_apart=_TEMPERATURE),
 )  # fmt: skip
 
 BY_FIELD: dict[str, Metric] = {metric.field: metric for metric in METRICS}

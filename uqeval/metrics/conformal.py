@@ -228,8 +228,8 @@ class Conformal(Evaluation[ConformalSettings]):
                 "items of one case are not exchangeable with those of others: name whole cases in "
                 "--fit-on, and read the guarantee for cases."
             )
-        if few := self.settings.few_items(self.fitted["calibration_items"]):
-            messages.append(few)
+        few = self.settings.few_items(self.fitted["calibration_items"])
+        messages += filter(None, (few, self.settings.empty_sets(run.results)))
         if self.fitted["cut"] is None:
             messages.append(f"{self._why_infinite}. The intervals contain every number.")
         return messages

@@ -64,14 +64,16 @@ def _percentile(p: float) -> Score:
 
 METRICS = (
     Metric("conformal", "coverage", "fraction", "higher", _UNIT, _SIZE, NO_LABEL, ratio,
-           label="coverage", headline=1,
+           label="coverage", headline=1, of_part="error",
            meaning="Share of pixels whose set contains the label (or interval the target).",
            advice=_CALIBRATE, interval="share", counted=("pixels",), best=None,
            fitted_apart=_THRESHOLD),
     Metric("conformal", "size", "classes", "lower", (0.0, None), _SIZE, NO_LABEL, ratio,
            label="set size", headline=2,
            meaning="Mean number of classes in the set of a pixel.",
-           advice=_SMALLER, interval="linear", fitted_apart=_THRESHOLD),
+           advice=_SMALLER, interval="linear", fitted_apart=_THRESHOLD,
+           least_good=(1.0, "if sets have less than one class on average, smaller ones are more "
+                       "often empty")),
     Metric("conformal", "width", "target", "lower", (0.0, None), _SIZE, INFINITE, width,
            label="interval width", headline=3,
            meaning="Mean width of the interval of a pixel, in units of the target.",

@@ -90,6 +90,17 @@ class ConformalSettings(Settings):
             f"--fit-on, better {math.ceil(10 / alpha)}."
         )
 
+    def empty_sets(self, results: Mapping[str, Any]) -> str:
+        """Return a warning if the sets have less than one class on average."""
+        size, empty = results.get("size"), results.get("empty", 0.0)
+        if size is None or size >= 1 or self.risk != MISCOVERAGE:
+            return ""
+        return (
+            f"{100 * empty:.1f} % of the sets are empty, and the mean size is {size:.3f}: if the "
+            f"pixel accuracy is at least 1 - alpha ({float(1 - self.level):g}), the most likely "
+            "class alone has this coverage. Choose a smaller alpha, below 1 - pixel accuracy."
+        )
+
     def of_class(self, info: DatasetInfo) -> int | None:
         """Return the class whose false negative rate is the risk; None for miscoverage.
 

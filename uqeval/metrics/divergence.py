@@ -46,7 +46,7 @@ def kl(total: Array, finite: Array) -> Array:
 METRICS = (
     Metric("divergence", "kl", "nats", "lower", (0.0, None), "Gustafsson et al. 2020, §4.1",
            "no pixel has a finite divergence", kl,
-           label="KL divergence", headline=1, column="KL (nats)",
+           label="KL divergence", headline=1, column="KL (nats)", of_part="error",
            meaning="How far the predictions are from the reference, in nats.",
            advice="Use more samples, or a method closer to the reference.",
            interval="positive"),

@@ -162,7 +162,7 @@ _WRONG_AND_RIGHT = ("aupr_error", "aupr_success")
 METRICS = (
     Metric("failure", "auroc", "fraction", "higher", _UNIT, "Fawcett 2006, §7", _BOTH,
            auroc,
-           label="AUROC", headline=1,
+           label="AUROC", headline=1, of_part="ranking",
            meaning="Probability that a wrong pixel is more uncertain than a right one; 0.5 is "
            "chance.",
            chance=Chance(0.5, "the uncertainty finds wrong pixels"),
@@ -213,6 +213,7 @@ METRICS = (
            "docs/metrics.md, Failure detection", NO_LABEL,
            lambda pixels, undetected: undetected / pixels if pixels else None,
            label="undetected errors", headline=4, column="undetected",
+           of_part="error",
            meaning="Share of all pixels that are wrong and not flagged as uncertain.",
            advice="Lower the uncertainty threshold (--threshold).", risk=True,
            interval="share",

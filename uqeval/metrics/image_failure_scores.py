@@ -44,7 +44,7 @@ METRICS = (
            events=_FAILED),
     Metric("image_failure", "auroc", "fraction", "higher", _UNIT, "Fawcett 2006, §7", _LIMIT,
            ranked_items.auroc,
-           label="AUROC", headline=2,
+           label="AUROC", headline=2, of_part="ranking",
            meaning="Probability that an item above the risk limit is less confident than another; "
            "0.5 is chance.",
            chance=Chance(0.5, "the confidence finds items above the risk limit"),

@@ -95,7 +95,7 @@ METRICS = (
            interval="positive"),
     Metric("nmerci", "mae_trimmed", "target", "lower", (0.0, None), f"{_PAPER}, Figure 4", NO_PIXEL,
            trimmed_error,
-           label="MAE trimmed", headline=2,
+           label="MAE trimmed", headline=2, of_part="error",
            meaning="Mean absolute error without the largest errors.",
            advice="Look at the worst items first.",
            interval="draws"),

@@ -81,7 +81,7 @@ def _metric(
         "ood", field, "fraction", better, limits, reference, _BOTH, formula, label=label,
         headline=headline, meaning=meaning, advice=_ADVICE, interval=interval,
         units_with=_IN_AND_OUT, chance=_CHANCE.get(field), quantile=_QUANTILES.get(field),
-        events=_EVENTS.get(field),
+        events=_EVENTS.get(field), of_part="ranking" if field == "auroc" else None,
     )  # fmt: skip
     of_items = Metric(
         "ood", f"images.{field}", "fraction", better, limits, reference, _ITEMS, formula,

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import LARGE_GAP, NO_PIXEL, SCALE_SIGMA, Events, Metric
+from uqeval.metrics._contract import LARGE_GAP, NO_PIXEL, Events, Metric
 from uqeval.metrics._items import exact_sums
-from uqeval.metrics.sigma_advice import unhelpful_factor
+from uqeval.metrics.sigma_advice import COVERAGE_BY_SIGMA, SCALE_SIGMA
 
 #: Levels of coverage that every report has.
 LEVELS = (0.5, 0.9, 0.95)
@@ -105,7 +105,7 @@ _RULES = "Gneiting & Raftery 2007"
 _OUTSIDE = Events(lambda score, level: 1.0, "targets outside the intervals", 5, hits="coverage")
 METRICS = (
     Metric("regression", "rmse", "target", "lower", (0.0, None), _G20, NO_PIXEL, root_mean,
-           label="RMSE", headline=1,
+           label="RMSE", headline=1, of_part="error",
            meaning="Root of the mean squared error.",
            advice="Look at the worst items first.", risk=True,
            interval="positive"),
@@ -123,26 +123,26 @@ METRICS = (
            advice="Look at the worst items first.",
            interval="positive", units_with=("rmse",)),
     Metric("regression", "auce", "fraction", "lower", (0.0, 1.0), _G20, NO_PIXEL, auce,
-           label="AUCE", headline=2,
+           label="AUCE", headline=2, of_part="calibration",
            meaning="Area between the nominal and the observed coverage of the predicted intervals.",
-           advice=SCALE_SIGMA, unhelpful=unhelpful_factor, large=LARGE_GAP, interval="gaps"),
+           **COVERAGE_BY_SIGMA, large=LARGE_GAP, interval="gaps"),
     Metric("regression", "auce_over", "fraction", "lower", (0.0, 1.0), _G20, NO_PIXEL, auce_over,
            label="AUCE, over-confident", column="over-confident",
            meaning="The part of AUCE where intervals are too narrow.",
-           advice=SCALE_SIGMA, unhelpful=unhelpful_factor, interval="gaps"),
+           **COVERAGE_BY_SIGMA, interval="gaps"),
     Metric("regression", "auce_under", "fraction", "lower", (0.0, 1.0), _G20, NO_PIXEL, auce_under,
            label="AUCE, under-confident", column="under-confident",
            meaning="The part of AUCE where intervals are too wide.",
-           advice=SCALE_SIGMA, unhelpful=unhelpful_factor, interval="gaps"),
+           **COVERAGE_BY_SIGMA, interval="gaps"),
     Metric("regression", "nll", "nats", "lower", (None, None),
            "Quiñonero-Candela et al. 2006, eq. 5 (NLPD)", ZERO_SIGMA, nll,
-           label="NLL", headline=3,
+           label="NLL", headline=3, of_part="calibration",
            meaning="Mean negative logarithm of the predicted density at the target.",
-           advice=SCALE_SIGMA, interval="draws"),
+           **SCALE_SIGMA, interval="draws"),
     Metric("regression", "crps", "target", "lower", (0.0, None), f"{_RULES}, eq. 21", NO_PIXEL,
-           over, label="CRPS", headline=4,
+           over, label="CRPS", headline=4, of_part="error",
            meaning="Mean distance between the predicted distribution and the target.",
-           advice=SCALE_SIGMA, interval="positive"),
+           **SCALE_SIGMA, interval="positive"),
     Metric("regression", "sharpness", "target", "lower", (0.0, None),
            f"{_RULES}, §1: root of the mean predicted variance", NO_PIXEL, root_mean,
            label="sharpness",
@@ -153,7 +153,7 @@ METRICS = (
            NO_PIXEL, over,
            label="interval score",
            meaning="Width of the intervals plus a penalty for targets outside them.",
-           advice=SCALE_SIGMA, interval="positive", events=_OUTSIDE),
+           **SCALE_SIGMA, interval="positive", events=_OUTSIDE),
     Metric("regression", "coverage", "fraction", None, (0.0, 1.0), _G20, NO_PIXEL, over,
            label="coverage",
            meaning="Share of targets inside the predicted intervals of a level.",

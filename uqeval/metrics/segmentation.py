@@ -81,7 +81,7 @@ def miou(labelled: Array, predicted: Array, correct: Array) -> Array:
 METRICS = (
     Metric("segmentation", "pixel_accuracy", "fraction", "higher", (0.0, 1.0),
            "Long et al. 2015, §5", NO_LABEL, pixel_accuracy,
-           label="pixel accuracy", headline=2,
+           label="pixel accuracy", headline=2, of_part="error",
            meaning="Share of pixels with the right class.",
            advice="Look at the classes with the lowest IoU first.",
            interval="share", counted=("pixels",), of_class="accuracy"),
@@ -93,7 +93,7 @@ METRICS = (
            interval="logit", of_class="accuracy", mean_of="accuracy"),
     Metric("segmentation", "miou", "fraction", "higher", (0.0, 1.0), "Everingham et al. 2010, §4.1",
            NO_LABEL, miou,
-           label="mIoU", headline=1,
+           label="mIoU", headline=1, of_part="error",
            meaning="Overlap of prediction and label (IoU), averaged over the classes.",
            advice="Look at the classes with the lowest IoU first.",
            interval="logit", of_class="iou", mean_of="accuracy",

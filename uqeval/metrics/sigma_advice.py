@@ -1,4 +1,4 @@
-"""Whether a fitted factor of σ improves the coverage, for the advice of a report."""
+"""Advice about σ: whether it is too small or too large, and what a fitted factor showed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,48 @@ from uqeval.metrics.standard_distributions import factors, quantiles, share_belo
 _CHANGE = 0.1
 
 
-def unhelpful_factor(record: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+def side(record: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Return, as a clause, whether the intervals are too narrow or too wide; empty if neither is
+    most of the AUCE, or if it is of quantiles."""
+    over, under = record.get("auce_over"), record.get("auce_under")
+    if over is None or under is None or settings.get("proportion") == "quantile":
+        return ""
+    if max(over, under) <= 2 * min(over, under):
+        return ""
+    word, sign = ("narrow", 1) if over > under else ("wide", -1)
+    inside = (record.get("coverage") or {}).get("90")
+    if inside is None or sign * (0.9 - inside) <= 0:
+        return f"the intervals are too {word}"
+    return (
+        f"the intervals are too {word} (those of 90 % contain {100 * inside:.1f} % of the targets)"
+    )
+
+
+def advice_on_factor(record: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Return whether to scale σ by the factor that was fitted on other items; empty if there is
+    none."""
+    scale = record.get("sigma_scale") or {}
+    held_out = scale.get("held_out") or {}
+    before, after = held_out.get("nll_before"), held_out.get("nll")
+    if before is None or after is None:
+        return ""
+    # The factor and both NLLs are those of normal distributions.
+    nll = "NLL" if settings.get("distribution") == "gaussian" else "Gaussian NLL"
+    score = f"the {nll} of the {held_out['items']} other items"
+    factor = f"{scale['value']:.4g}"
+    if after < before:
+        return f"Multiply σ by {factor}: {score} falls from {before:.3f} to {after:.3f}."
+    return (
+        f"The factor of σ fitted on other items ({factor}) does not lower {score} ({before:.3f} "
+        f"before, {after:.3f} after). Look at the worst items first."
+    )
+
+
+def _advice_on_coverage(record: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    return _unhelpful_factor(record, settings) or advice_on_factor(record, settings)
+
+
+def _unhelpful_factor(record: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     """Return why σ should not be scaled by the factor of `record`, and what to do; empty if the
     factor clearly lowers the AUCE, or if there is none.
 
@@ -65,3 +106,11 @@ def _area(p: Sequence[float], observed: Sequence[float]) -> float:
     gaps = [abs(x - y) for x, y in zip(p, observed, strict=True)]
     steps = zip(p, p[1:], gaps, gaps[1:], strict=False)
     return sum((b - a) * (left + right) / 2 for a, b, left, right in steps)
+
+
+#: Advice of metrics of σ, as arguments of `Metric`; and that of its coverage.
+SCALE_SIGMA: dict[str, Any] = {
+    "advice": "Scale σ by a factor fitted on other images (--sigma-scale --fit-on).",
+    "specific": advice_on_factor,
+}
+COVERAGE_BY_SIGMA = SCALE_SIGMA | {"specific": _advice_on_coverage, "side": side}

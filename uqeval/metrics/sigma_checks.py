@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over, without_rounding
-from uqeval.metrics._contract import NO_PIXEL, SCALE_SIGMA, Metric, set_value
+from uqeval.metrics._contract import NO_PIXEL, Metric, set_value
 from uqeval.metrics._evaluation import Part, Passes, Run, TallyResult
 from uqeval.metrics._fitted_part import FittedPart
 from uqeval.metrics._items import exact_sums, score_items
@@ -19,6 +19,7 @@ from uqeval.metrics._score_kinds import Gaps
 from uqeval.metrics.calibration_estimators import exact_edges, sets_at_once, upper_ranks
 from uqeval.metrics.regression_scores import ZERO_SIGMA
 from uqeval.metrics.regression_settings import RegressionSettings
+from uqeval.metrics.sigma_advice import SCALE_SIGMA
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -73,11 +74,11 @@ def likelihood(squares: float, logs: float, pixels: int, factor: float) -> float
 _LEVI = "Levi et al. 2022"
 OF_BINS = (
     Metric("regression", "ence", "fraction", "lower", (0.0, None), f"{_LEVI}, eq. 8", _ZERO_BIN,
-           ence, label="ENCE", advice=SCALE_SIGMA, interval="gaps",
+           ence, label="ENCE", **SCALE_SIGMA, interval="gaps",
            meaning="Mean relative difference between predicted and observed error, over bins of "
            "σ."),
     Metric("regression", "uce", "target²", "lower", (0.0, None), "Laves et al. 2020, eq. 8",
-           NO_PIXEL, uce, label="UCE", advice=SCALE_SIGMA, interval="gaps",
+           NO_PIXEL, uce, label="UCE", **SCALE_SIGMA, interval="gaps",
            meaning="Mean difference between predicted variance and squared error, over bins of "
            "σ."),
     Metric("regression", "cv", "fraction", None, (0.0, None), f"{_LEVI}, eq. 9",
@@ -93,10 +94,11 @@ OF_SCALE = (
            "large errors can decide."),
     Metric("regression", "sigma_scale.nll_before", "nats", "lower", (None, None),
            f"{_LEVI}, §3.3", ZERO_SIGMA, likelihood, label="NLL before scaling σ",
-           advice=SCALE_SIGMA, interval="draws", meaning="Gaussian NLL with the predicted σ."),
+           **SCALE_SIGMA, interval="draws", meaning="Gaussian NLL with the predicted σ."),
     Metric("regression", "sigma_scale.nll", "nats", "lower", (None, None), f"{_LEVI}, §3.3",
            f"{ZERO_SIGMA}; or {_EXACT}", likelihood, label="NLL with the best factor",
-           advice=SCALE_SIGMA, interval="draws",
+           advice="If it is no better than before, fit the factor on more images (--fit-on).",
+           interval="draws",
            meaning="Gaussian NLL with σ times the best factor."),
 )  # fmt: skip
 

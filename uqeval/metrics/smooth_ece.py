@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates
-from uqeval.metrics._contract import NO_LABEL, TEMPERATURE, Metric, set_value
+from uqeval.metrics._contract import NO_LABEL, Metric, set_value
 from uqeval.metrics._evaluation import Part, Passes
 from uqeval.metrics._score_kinds import Gaps
 from uqeval.metrics.calibration_settings import CalibrationSettings
+from uqeval.metrics.temperature_advice import TEMPERATURE
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -191,7 +192,7 @@ METRICS = (
            "Błasiok & Nakkiran 2023, Definition 3", NO_LABEL, smooth_ece,
            label="smooth ECE",
            meaning="Gap between confidence and accuracy, smoothed over neighbouring confidences.",
-           advice=TEMPERATURE, interval="gaps"),
+           **TEMPERATURE, interval="gaps"),
 )  # fmt: skip
 
 

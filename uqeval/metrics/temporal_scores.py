@@ -124,6 +124,7 @@ def _metric(
         (-1.0, 1.0) if field == "correlation.r" else (0.0, 1.0), of, undefined, mean,
         interval=kind, label=label, column=column, headline=headline, meaning=meaning,
         advice=advice, no_meaning_in=no_meaning_in or {},
+        of_part="error" if field == "mtc" else None,
     )  # fmt: skip
 
 

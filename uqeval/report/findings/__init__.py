@@ -25,6 +25,7 @@ from uqeval.report.findings.scores import (
     described,
     first_keys,
     is_large_gap,
+    settings_of,
     whole_scores,
 )
 from uqeval.report.findings.strongest import first_score, strongest
@@ -66,7 +67,8 @@ def _advice(
     for verdict in failed:
         if (metric := _metric_of_rule(verdict)) is not None and metric.advice:
             key = verdict.address.key
-            advice = metric.advice_for(report.results.get(key) or {}, _settings(report, key))
+            record = _record_of(report, verdict.address)
+            advice = metric.advice_for(record, settings_of(report, key))
             return f"{verdict.address} fails its rule. {advice}", metric.family
     if unproven is not None:
         return unproven.advice, unproven.family
@@ -78,7 +80,7 @@ def _advice(
         proven = score.interval is not None
         if is_large_gap(score) and (proven or "part" not in report.inputs):
             doubt = "" if proven else " Without --ci, this applies to these items only."
-            advice = score.metric.advice_for(score.record, _settings(report, score.key))
+            advice = score.metric.advice_for(score.record, settings_of(report, score.key))
             return f"{described(score)}. {advice}{doubt}", score.metric.family
     if not report.results or "sweep" in report.results:
         return None
@@ -102,9 +104,13 @@ def _advice(
     return "Keep this report as a baseline, and set limits in a file of rules for uqeval gate.", ""
 
 
-def _settings(report: Report, key: str) -> Mapping[str, Any]:
-    settings = report.settings.get(key)
-    return settings if isinstance(settings, dict) else {}
+def _record_of(report: Report, address: Address) -> Mapping[str, Any]:
+    """Return the results at an address, of its slice if it has one; empty if there are none."""
+    if not address.where:
+        return report.results.get(address.key) or {}
+    slices = (report.slices.get(name) for name in address.slice_keys)
+    record = next((own for own in slices if isinstance(own, dict)), {})
+    return (record.get("results") or {}).get(address.key) or {}
 
 
 def _doubt(report: Report, path: str | None) -> tuple[str, ...] | None:

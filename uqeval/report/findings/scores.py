@@ -66,6 +66,12 @@ class Score:
         return self.value - factor * (self.value - low), self.value + factor * (high - self.value)
 
 
+def settings_of(report: Report, key: str) -> Mapping[str, Any]:
+    """Return the settings of the results of a key; empty if there are none."""
+    settings = report.settings.get(key)
+    return settings if isinstance(settings, dict) else {}
+
+
 def is_large_gap(score: Score) -> bool:
     """Return whether a calibration error is large; without an interval, whether its value is."""
     low, _ = score.ends() or (score.value, score.value)

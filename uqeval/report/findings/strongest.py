@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from uqeval.glossary import families
 from uqeval.records.report import Report
-from uqeval.report.findings.scores import Score, described, is_large_gap, whole_scores
+from uqeval.report.findings.scores import (
+    Score,
+    described,
+    is_large_gap,
+    settings_of,
+    whole_scores,
+)
 
 if TYPE_CHECKING:
     from uqeval.metrics import Metric
@@ -152,7 +158,8 @@ def first_score(report: Report) -> tuple[str, str] | None:
     if score.metric.best is None:
         others = (s for s in scores if s.metric.family == family and s is not score)
         beside = "".join(f"; {described(other)}" for other in list(others)[:1])
-    large = " This gap is large." if is_large_gap(score) else ""
+    side = score.metric.side_of(score.record, settings_of(report, score.key))
+    large = " This gap is large" + (f": {side}." if side else ".") if is_large_gap(score) else ""
     meaning = score.metric.meaning
     text = f"{described(score)}{beside}. {score.label}: {meaning[:1].lower()}{meaning[1:]}{large}"
     return text, family

@@ -1,13 +1,19 @@
-"""The weakest part: the slice, class or region with the worst score."""
+"""The weakest part: the slice, class or region with the worst score.
+
+Slices are compared with the other slices of the same columns, classes with the other classes: of
+many scores, such as an area under a curve of ranks, all slices can be worse than the whole set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import printable
+from uqeval.errors import UsageError, printable
 from uqeval.glossary import class_field, headlines, label, metric_of
 from uqeval.keys import Key, family_of
+from uqeval.records.addresses import Address
 from uqeval.records.intervals import class_of, interval
 from uqeval.records.report import Report
 from uqeval.report.findings.scores import (
@@ -18,60 +24,84 @@ from uqeval.report.findings.scores import (
     whole_scores,
 )
 
+#: The order of preference: what a score of a part shows.
+_ORDER = ("error", "calibration", "ranking")
+
 
 def weakest(report: Report) -> tuple[tuple[str, str] | None, tuple[str, Score] | None]:
     """Return the sentence and its family; and the kind and the score of the part, if it is weaker
     beyond its interval."""
     wholes = {(s.metric.family, s.metric.field): s for s in whole_scores(report)}
-    lowest: tuple[str, Score, Score, int] | None = None
+    first: _Weak | None = None
     for kind, of_parts in _candidates(report):
-        whole = wholes.get((of_parts[0].metric.family, of_parts[0].metric.field))
-        if whole is None:
+        metric = of_parts[0].metric
+        found = _weak_of(kind, of_parts, wholes.get((metric.family, metric.field)))
+        if found is None:
             continue
-        weak = _weakest_of(of_parts, whole)
-        if _gap(whole, weak.value) <= 0:
-            continue
-        lowest = lowest or (kind, weak, whole, len(of_parts))
-        if _separated(weak, whole, len(of_parts)):
-            return (_weak_text(kind, weak, whole, len(of_parts)), weak.metric.family), (kind, weak)
-    if lowest is None:
-        return None, None
-    kind, weak, whole, count = lowest
-    return (_not_weaker_text(kind, weak, whole, count), weak.metric.family), None
+        first = first or found
+        if found.is_separated:
+            return (_weak_text(found), metric.family), (kind, found.score)
+    return (None if first is None else (_not_weaker_text(first), first.score.metric.family)), None
 
 
-def _candidates(report: Report) -> list[tuple[str, list[Score]]]:
-    """Return the kind of part and the scores of all such parts, by score, in order of preference.
+@dataclass(frozen=True)
+class _Weak:
+    """The worst of `count` parts of a kind, and the score that it is compared with.
 
-    Families that accompany all others come last: the user asked for the others.
+    `other`: the score of the whole set, or of the middle of the other parts: half of them are at
+    least as good. `is_next`: whether no other part lies between.
+    """
+
+    kind: str
+    score: Score
+    other: Score
+    count: int
+    is_next: bool
+
+    @property
+    def is_separated(self) -> bool:
+        """Return whether the intervals, widened for the choice, do not overlap."""
+        own = self.score.ends(self.count)
+        other = self.other.ends(self.count if self.other.part else 1)
+        if own is None or other is None:
+            return False
+        is_high_better = self.score.metric.direction == "higher"
+        return own[1] < other[0] if is_high_better else own[0] > other[1]
+
+
+def _weak_of(kind: str, scores: list[Score], whole: Score | None) -> _Weak | None:
+    """Return the worst part; None if it is no worse than what it is compared with."""
+    metric = scores[0].metric
+    sign = 1 if metric.direction == "higher" else -1
+    worst, *others = sorted(scores, key=lambda score: sign * score.value)
+    middle = (len(others) - 1) // 2
+    if kind == "region" or not others:
+        # A rank of the pixels of a part says nothing about their rank among all pixels.
+        other = None if metric.of_part == "ranking" else whole
+    else:
+        other = others[middle]
+    if other is None or sign * (other.value - worst.value) <= 0:
+        return None
+    return _Weak(kind, worst, other, len(scores), middle == 0)
+
+
+def _candidates(report: Report) -> Iterator[tuple[str, list[Score]]]:
+    """Yield the kind of part and the scores of all such parts, by score, in order of preference.
+
+    Errors come first. Families that accompany all others come last among equals: the user asked
+    for the others.
     """
     # Imported here, as in the glossary: a report without findings needs no metrics.
     from uqeval.metrics import COMPANIONS
 
+    def order(scores: list[Score]) -> tuple[int, bool]:
+        metric = scores[0].metric
+        return _ORDER.index(metric.of_part or "ranking"), metric.family in COMPANIONS
+
     kinds = {"slice": _slices(report), "class": _classes(report), "region": _regions(report)}
-    candidates = [
-        (kind, of_parts) for kind, scores in kinds.items() for of_parts in scores.values()
-    ]
-    return sorted(candidates, key=lambda candidate: candidate[1][0].metric.family in COMPANIONS)
-
-
-def _weakest_of(scores: list[Score], whole: Score) -> Score:
-    return max(scores, key=lambda score: _gap(whole, score.value))
-
-
-def _gap(whole: Score, value: float) -> float:
-    """Return how much worse a value is than that of the whole set."""
-    return (whole.value - value) * (1 if whole.metric.direction == "higher" else -1)
-
-
-def _separated(weak: Score, whole: Score, chosen_from: int) -> bool:
-    """Return whether the widened interval of the part is worse than that of the whole set."""
-    of_part, of_whole = weak.ends(chosen_from), whole.ends()
-    if of_part is None or of_whole is None:
-        return False
-    return (
-        of_part[1] < of_whole[0] if whole.metric.direction == "higher" else of_part[0] > of_whole[1]
-    )
+    for kind, scores in kinds.items():
+        for of_parts in sorted(scores.values(), key=order):
+            yield kind, of_parts
 
 
 def _extreme(score: Score) -> str:
@@ -89,35 +119,54 @@ def _name(kind: str, score: Score) -> str:
     return number if number.isdigit() else printable(score.part)
 
 
-def _weak_text(kind: str, weak: Score, whole: Score, count: int) -> str:
-    name, of_all = _name(kind, weak), f"{whole.label} of the whole set is {whole.text}"
-    if count == 1:
-        return f"The {kind} {name} is weaker than the whole set: {described(weak)}; {of_all}."
-    rank = f"{_extreme(weak)} of {_number_of(kind, count)}"
+def _weak_text(weak: _Weak) -> str:
+    score, kind = weak.score, weak.kind
+    name = _name(kind, score)
+    if not weak.other.part:
+        than = f"weaker than the whole set: {described(score)}"
+        if weak.count == 1:
+            return f"The {kind} {name} is {than}; {_compared(weak)}."
+    rank = f"{_extreme(score)} of {_number_of(kind, weak.count)}"
     named = f"{kind} {name}" if name.isdigit() else name
-    return f"The weakest {kind} is {named}: {described(weak)}, the {rank}; {of_all}."
+    return f"The weakest {kind} is {named}: {described(score)}, the {rank}; {_compared(weak)}."
 
 
-def _not_weaker_text(kind: str, weak: Score, whole: Score, count: int) -> str:
-    name, of_all = printable(weak.part), f"the whole set has {whole.text}"
-    extreme = f"the {_extreme(weak)} {weak.label} is {weak.text} ({name})"
-    among, none = f"Of {_number_of(kind, count)}, {extreme}", f"No {kind} is clearly weaker"
-    if count == 1:
-        name = _name(kind, weak)
-        extreme = f"{weak.label} is {weak.text}"
+def _compared(weak: _Weak) -> str:
+    """Return the score that the worst part is compared with, as a clause."""
+    other = weak.other
+    if not other.part:
+        return f"{other.label} of the whole set is {other.text}"
+    if weak.is_next:
+        return f"the next is {printable(other.part)} with {other.text}"
+    least = "at least" if other.metric.direction == "higher" else "at most"
+    return f"half of the others have {least} {other.text}"
+
+
+def _not_weaker_text(weak: _Weak) -> str:
+    score, kind = weak.score, weak.kind
+    name = printable(score.part)
+    extreme = f"the {_extreme(score)} {score.label} is {score.text} ({name})"
+    among, none = f"Of {_number_of(kind, weak.count)}, {extreme}", f"No {kind} is clearly weaker"
+    if weak.count == 1:
+        name = _name(kind, score)
+        extreme = f"{score.label} is {score.text}"
         among, none = f"In the {kind} {name}, {extreme}", f"The {kind} {name} is not clearly weaker"
-    if weak.interval is None or whole.interval is None:
+    if score.interval is None or weak.other.interval is None:
         return (
-            f"{among}; {of_all}. Without intervals, this does not show that the {kind} is weaker."
+            f"{among}; {_compared(weak)}. Without intervals, this does not show that the {kind} is "
+            "weaker."
         )
-    return f"{none} than the whole set: {extreme}; {of_all}."
+    than = "the others" if weak.other.part else "the whole set"
+    return f"{none} than {than}: {extreme}; {_compared(weak)}."
 
 
-_Scores = dict[tuple[str, str], list[Score]]
+_Scores = dict[tuple[str, ...], list[Score]]
 
 
-def _add(scores: _Scores, score: Score) -> None:
-    scores.setdefault((score.metric.family, score.label), []).append(score)
+def _add(scores: _Scores, score: Score, *columns: str) -> None:
+    """Add a score that shows which part is weak; `columns`: those of its slice."""
+    if score.metric.direction and score.metric.of_part:
+        scores.setdefault((*columns, score.metric.family, score.label), []).append(score)
 
 
 def _slices(report: Report) -> _Scores:
@@ -126,13 +175,21 @@ def _slices(report: Report) -> _Scores:
     for name, slice_record in report.slices.items():
         if not isinstance(slice_record, dict) or slice_record.get("small"):
             continue
+        columns = _columns(name)
         for key, record in (slice_record.get("results") or {}).items():
             if key in first_keys(report) and isinstance(record, dict):
                 intervals = slice_record.get("intervals") or {}
                 for score in headline_scores(family_of(key), key, record, intervals, str(name)):
-                    if score.metric.direction:
-                        _add(by_score, score)
+                    _add(by_score, score, *columns)
     return by_score
+
+
+def _columns(name: str) -> tuple[str, ...]:
+    """Return the columns of a slice; none for a name that is not from a table of items."""
+    try:
+        return tuple(column for column, _ in Address.parse(f"_._@{name}").where)
+    except UsageError:
+        return ()
 
 
 def _regions(report: Report) -> _Scores:
@@ -143,8 +200,7 @@ def _regions(report: Report) -> _Scores:
             for score in headline_scores(
                 parsed.family, key, record, report.intervals, parsed.region
             ):
-                if score.metric.direction:
-                    _add(by_score, score)
+                _add(by_score, score)
     return by_score
 
 
@@ -158,7 +214,10 @@ def _classes(report: Report) -> _Scores:
             metric, of_class = metric_of(family, field), class_field(family, field)
             for row in rows:
                 value = row.get(of_class)
-                if metric is None or not metric.direction or not isinstance(value, int | float):
+                if metric is None or not isinstance(value, int | float):
+                    continue
+                # The calibration error of a class rises with the number of its pixels.
+                if metric.of_part == "calibration":
                     continue
                 if not isinstance(row.get("class"), int):  # patches of several classes
                     continue

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from uqeval.errors import listed
-from uqeval.glossary import family_label, headlines, label, label_of
+from uqeval.glossary import family_label, headlines, label, label_of, metric_of
 from uqeval.keys import Key, family_of
 from uqeval.records.addresses import Address, innermost
 from uqeval.records.intervals import units_of
@@ -69,7 +69,9 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
             None if {key, Address.of_key(key, fields).within} & refused else region
             for key, region in zip(keys, regions_of_keys, strict=True)
         ]
-        marked = _marked(cells, regions, direction)
+        metric = metric_of(family, fields[-1])
+        is_unordered = metric is not None and metric.no_better(own.number for own in cells)
+        marked = _marked(cells, regions, "" if is_unordered else direction)
         anchor = f"score-{of_score}" if len(reports) == 1 else ""
         rows.append(Row(title, marked, anchor=anchor, about=about_score, command=command))
     many = len(reports) > 1
