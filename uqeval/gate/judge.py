@@ -20,6 +20,7 @@ from uqeval.gate.verdict import (
     Verdict,
     not_evaluated,
     refuse_partial,
+    with_needs,
 )
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
@@ -82,8 +83,13 @@ class _Judging:
                 "remove `inconclusive`."
             )
         self.unjudged.extend(lost)
+        judged, unjudged = len(self.verdicts), len(self.unjudged) - len(lost)
+        self._judge_all(rule, optional=bool(lost))
+        self.verdicts[judged:] = with_needs(self.verdicts[judged:], self.unjudged[unjudged:])
+
+    def _judge_all(self, rule: Rule, *, optional: bool) -> None:
         try:
-            lookups = list(_lookups(rule, self.reports, optional=bool(lost)))
+            lookups = list(_lookups(rule, self.reports, optional=optional))
         except UqevalError as error:
             self._give_up(rule, rule.address, error)
             return

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, listed
 from uqeval.gate.more_units import MoreUnits
 from uqeval.gate.rules import Rule
 from uqeval.gate.waivers import Kind, WaiverUse
@@ -150,3 +150,30 @@ class Judgement:
             return self
         text = f"waivers were checked for {today} (--today), not for today."
         return replace(self, warnings=(text, *self.warnings))
+
+
+def with_needs(verdicts: Sequence[Verdict], unjudged: Sequence[NotEvaluated]) -> list[Verdict]:
+    """Return the verdicts on one rule. If its waiver is needed elsewhere, or may be (`unjudged`),
+    the notes of verdicts that do not need it say where, in place of advice to remove it."""
+    needing = [v for v in verdicts if v.waiver is not None and v.waiver.outcome != "unneeded"]
+    stores = dict.fromkeys(str(entry.address.store) for entry in unjudged)
+    if not needing and not stores:
+        return list(verdicts)
+    several_limits = len({v.kind for v in verdicts}) > 1
+
+    def place(verdict: Verdict) -> str:
+        store = str(verdict.address.store)
+        return f"{store} ({verdict.kind})" if several_limits else store
+
+    needed = f"{listed(map(place, needing))} {'needs' if len(needing) == 1 else 'need'} it"
+    unknown = f"the rule was not evaluated for {listed(stores)}"
+    elsewhere = needed if needing else unknown
+
+    def noted(verdict: Verdict) -> Verdict:
+        use = verdict.waiver
+        if use is None or use.outcome != "unneeded":
+            return verdict
+        note = f"the waiver is not needed for {place(verdict)}; {elsewhere}"
+        return replace(verdict, waiver=replace(use, note=note))
+
+    return [noted(verdict) for verdict in verdicts]
