@@ -635,10 +635,10 @@ def test_without_states_there_is_a_table_and_a_warning(folder: Path, tmp_path: P
     save(tmp_path / "b.json", *GOOD)
     found = held(tmp_path, "a", "b")
     assert row(found, "segmentation.miou").cells[1].difference.verdict is None  # type: ignore[union-attr]
-    assert "a.json has no states" in found.warnings[0]
+    assert "a.json: has no saved states" in found.warnings[0]
     assert "-o FILE" in found.warnings[0]
     (tmp_path / "b.states.zip").unlink()
-    assert any("b.json are missing" in w for w in held(tmp_path, "b", "a").warnings)
+    assert any("b.states.zip: does not exist" in w for w in held(tmp_path, "b", "a").warnings)
     assert not held(tmp_path, "a", "b", level=None).warnings
 
 
@@ -665,7 +665,9 @@ def test_other_items_are_left_out(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no common items: their items are called .* …? ?and "):
         held(tmp_path, "a", "c")
     save(tmp_path / "b.json", *GOOD, items=slice(2, 14), states=None)
-    with pytest.raises(UsageError, match=r"share 9 items of 11 and 12.*b\.json has no states"):
+    with pytest.raises(
+        UsageError, match=r"share 9 items of 11 and 12.*b\.json: has no saved states"
+    ):
         held(tmp_path, "a", "b")
 
 
@@ -883,7 +885,7 @@ def test_slices_without_common_scores_have_no_difference(tmp_path: Path) -> None
     found = held(tmp_path, "a", "b", metrics=(address,), draws=200)
     (stateless,) = found.rows
     assert [(c.value, c.difference, c.best) for c in stateless.cells] == [(None, None, False)] * 2
-    assert str(stateless.cells[1].reason).endswith("b.json has no states")
+    assert "b.json: has no saved states" in str(stateless.cells[1].reason)
     says = "of 5 and 12. No score: scores of the common items need states: "
     assert any(says in text for text in found.warnings)
 
@@ -982,7 +984,7 @@ def test_sweeps_are_compared_by_address(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         held(tmp_path, "a", "b")
     message = str(caught.value)
-    assert "A sweep saves none" in message and "--no-states" not in message
+    assert "a sweep saves no states" in message and "--no-states" not in message
     address = message.partition("--metric '")[2].partition("'")[0]
     assert address.startswith('sweep."') and address.endswith('".mean.2')
     assert [str(own.address) for own in held(tmp_path, "a", "b", metrics=(address,)).rows] == [

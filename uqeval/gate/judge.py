@@ -18,6 +18,7 @@ from uqeval.gate.verdict import (
     Judgement,
     NotEvaluated,
     Verdict,
+    by_reason,
     not_evaluated,
     refuse_partial,
     with_needs,
@@ -71,7 +72,7 @@ class _Judging:
     verdicts: list[Verdict]
     warnings: list[str]
     unjudged: list[NotEvaluated]
-    errors: list[UqevalError]
+    errors: list[tuple[NotEvaluated, UqevalError]]
     pairs_of_results: dict[tuple[str, str], Pair]
 
     def judge(self, rule: Rule, lost: list[NotEvaluated]) -> None:
@@ -126,12 +127,14 @@ class _Judging:
     def _give_up(self, rule: Rule, address: Address, error: UqevalError) -> None:
         reason = str(error).removeprefix(f"{rule.place}: ")
         self.unjudged.append(NotEvaluated(rule, address, reason))
-        self.errors.append(error)
+        self.errors.append((self.unjudged[-1], error))
 
     def judgement(self) -> Judgement:
         """Return all verdicts. Raises one error with all messages if there is no verdict."""
         if self.errors and not self.verdicts:
-            raise type(self.errors[0])(joined(self.errors))
+            rules = (replace(entry, address=entry.rule.address) for entry, _ in self.errors)
+            texts = (f"{place}: {why}" for place, why in by_reason(rules))
+            raise type(self.errors[0][1])(joined(texts))
         if (note := chance_of_all(list(_margins(self.verdicts)))) is not None:
             self.warnings.append(note)
         verdicts = sorted(self.verdicts, key=lambda verdict: verdict.status != "waived")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal
@@ -41,6 +41,20 @@ def not_evaluated(rule: Rule, failed_stores: Mapping[str, FailedStore]) -> Itera
         is_requested = store.metrics is None or address.metric in store.metrics
         if is_requested and address.store in (None, name):
             yield NotEvaluated(rule, address.with_store(name), store.why)
+
+
+def by_reason(unjudged: Iterable[NotEvaluated]) -> Iterator[tuple[str, str]]:
+    """Yield each reason once, after the place of its first rule and the lines of the others."""
+    rules: dict[str, list[NotEvaluated]] = {}
+    for entry in unjudged:
+        rules.setdefault(entry.why, []).append(entry)
+    for why, (first, *others) in rules.items():
+        place = f"{first.rule.file}:{first.rule.line}: {first.address}"
+        if others:
+            lines = dict.fromkeys(str(entry.rule.line) for entry in others)
+            noun = "line" if len(lines) == 1 else "lines"
+            place += f" and {len(others)} more ({noun} {', '.join(lines)})"
+        yield place, why
 
 
 def refuse_partial(reports: Sequence[Named]) -> None:
