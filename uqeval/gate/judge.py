@@ -133,8 +133,8 @@ class _Judging:
         """Return all verdicts. Raises one error with all messages if there is no verdict."""
         if self.errors and not self.verdicts:
             rules = (replace(entry, address=entry.rule.address) for entry, _ in self.errors)
-            texts = (f"{place}: {why}" for place, why in by_reason(rules))
-            raise type(self.errors[0][1])(joined(texts))
+            reasons = (f"{place}: {why}" for place, why in by_reason(rules))
+            raise type(self.errors[0][1])(joined(reasons))
         if (note := chance_of_all(list(_margins(self.verdicts)))) is not None:
             self.warnings.append(note)
         verdicts = sorted(self.verdicts, key=lambda verdict: verdict.status != "waived")
