@@ -1093,6 +1093,26 @@ def test_models_without_a_common_result_are_left_out(folder: Path, tmp_path: Pat
     ]  # fmt: skip
 
 
+def test_models_that_are_left_out_may_be_comparable_with_each_other(
+    folder: Path, tmp_path: Path
+) -> None:
+    """A folder may have pairs of models of two tasks."""
+    paths = [str(folder / "bad.json"), str(folder / "good.json")]
+    for name in ("only3", "only2", "only 1"):
+        only = save(tmp_path / f"{name}.json", *GOOD, slice(None), "failure", classes=C)
+        change(only, results={"failure": Report.load(only).results["failure"]})
+        paths.append(str(only))
+    (warning,) = compare(load_models(paths), Choice(metrics=CHEAP, level=None)).warnings
+    command = f"uqeval compare {paths[2]} {paths[3]} '{paths[4]}'"
+    assert warning.startswith(
+        f"only3, only2, only 1: left out: comparable with each other ({command}), but they have"
+    )
+    models = load_models(paths[:3], [paths[3:]])
+    (warning,) = compare(models, Choice(metrics=CHEAP, level=None)).warnings
+    command = f"uqeval compare {paths[2]} --replicates {paths[3]} '{paths[4]}'"
+    assert f"({command})" in warning
+
+
 def test_a_difference_by_rounding_is_none(folder: Path, tmp_path: Path) -> None:
     record = json.loads((folder / "bad.json").read_text())["results"]
     record["calibration"]["nll"] = math.nextafter(record["calibration"]["nll"], 9)
