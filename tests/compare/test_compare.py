@@ -277,7 +277,9 @@ def test_the_smallest_p_is_of_the_units_with_the_score(tmp_path: Path) -> None:
     own = of_arrays(tmp_path, [first, second], labels, "segmentation.per_class.1.accuracy")
     change = own.cells[1].difference
     assert change is not None and own.items == 12
-    assert change.p_least == 2 / 2**3
+    assert change.p_least == change.p_least_adjusted == 2 / 2**3 and change.has_too_few_units
+    assert change.swapped is not None
+    assert (change.swapped.name, change.swapped.defined) == ("item", 3)
     assert change.p is not None and change.p >= change.p_least
 
 

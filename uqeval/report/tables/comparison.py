@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.errors import listed, number_of
 from uqeval.records.scalars import with_arrow
+from uqeval.report.findings.compared import too_few_units
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
 from uqeval.report.tables.cells import without_interval
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from uqeval.compare import Cell, Comparison, Row
+    from uqeval.compare.comparison import Difference
     from uqeval.compare.models import Model
     from uqeval.gate import Interval
 
@@ -125,7 +127,14 @@ def differences(comparison: Comparison) -> Table:
             note += (
                 " †: the models differ by the same in all units; exact bounds (Clopper-Pearson)."
             )
-    texts = (note, _tests(comparison, compared_models), _without_interval(comparison))
+    changes = [
+        (str(row.address), cell.difference)
+        for row in comparison.rows for cell in row.cells if cell.difference
+    ]  # fmt: skip
+    texts = (
+        note, _tests(comparison, compared_models), too_few_units(changes),
+        _without_interval(changes),
+    )  # fmt: skip
     note = " ".join(filter(None, texts))
     names = [comparison.names[m] for m in compared_models]
     title = f"Difference from {comparison.names[base]}"
@@ -158,12 +167,8 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
     return text.strip()
 
 
-def _without_interval(comparison: Comparison) -> str:
+def _without_interval(changes: Sequence[tuple[str, Difference]]) -> str:
     """Return the reasons why differences have no interval, then why others have no p-value."""
-    changes = [
-        (str(row.address), cell.difference)
-        for row in comparison.rows for cell in row.cells if cell.difference
-    ]  # fmt: skip
     texts = (
         without_interval(
             ((address, own.reason) for address, own in changes if bool(own.interval) == has_one),
