@@ -147,9 +147,7 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
     base = several[comparison.baseline]
     text = ""
     if comparison.tests or comparison.tests_of_parts:
-        counts = number_of(comparison.tests, "comparison")
-        parts = comparison.tests_of_parts
-        counts += f" of whole sets and {parts:,} of classes and slices" if parts else ""
+        counts = _numbers_of_tests(comparison.tests, comparison.tests_of_parts)
         test = (
             "Welch's t-test over trainings" if base else "swapping the two models in single units"
         )
@@ -167,6 +165,15 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
     return text.strip()
 
 
+def _numbers_of_tests(whole: int, parts: int) -> str:
+    """Return the numbers of tests of the two families, as text."""
+    of_parts = f"{number_of(parts, 'comparison')} of classes and slices"
+    if not whole:
+        return of_parts
+    of_whole = number_of(whole, "comparison")
+    return f"{of_whole} of whole sets, and separately for {of_parts}" if parts else of_whole
+
+
 def _without_interval(changes: Sequence[tuple[str, Difference]]) -> str:
     """Return the reasons why differences have no interval, then why others have no p-value."""
     texts = (
@@ -182,9 +189,20 @@ def _without_interval(changes: Sequence[tuple[str, Difference]]) -> str:
 def _rest_on(intervals: list[Interval | None]) -> str:
     """Return the numbers of units of the intervals as text."""
     counted = [interval.units for interval in intervals if interval and interval.units]
-    counts = dict.fromkeys(units(replace(count, defined=count.drawn)) for count in counted)
     fewer = any(count.defined not in (None, count.drawn) for count in counted)
-    return f", from {listed(list(counts), 3)}{' or fewer' if fewer else ''}"
+    counted = sorted(counted, key=lambda count: count.drawn)
+    texts = list(dict.fromkeys(units(replace(count, defined=count.drawn)) for count in counted))
+    is_range = len({count.name for count in counted}) == 1 and not any(
+        count.effective for count in counted
+    )
+    if len(texts) == 1 or is_range:
+        if fewer:
+            return f", from at most {texts[-1]}"
+        first = f"{counted[0].drawn:,} to " if len(texts) > 1 else ""
+        return f", from {first}{texts[-1]}"
+    return f", from {' or '.join(texts[:3])}{' or other numbers' if len(texts) > 3 else ''}" + (
+        ", fewer for some scores" if fewer else ""
+    )
 
 
 def scores(comparison: Comparison) -> Table:
