@@ -211,7 +211,31 @@ def test_damaged_states_are_an_error(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "ens.states.zip").unlink()
     outcome = compare(tmp_path, "mc.json", "ens.json")
     assert outcome.status == 0
-    assert "no intervals: the states of ens.json are missing" in outcome.stderr
+    message = "ens.states.zip: does not exist, but ens.json needs these states. Put the file there"
+    assert outcome.stderr.count(message) == 1
+    (tmp_path / "gate.yaml").write_text(
+        "segmentation.miou: {max_drop: 0.5, confidence: 0.95}\n"
+        "segmentation.pixel_accuracy: {max_drop: 0.5, confidence: 0.95}\n"
+    )
+    gate = run_uqeval("gate", "ens.json", "gate.yaml", "--baseline", "mc.json", cwd=tmp_path)
+    assert gate.stderr.count(message) == 1
+    assert "gate.yaml:1: segmentation.miou and 1 more (line 2): the interval" in gate.stderr
+    with (tmp_path / "gate.yaml").open("a") as file:
+        file.write("segmentation.pixels: {min: 1}\n")
+    gate = run_uqeval("gate", "ens.json", "gate.yaml", "--baseline", "mc.json", cwd=tmp_path)
+    assert gate.stderr.count(message) == 1 and "and 1 more (line 2): not eval" in gate.stderr
+
+
+def test_a_report_and_its_states_may_be_copied_to_a_new_name(folder: Path, tmp_path: Path) -> None:
+    """The digest in the report shows that they belong together."""
+    for name in ("mc", "ens"):
+        for ending in ("json", "states.zip"):
+            shutil.copy(folder / f"{name}.{ending}", tmp_path / f"{name}2.{ending}")
+    expected = compare(folder, "mc.json", "ens.json", "--format", "json").stdout
+    outcome = compare(tmp_path, "mc2.json", "ens2.json", "--format", "json")
+    assert outcome.status == 0 and "no intervals" not in outcome.stderr
+    assert "ens2" in outcome.stdout
+    assert outcome.stdout.replace("ens2", "ens").replace("mc2", "mc") == expected
 
 
 def test_a_page_of_reports_shows_the_differences(folder: Path, tmp_path: Path) -> None:

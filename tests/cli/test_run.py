@@ -334,6 +334,29 @@ def test_intervals_and_slices(folder: Path) -> None:
     assert report["intervals"]["pavpu.pavpu"]["level"] == 0.9
 
 
+def test_the_page_of_a_run_is_not_written_over_by_default(folder: Path) -> None:
+    """It has the link to all stores, which the page of `uqeval report` lacks."""
+    write(folder, f"stores: {{{CITY}}}\nevaluate: {{city: {{pavpu: }}}}\noutput: out/\n")
+    run_well("run", "-q", cwd=folder)
+    page = folder / "out" / "city.html"
+    before = page.read_bytes()
+    done = run_uqeval("report", "out/city.json", cwd=folder)
+    refused(done, "out/city.html is the page that uqeval run wrote", "-o FILE.html")
+    run_well("report", "out/city.json", "-o", "out/other.html", cwd=folder)
+    assert page.read_bytes() == before
+    run_well("report", "out/city.json", "-o", "out/city.html", cwd=folder)
+    assert page.read_bytes() != before
+    run_well("report", "out/city.json", cwd=folder)  # this page is none of a run
+
+
+def test_the_next_step_of_a_run_keeps_its_page(folder: Path) -> None:
+    shifted = (probs().mean(1).argmax(1) + 1) % 5  # no pixel is right
+    save_label_folder(folder / "wrong", shifted.astype(np.uint8))
+    done = run_well("run", "preds.zarr", "wrong", "-o", "out", cwd=folder)
+    command = "uqeval report out/preds.json --gallery 3 -o out/preds-pictures.html --predictions"
+    assert command in done.stdout
+
+
 def test_a_slice_without_items_is_refused_before_reading(folder: Path) -> None:
     rows = ["name,weather", *(f"{name},{'wet' if name == 'bonn' else 'dry'}" for name in NAMES)]
     (folder / "items.csv").write_text("\n".join(rows))

@@ -280,7 +280,9 @@ def test_the_smallest_p_is_of_the_units_with_the_score(tmp_path: Path) -> None:
     own = of_arrays(tmp_path, [first, second], labels, "segmentation.per_class.1.accuracy")
     change = own.cells[1].difference
     assert change is not None and own.items == 12
-    assert change.p_least == 2 / 2**3
+    assert change.p_least == change.p_least_adjusted == 2 / 2**3 and change.has_too_few_units
+    assert change.swapped is not None
+    assert (change.swapped.name, change.swapped.defined) == ("item", 3)
     assert change.p is not None and change.p >= change.p_least
 
 
@@ -659,10 +661,10 @@ def test_without_states_there_is_a_table_and_a_warning(folder: Path, tmp_path: P
     save(tmp_path / "b.json", *GOOD)
     found = held(tmp_path, "a", "b")
     assert row(found, "segmentation.miou").cells[1].difference.verdict is None  # type: ignore[union-attr]
-    assert "a.json has no states" in found.warnings[0]
+    assert "a.json: has no saved states" in found.warnings[0]
     assert "-o FILE" in found.warnings[0]
     (tmp_path / "b.states.zip").unlink()
-    assert any("b.json are missing" in w for w in held(tmp_path, "b", "a").warnings)
+    assert any("b.states.zip: does not exist" in w for w in held(tmp_path, "b", "a").warnings)
     assert not held(tmp_path, "a", "b", level=None).warnings
 
 
@@ -689,7 +691,9 @@ def test_other_items_are_left_out(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no common items: their items are called .* …? ?and "):
         held(tmp_path, "a", "c")
     save(tmp_path / "b.json", *GOOD, items=slice(2, 14), states=None)
-    with pytest.raises(UsageError, match=r"share 9 items of 11 and 12.*b\.json has no states"):
+    with pytest.raises(
+        UsageError, match=r"share 9 items of 11 and 12.*b\.json: has no saved states"
+    ):
         held(tmp_path, "a", "b")
 
 
@@ -907,7 +911,7 @@ def test_slices_without_common_scores_have_no_difference(tmp_path: Path) -> None
     found = held(tmp_path, "a", "b", metrics=(address,), draws=200)
     (stateless,) = found.rows
     assert [(c.value, c.difference, c.best) for c in stateless.cells] == [(None, None, False)] * 2
-    assert str(stateless.cells[1].reason).endswith("b.json has no states")
+    assert "b.json: has no saved states" in str(stateless.cells[1].reason)
     says = "of 5 and 12. No score: scores of the common items need states: "
     assert any(says in text for text in found.warnings)
 
@@ -1006,7 +1010,7 @@ def test_sweeps_are_compared_by_address(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         held(tmp_path, "a", "b")
     message = str(caught.value)
-    assert "A sweep saves none" in message and "--no-states" not in message
+    assert "a sweep saves no states" in message and "--no-states" not in message
     address = message.partition("--metric '")[2].partition("'")[0]
     assert address.startswith('sweep."') and address.endswith('".mean.2')
     assert [str(own.address) for own in held(tmp_path, "a", "b", metrics=(address,)).rows] == [
@@ -1113,6 +1117,26 @@ def test_models_without_a_common_result_are_left_out(folder: Path, tmp_path: Pat
     assert error.value.__notes__ == [
         "only has failure.", "bad has segmentation, pavpu, calibration.",
     ]  # fmt: skip
+
+
+def test_models_that_are_left_out_may_be_comparable_with_each_other(
+    folder: Path, tmp_path: Path
+) -> None:
+    """A folder may have pairs of models of two tasks."""
+    paths = [str(folder / "bad.json"), str(folder / "good.json")]
+    for name in ("only3", "only2", "only 1"):
+        only = save(tmp_path / f"{name}.json", *GOOD, slice(None), "failure", classes=C)
+        change(only, results={"failure": Report.load(only).results["failure"]})
+        paths.append(str(only))
+    (warning,) = compare(load_models(paths), Choice(metrics=CHEAP, level=None)).warnings
+    command = f"uqeval compare {paths[2]} {paths[3]} '{paths[4]}'"
+    assert warning.startswith(
+        f"only3, only2, only 1: left out: comparable with each other ({command}), but they have"
+    )
+    models = load_models(paths[:3], [paths[3:]])
+    (warning,) = compare(models, Choice(metrics=CHEAP, level=None)).warnings
+    command = f"uqeval compare {paths[2]} --replicates {paths[3]} '{paths[4]}'"
+    assert f"({command})" in warning
 
 
 def test_a_difference_by_rounding_is_none(folder: Path, tmp_path: Path) -> None:

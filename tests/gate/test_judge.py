@@ -407,6 +407,8 @@ def test_a_value_without_an_interval(tmp_path: Path, inconclusive: str) -> None:
     inside, beyond = found("min: 0.7"), found("min: 0.9")
     assert (inside.status, inside.counts_as) == ("inconclusive", inconclusive)
     assert inside.reason is not None and "there is one item" in inside.reason
+    says = "`inconclusive: pass` this rule passes"
+    assert any(says in note for note in inside.notes) == (inconclusive == "fail")
     assert (beyond.status, beyond.counts_as, beyond.reason) == ("fail", "fail", None)
     assert "there is one item" in beyond.notes[-1]
 

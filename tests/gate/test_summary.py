@@ -58,7 +58,7 @@ def test_the_line_says_what_decided(found: Judgement, line: str) -> None:
     ("value", "baseline", "says"),
     [
         (0.3171, 0.29098612, "is 0.3171, 0.2910 in the baseline, a change of +0.0261"),
-        (0.31712, 0.31714, "is 0.3171, 0.317140 in the baseline, a change of -2e-05"),
+        (0.31712, 0.31714, "is 0.3171, 0.317140 in the baseline, a change of -0.00002"),
         (0.3171, 0.3171, "is 0.3171, 0.3171 in the baseline, a change of 0.0000"),
     ],
 )

@@ -13,6 +13,7 @@ from gate_reports import named, rules
 from uqeval.errors import UsageError
 from uqeval.gate import FailedStore, Judgement, judge
 from uqeval.gate.saved_verdicts import load_verdicts
+from uqeval.gate.waivers import UNNEEDED
 from uqeval.report import verdicts as words
 from uqeval.report.verdict_files import to_annotations, to_json, to_junit
 from uqeval.report.verdict_table import table
@@ -54,6 +55,42 @@ def test_when_a_waiver_holds(
     assert verdict.waiver is not None and says in verdict.waiver.note
     ((_, facts),) = words.findings(found)
     assert says in "; ".join(facts)
+
+
+def notes_by_place(found: Judgement) -> dict[tuple[str | None, str], str]:
+    """The notes of the waivers, by store and kind of limit."""
+    return {(v.address.store, v.kind): v.waiver.note for v in found.verdicts if v.waiver}
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"a": 0.7, "b": 0.9}, "the waiver is not needed for b; a needs it"),
+        ({"a": 0.7, "b": 0.9, "c": 0.7}, "the waiver is not needed for b; a, c need it"),
+        ({"a": 0.9, "b": 0.9}, UNNEEDED),
+    ],
+)
+def test_a_waiver_that_another_report_needs(
+    tmp_path: Path, values: dict[str, float], says: str
+) -> None:
+    text = "pavpu.pavpu: {min: 0.8, waive: {until: 2027-01-31, by: A, why: B}}"
+    reports = [named(name, value) for name, value in values.items()]
+    found = judge(reports, rules(tmp_path, text), today=DAY)
+    assert notes_by_place(found)["b", "min"] == says
+
+
+def test_a_waiver_that_another_limit_needs(tmp_path: Path) -> None:
+    notes = notes_by_place(judged(tmp_path, "min: 0.9, max: 0.95"))
+    assert notes["city", "max"] == ("the waiver is not needed for city (max); city (min) needs it")
+
+
+def test_a_waiver_that_a_report_which_was_not_evaluated_may_need(tmp_path: Path) -> None:
+    text = "pavpu.pavpu: {min: 0.8, waive: {until: 2027-01-31, by: A, why: B}}"
+    failed = {"night": FailedStore("is gone.")}
+    found = judge([named()], rules(tmp_path, text), failed_stores=failed, today=DAY)
+    assert notes_by_place(found)["city", "min"] == (
+        "the waiver is not needed for city; the rule was not evaluated for night"
+    )
 
 
 def test_undefined_values_are_not_waived(tmp_path: Path) -> None:

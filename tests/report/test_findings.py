@@ -214,6 +214,14 @@ def test_the_family_that_accompanies_all_others_goes_last() -> None:
     assert sentences(**own)["Weakest part"].startswith("The weakest class is pole: IoU is 0.100")
 
 
+def test_a_page_that_exists_is_opened_and_not_written_again() -> None:
+    own = report(**segmentation((0.05, 0.2)))
+    assert findings_of(own, path="r.json")[-1].command == "uqeval report r.json"
+    found = findings_of(own, path="r.json", page="out/r.html")[-1]
+    assert found.command == ""
+    assert found.text.endswith("Open out/r.html: it filters its items by class.")
+
+
 def test_a_region_is_compared_with_the_whole_image() -> None:
     own = segmentation(None)
     own["results"]["segmentation@boundary:3"] = {"miou": 0.3}

@@ -185,6 +185,8 @@ def test_doubtful_data_are_looked_at_first() -> None:
         found = findings_of(report(results=results), path="my report.json")[-1]
         command = "uqeval report 'my report.json' --gallery 3 --predictions preds.zarr"
         assert found.command == command
+        found = findings_of(report(results=results), path="r.json", page="out/my r.html")[-1]
+        assert "--gallery 3 -o 'out/my r-pictures.html' --predictions" in found.command
     assert "of predicting the mean of the targets (10)" in text
     for nmse in (0.9, 1.01):  # that of a constant fitted on other data
         good = next_step(results={"regression": other_unit | {"nmse": nmse}})

@@ -135,7 +135,8 @@ def test_states_are_those_beside_the_report(folder: Path, said: str) -> None:
 @pytest.mark.parametrize("said", ["", ".", "..", "/", "../..", "a\0b"])
 def test_states_that_are_no_file(folder: Path, said: str) -> None:
     path = changed(folder / "new" / "report.json", states=said)
-    with pytest.raises(StoreError, match=r"does not exist, but .* needs these states"):
+    path.with_name("report.states.zip").unlink()
+    with pytest.raises(StoreError, match=r"does not exist, but .* needs these|has no saved states"):
         resampler().interval(path, PAVPU, 0.9)
 
 
@@ -147,9 +148,25 @@ def test_no_states(folder: Path) -> None:
     assert f"states={beside!r}" in str(caught.value) and "--states" not in str(caught.value)
 
 
-def test_states_of_a_renamed_report(folder: Path) -> None:
+def test_states_of_the_new_name_of_a_report(folder: Path) -> None:
+    """They count if their digest is the one in the report, also beside states of another run."""
+    path = folder / "new" / "report.json"
+    expected = resampler().interval(path, PAVPU, 0.9)
+    changed(path, states="../old/deterministic.states.zip")
+    assert resampler().interval(path, PAVPU, 0.9) == expected
+    shutil.copy(folder / "old" / "report.states.zip", path.with_name("deterministic.states.zip"))
+    assert resampler().interval(path, PAVPU, 0.9) == expected
+    path.with_name("deterministic.states.zip").unlink()
+    shutil.copy(folder / "old" / "report.states.zip", folder / "new")
+    message = refused(lambda: resampler().interval(path, PAVPU, 0.9), "of another run")
+    assert "mv " not in message
+
+
+def test_states_of_a_renamed_report_without_a_digest(folder: Path) -> None:
     """States that have the report's new name are named, with the command that renames them."""
-    path = changed(folder / "new" / "report.json", states="deterministic.states.zip")
+    path = changed(
+        folder / "new" / "report.json", states="deterministic.states.zip", states_digest=None
+    )
     message = refused(lambda: resampler().interval(path, PAVPU, 0.9), "does not exist")
     states = path.with_name("report.states.zip")
     assert f"mv {states} {path.with_name('deterministic.states.zip')}" in message

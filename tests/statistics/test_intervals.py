@@ -162,7 +162,8 @@ def test_the_worst_item_has_no_interval(own: Scoring, tmp_path: Path) -> None:
         "the score is the largest value of these items"
     )
     assert found["calibration.per_image.p90"]["reason"] == (
-        "14 items have this score; an interval of a 90 % quantile needs 36"
+        "14 items have this score; an interval of a 90 % quantile needs 36: evaluate at "
+        "least 22 more of these items"
     )
     assert found["calibration.per_image.median"]["low"] is not None
     other = scoring(run(tmp_path, N, ["calibration"], data=1)[1])

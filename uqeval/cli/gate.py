@@ -148,10 +148,11 @@ def _deliver(texts: _Texts, settings: GateOptions) -> None:
 
 
 def tell_not_evaluated(rules: Sequence[NotEvaluated]) -> None:
-    """Print which rules could not be judged and why, even with -q."""
-    for lost in rules:
-        place = f"{lost.rule.file}:{lost.rule.line}: {lost.address}"
-        tell(f"uqeval: {place}: not evaluated: {lost.why}")
+    """Print which rules could not be judged and why, one line for each reason, even with -q."""
+    from uqeval.gate.verdict import by_reason
+
+    for place, why in by_reason(rules):
+        tell(f"uqeval: {place}: not evaluated: {why}")
 
 
 @dataclass(frozen=True)

@@ -94,9 +94,16 @@ def _check_outputs(target: str, settings: ReportOptions, loaded: Sequence[Named]
     """Raise `UqevalError` for outputs that cannot be written, or would be written over inputs."""
     from uqeval.cli.finish import Output, check_outputs
     from uqeval.disk.outputs import refuse_overlap
+    from uqeval.report.page.files import is_of_run
 
     inputs = [*(path for named_report in loaded for path in named_report.files), *settings.files]
     check_outputs(Output(target), inputs=inputs)
+    if settings.output is None and is_of_run(Path(target)):
+        raise UsageError(
+            f"{cut(target)} is the page that uqeval run wrote, with a link to all stores, verdicts "
+            "and pictures. Open that, or name another page with -o FILE.html; -o with the same "
+            "name replaces it."
+        )
     for name, folder in (("figures", settings.figures), ("tensorboard", settings.tensorboard)):
         refuse_overlap([folder], inputs, f"give --{name} another folder", may_contain=True)
     if settings.gallery and target != "-":

@@ -154,7 +154,9 @@ class OutcomePrinter(Listener):
             stdout = console()
             for part in fitted(table, stdout.width):
                 print_table(part, stdout)
-            findings = findings_of(report, path=str(path))
+            # A shard has no page.
+            page = None if "part" in report.inputs else str(path.with_suffix(".html"))
+            findings = findings_of(report, path=str(path), page=page)
             show_findings([replace(f, text=spelled(f.text)) for f in findings], stdout)
 
     def failed(self, name: str, reason: str) -> None:

@@ -84,7 +84,6 @@ def refuse_other_items(
     if without_states:
         raise UsageError(
             f"{place}the reports share {number_of(len(common.names), 'item')} of "
-            f"{common._counts}; scores of the common items need states: {without_states}. "
-            "Evaluate again on the same items."
+            f"{common._counts}; scores of the common items need states: {without_states}."
         )
     refuse_other_sets(reports, common.names, place)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uqeval.compare.models import Model
 from uqeval.errors import UsageError
 from uqeval.records.addresses import Address
-from uqeval.records.resampling import Interval
+from uqeval.records.resampling import Interval, Units
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class Difference:
     is better. `p`: two-sided p-value of the permutation test that swaps the models in single units,
     or, for two models of several trainings, of Welch's t-test. One training against several has
     none. `p_adjusted`: the p-value adjusted for all tests of its family (Holm). `p_least`: the
-    smallest p-value that swaps of this number of units can give. `reason`: why there is no
+    smallest p-value that swaps of this number of units can give; `p_least_adjusted`: the smallest
+    one after Holm's adjustment. `swapped`: the units that the test swaps. `reason`: why there is no
     interval, where one was requested; beside an interval, why there is no p-value.
     """
 
@@ -64,7 +65,15 @@ class Difference:
     p: float | None = None
     p_adjusted: float | None = None
     p_least: float | None = None
+    p_least_adjusted: float | None = None
+    swapped: Units | None = None
     reason: str | None = None
+
+    @property
+    def has_too_few_units(self) -> bool:
+        """Return whether the test cannot show a difference: its smallest p-value is too large."""
+        least = self.p_least_adjusted
+        return self.level is not None and least is not None and least > 1 - self.level
 
     @property
     def verdict(self) -> str | None:

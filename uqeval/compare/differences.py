@@ -45,7 +45,9 @@ def with_differences(
             change = paired.difference(
                 drawn_models.index(m), drawn_models.index(base), row.address.within, level
             )
-            difference = replace(difference, p=change.p, p_least=change.least)
+            difference = replace(
+                difference, p=change.p, p_least=change.least, swapped=change.swapped
+            )
             if isinstance(change.interval, Interval):
                 difference = replace(difference, interval=change.interval, reason=change.untested)
             else:

@@ -31,18 +31,22 @@ def adjust(rows: Sequence[Row]) -> tuple[list[Row], int, int]:
     for parts in (False, True):
         # Of classes and slices, or of the whole set.
         tests = [
-            (i, m, cell.difference.p)
+            (i, m, cell.difference.p, cell.difference.p_least or 0.0)
             for i, row in enumerate(adjusted)
             if (bool(row.address.where) or row.address.fields[0] == "per_class") == parts
             for m, cell in enumerate(row.cells)
             if cell.difference is not None and cell.difference.p is not None
         ]
         counts.append(len(tests))
-        for (i, m, _), value in zip(tests, holm([p for _, _, p in tests]), strict=True):
+        values, least_values = (holm([test[k] for test in tests]) for k in (2, 3))
+        for (i, m, *_), value, least in zip(tests, values, least_values, strict=True):
             cells = list(adjusted[i].cells)
             difference = cells[m].difference
             assert difference is not None
-            adjusted_difference = dataclasses.replace(difference, p_adjusted=value)
+            adjusted_difference = dataclasses.replace(
+                difference, p_adjusted=value,
+                p_least_adjusted=None if difference.p_least is None else least,
+            )  # fmt: skip
             cells[m] = dataclasses.replace(cells[m], difference=adjusted_difference)
             adjusted[i] = dataclasses.replace(adjusted[i], cells=tuple(cells))
     return adjusted, counts[0], counts[1]

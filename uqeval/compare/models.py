@@ -9,7 +9,7 @@ from pathlib import Path
 
 from uqeval.errors import UsageError, cut, listed, number_of
 from uqeval.records.class_names import class_names, report_called
-from uqeval.records.folder import Named, load_reports, states_beside
+from uqeval.records.folder import Named, load_reports, why_without_states
 
 
 @dataclass(frozen=True)
@@ -178,11 +178,6 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def stateless(reports: Sequence[Named]) -> str:
-    """Return why a model has no states; empty if it has."""
-    for named in reports:
-        path = states_beside(named.path, named.report)
-        if path is None:
-            return f"{named.path} has no states"
-        if not path.is_file():
-            return f"the states of {named.path} are missing"
-    return ""
+    """Return why a model has no states, and what to do; empty if it has."""
+    reasons = (why_without_states(named.path, named.report) for named in reports)
+    return next(filter(None, reasons), "").removesuffix(".")

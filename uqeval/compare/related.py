@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
+from shlex import quote
 
 from uqeval.compare.models import Model, report_of
 from uqeval.compare.same_data import other_settings
@@ -14,7 +15,7 @@ from uqeval.records.folder import Named
 def related(
     models: Sequence[Model], stores: Sequence[str], baseline: str | None
 ) -> tuple[list[Model], list[str]]:
-    """Return the models that have results of the same settings, and a warning for each other model.
+    """Return the models that have results of the same settings, and warnings about the others.
 
     They are compared directly or through further models with the `baseline` (None: the first one
     that has a result in common). Raises `UsageError` if it has none, with a note for each cause.
@@ -29,20 +30,49 @@ def related(
     if not pairs:
         raise _nothing_in_common(models, stores)
     reference = baseline or next(m.name for m in models if any(m.name in pair for pair in pairs))
-    group = {reference}
-    while more := {name for pair in pairs if pair & group for name in pair} - group:
-        group |= more
+    group = _connected(reference, pairs)
     if len(group) == 1:
         raise UsageError(
             f"--against {quoted(reference)} has no result of the same settings as another model. "
             f"Leave it out, or name one of {listed(sorted(set().union(*pairs)))}."
         )
-    return [model for model in models if model.name in group], [
-        f"{model.name}: left out: it has no result of the same settings as the other models "
-        f"({listed(list(_results(model)))})"
-        for model in models
-        if model.name not in group
-    ]
+    warnings, named = [], set(group)
+    for model in models:
+        if model.name not in named:
+            others = _connected(model.name, pairs)
+            warnings.append(_left_out([own for own in models if own.name in others]))
+            named |= others
+    return [model for model in models if model.name in group], warnings
+
+
+def _connected(name: str, pairs: Collection[frozenset[str]]) -> set[str]:
+    """Return a model and all that it is compared with, directly or through further models."""
+    group = {name}
+    while more := {name for pair in pairs if pair & group for name in pair} - group:
+        group |= more
+    return group
+
+
+def _left_out(models: Sequence[Model]) -> str:
+    """Return the warning about models that are comparable with each other only, or about one."""
+    results = listed(list(dict.fromkeys(key for model in models for key in _results(model))))
+    reason = f"no result of the same settings as the other models ({results})"
+    if len(models) == 1:
+        return f"{models[0].name}: left out: it has {reason}"
+    names = listed([model.name for model in models])
+    return (
+        f"{names}: left out: comparable with each other ({_command(models)}), but they have "
+        f"{reason}"
+    )
+
+
+def _command(models: Sequence[Model]) -> str:
+    """Return the command that compares models; those of several trainings come last."""
+    words = ["uqeval compare"]
+    for model in sorted(models, key=lambda model: len(model.trainings) > 1):
+        words += ["--replicates"] if len(model.trainings) > 1 else []
+        words += [quote(str(training.path)) for training in model.trainings]
+    return " ".join(words)
 
 
 def _has_common(first: Model, second: Model, store: str) -> bool:

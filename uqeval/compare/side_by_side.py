@@ -319,13 +319,9 @@ class _OneStore:
         reason = next((state_reason for state_reason in self.stateless if state_reason), "")
         if self.common.same and reason:
             if len(self.models) > 1 and self.choice.level is not None:
-                remedy = (
-                    "They are computed from the states that `-o FILE` saves; evaluate again "
-                    "without --no-states"
-                )
                 if all(list(named.report.results) == ["sweep"] for named in self._all):
-                    remedy = "A sweep saves none"
-                self._warn(f"no intervals: {reason}. {remedy}")
+                    reason = "a sweep saves no states"
+                self._warn(f"no intervals: {reason}")
         elif not self.common.same:
             if len(self.models) < 2:
                 reason = _OF_REPLICATES

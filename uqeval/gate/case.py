@@ -41,6 +41,11 @@ from uqeval.records.rounding import is_rounding
 from uqeval.records.scalars import described
 
 _MOST = Fraction(sys.float_info.max)
+#: What else helps where a value inside the limit has no interval; the reason says what it lacks.
+_WITHOUT_INTERVAL = (
+    "without an interval, a rule without `confidence` checks the value alone, and with "
+    "`inconclusive: pass` this rule passes"
+)
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,8 @@ class Case:
                 if status == "pass":
                     counts = limits.inconclusive
                     reason = str(error)
+                    if counts == "fail":
+                        record["notes"] = (*record["notes"], _WITHOUT_INTERVAL)
                     return Verdict(**record, status="inconclusive", counts_as=counts, reason=reason)
                 record["notes"] = (*record["notes"], str(error))
             else:

@@ -18,8 +18,10 @@ from uqeval.gate.verdict import (
     Judgement,
     NotEvaluated,
     Verdict,
+    by_reason,
     not_evaluated,
     refuse_partial,
+    with_needs,
 )
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
@@ -70,7 +72,7 @@ class _Judging:
     verdicts: list[Verdict]
     warnings: list[str]
     unjudged: list[NotEvaluated]
-    errors: list[UqevalError]
+    errors: list[tuple[NotEvaluated, UqevalError]]
     pairs_of_results: dict[tuple[str, str], Pair]
 
     def judge(self, rule: Rule, lost: list[NotEvaluated]) -> None:
@@ -82,8 +84,13 @@ class _Judging:
                 "remove `inconclusive`."
             )
         self.unjudged.extend(lost)
+        judged, unjudged = len(self.verdicts), len(self.unjudged) - len(lost)
+        self._judge_all(rule, optional=bool(lost))
+        self.verdicts[judged:] = with_needs(self.verdicts[judged:], self.unjudged[unjudged:])
+
+    def _judge_all(self, rule: Rule, *, optional: bool) -> None:
         try:
-            lookups = list(_lookups(rule, self.reports, optional=bool(lost)))
+            lookups = list(_lookups(rule, self.reports, optional=optional))
         except UqevalError as error:
             self._give_up(rule, rule.address, error)
             return
@@ -120,12 +127,14 @@ class _Judging:
     def _give_up(self, rule: Rule, address: Address, error: UqevalError) -> None:
         reason = str(error).removeprefix(f"{rule.place}: ")
         self.unjudged.append(NotEvaluated(rule, address, reason))
-        self.errors.append(error)
+        self.errors.append((self.unjudged[-1], error))
 
     def judgement(self) -> Judgement:
         """Return all verdicts. Raises one error with all messages if there is no verdict."""
         if self.errors and not self.verdicts:
-            raise type(self.errors[0])(joined(self.errors))
+            rules = (replace(entry, address=entry.rule.address) for entry, _ in self.errors)
+            reasons = (f"{place}: {why}" for place, why in by_reason(rules))
+            raise type(self.errors[0][1])(joined(reasons))
         if (note := chance_of_all(list(_margins(self.verdicts)))) is not None:
             self.warnings.append(note)
         verdicts = sorted(self.verdicts, key=lambda verdict: verdict.status != "waived")

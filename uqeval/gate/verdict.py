@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, listed
 from uqeval.gate.more_units import MoreUnits
 from uqeval.gate.rules import Rule
 from uqeval.gate.waivers import Kind, WaiverUse
@@ -41,6 +41,20 @@ def not_evaluated(rule: Rule, failed_stores: Mapping[str, FailedStore]) -> Itera
         is_requested = store.metrics is None or address.metric in store.metrics
         if is_requested and address.store in (None, name):
             yield NotEvaluated(rule, address.with_store(name), store.why)
+
+
+def by_reason(unjudged: Iterable[NotEvaluated]) -> Iterator[tuple[str, str]]:
+    """Yield each reason once, after the place of its first rule and the lines of the others."""
+    rules: dict[str, list[NotEvaluated]] = {}
+    for entry in unjudged:
+        rules.setdefault(entry.why, []).append(entry)
+    for why, (first, *others) in rules.items():
+        place = f"{first.rule.file}:{first.rule.line}: {first.address}"
+        if others:
+            lines = dict.fromkeys(str(entry.rule.line) for entry in others)
+            noun = "line" if len(lines) == 1 else "lines"
+            place += f" and {len(others)} more ({noun} {', '.join(lines)})"
+        yield place, why
 
 
 def refuse_partial(reports: Sequence[Named]) -> None:
@@ -150,3 +164,30 @@ class Judgement:
             return self
         text = f"waivers were checked for {today} (--today), not for today."
         return replace(self, warnings=(text, *self.warnings))
+
+
+def with_needs(verdicts: Sequence[Verdict], unjudged: Sequence[NotEvaluated]) -> list[Verdict]:
+    """Return the verdicts on one rule. If its waiver is needed elsewhere, or may be (`unjudged`),
+    the notes of verdicts that do not need it say where, in place of advice to remove it."""
+    needing = [v for v in verdicts if v.waiver is not None and v.waiver.outcome != "unneeded"]
+    stores = dict.fromkeys(str(entry.address.store) for entry in unjudged)
+    if not needing and not stores:
+        return list(verdicts)
+    several_limits = len({v.kind for v in verdicts}) > 1
+
+    def place(verdict: Verdict) -> str:
+        store = str(verdict.address.store)
+        return f"{store} ({verdict.kind})" if several_limits else store
+
+    needed = f"{listed(map(place, needing))} {'needs' if len(needing) == 1 else 'need'} it"
+    unknown = f"the rule was not evaluated for {listed(stores)}"
+    elsewhere = needed if needing else unknown
+
+    def noted(verdict: Verdict) -> Verdict:
+        use = verdict.waiver
+        if use is None or use.outcome != "unneeded":
+            return verdict
+        note = f"the waiver is not needed for {place(verdict)}; {elsewhere}"
+        return replace(verdict, waiver=replace(use, note=note))
+
+    return [noted(verdict) for verdict in verdicts]

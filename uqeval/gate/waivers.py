@@ -19,6 +19,9 @@ KINDS: tuple[Kind, ...] = (
 LOW_FAILS: tuple[Kind, ...] = ("min", "max_drop", "max_drop_relative")
 
 
+#: The note on a waiver that no limit of its rule needs, in any report.
+UNNEEDED = "the waiver is not needed, because the rule passes without it; remove the waiver"
+
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EXAMPLE = "expected a day such as 2027-01-31"
 
@@ -117,8 +120,7 @@ def use_of(
 ) -> WaiverUse:
     """Return the effect of a waiver on a day. `value`: None if it is undefined."""
     if counts_as == "pass":
-        note = "the waiver is not needed, because the rule passes without it; remove the waiver"
-        return WaiverUse("unneeded", note, status)
+        return WaiverUse("unneeded", UNNEEDED, status)
     prefix = f"the waiver by {waiver.by}"
     if today > waiver.until:
         note = f"{prefix} expired: it was valid until {waiver.until}, and today is {today} (UTC)"

@@ -52,9 +52,48 @@ class Named:
 def states_beside(path: Path, report: Report) -> Path | None:
     """Return the file of the states of the report at `path`; None for a report without states.
 
-    Only its name is used: a path in a report may lead out of the report's folder.
+    It is `NAME.states.zip` beside `NAME.json` if that has the digest that the report records: both
+    may have been copied to a new name. Else it has the name that the report records. Of this only
+    the name is used: a path in a report may lead out of the report's folder.
     """
-    return path.parent / Path(report.states).name if report.states else None
+    if not report.states:
+        return None
+    recorded, renamed = path.parent / Path(report.states).name, _states_of_name(path)
+    digest = report.states_digest
+    is_renamed = renamed != recorded and digest is not None and is_file(renamed)
+    return renamed if is_renamed and noted_digest(renamed) == digest else recorded
+
+
+def why_without_states(path: Path, report: Report) -> str | None:
+    """Return why a report has no file of states, and what to do; None if it has one."""
+    states = states_beside(path, report)
+    if states is None:
+        return f"{path}: has no saved states; {saving_states(path)}"
+    if is_file(states):
+        return None
+    missing = f"{cut(states)}: does not exist, but {path} needs these states. "
+    renamed = _states_of_name(path)
+    if not is_file(renamed):
+        return f"{missing}Put the file there, or {saving_states(path)}"
+    if None not in (report.states_digest, noted_digest(renamed)):  # else they were chosen
+        return f"{missing}{cut(renamed)} are of another run: put the right file there, or " + (
+            saving_states(path)
+        )
+    command = f"mv {quote(str(renamed))} {quote(str(states))}"
+    return f"{missing}If {cut(renamed)} are these, rename the file ({command})."
+
+
+def saving_states(report: Path) -> str:
+    """Return how to evaluate again so that the states are saved, for the end of a message."""
+    return (
+        "evaluate again with -o FILE, without --no-states; in Python, give "
+        f"states={str(report.with_suffix('.states.zip'))!r}."
+    )
+
+
+def _states_of_name(report: Path) -> Path:
+    """Return the file of states that has the name of a report."""
+    return report.with_name(f"{report.stem}.states.zip")
 
 
 def foreign_states(states: Path, report: Path, digest: str | None) -> StoreError:

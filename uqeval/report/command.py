@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from uqeval.errors import IN_MEMORY, UqevalError, option_name
@@ -45,10 +46,12 @@ def command_of(report: Report, key: str) -> str:
     return shlex.join(words)
 
 
-def command_of_pictures(report: Report, path: str) -> str:
+def command_of_pictures(report: Report, path: str, page: str | None = None) -> str:
     """Return the command that makes a page with pictures from the report at a path; empty if its
-    stores have no paths."""
+    stores have no paths. `page`: the page of the report, if there is one that stays."""
     words = ["uqeval", "report", path, "--gallery", "3"]
+    if page is not None:
+        words += ["-o", str(Path(page).with_name(f"{Path(page).stem}-pictures.html"))]
     options = _recorded_options(report)
     try:
         if options.get("video") is not None:

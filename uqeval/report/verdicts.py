@@ -255,10 +255,10 @@ def distinguishable(value: float, limit: float, least: int = 4) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     for digits in range(least, 17):
-        text = f"{value:.{digits}f}"
+        text = format_number(value, digits)
         rounded = float(text)
         if (rounded < limit, rounded > limit) == (value < limit, value > limit):
-            return format_number(value, digits)
+            return text
     return repr(value)
 
 

@@ -119,7 +119,7 @@ def too_few_for_quantile(
         return None
     return (
         f"{having(metric, unit, units)}; an interval of a {100 * quantile:g} % quantile "
-        f"needs {needed}"
+        f"needs {needed}: evaluate at least {needed - units:.0f} more of these {plural(unit, 2)}"
     )
 
 

@@ -53,13 +53,14 @@ class Change:
     """The difference of two models: its interval or why it has none, and its two-sided p-value.
 
     `p`: None if there is no test; `untested` says why, if this is not why there is no interval.
-    `least`: the smallest p-value of a test of swaps.
+    `least`: the smallest p-value of a test of swaps. `swapped`: the units that the test swaps.
     """
 
     interval: Interval | NoBounds
     p: float | None = None
     least: float | None = None
     untested: str | None = None
+    swapped: Units | None = None
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,9 @@ class PairedComparison:
             return Change(interval)
         if isinstance(test, NoTest):
             return Change(interval, untested=test.reason)
-        swapped = samples.contributing(address, both)
-        return Change(interval, test.p, least_p(int(swapped.sum())))
+        resampling, count = samples.resampling, int(samples.contributing(address, both).sum())
+        swapped = Units(resampling.unit, resampling.units, count)
+        return Change(interval, test.p, least_p(count), swapped=swapped)
 
     def _tested(self, model: int, baseline: int) -> dict[str, SwapTest | NoTest]:
         if (model, baseline) not in self._tests:

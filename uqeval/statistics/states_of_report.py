@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, cut
 from uqeval.records.class_names import called, class_names
-from uqeval.records.folder import foreign_states
+from uqeval.records.folder import (
+    foreign_states,
+    saving_states,
+    states_beside,
+    why_without_states,
+)
 from uqeval.records.report import Report
 from uqeval.statistics.scoring import Scoring
 
@@ -27,38 +31,16 @@ def states_of(report: Path, loaded_report: Report) -> SavedStates:
     """Return the states of a report. Raises `StoreError` for states of another run."""
     from uqeval.stores.states.saved import SavedStates
 
-    if loaded_report.states is None:
-        raise StoreError(f"{report}: has no saved states; {saving_states(report)}")
-    # Use only the file name: a path in a report may lead out of its folder.
-    path = report.parent / Path(loaded_report.states).name
-    if not path.is_file():
-        raise StoreError(
-            f"{cut(path)}: does not exist, but {report} needs these states. "
-            f"{_remedy_for_missing(path, report)}"
-        )
+    if (reason := why_without_states(report, loaded_report)) is not None:
+        raise StoreError(reason)
+    path = states_beside(report, loaded_report)
+    assert path is not None
     saved = SavedStates.of_run(path)
     if loaded_report.states_digest not in (None, saved.digest):
         raise foreign_states(path, report, loaded_report.states_digest)
     if not _is_of(saved, loaded_report):
         raise StoreError(f"{cut(path)}: are not the states of {report}; {saving_states(report)}")
     return saved
-
-
-def saving_states(report: Path) -> str:
-    """Return how to evaluate again so that the states are saved, for the end of a message."""
-    return (
-        "evaluate again. Commands save the states next to a report; in Python, give "
-        f"states={str(report.with_suffix('.states.zip'))!r}."
-    )
-
-
-def _remedy_for_missing(path: Path, report: Path) -> str:
-    """Return what to do about missing states: rename those of the report's own name, if any."""
-    renamed = report.with_name(f"{report.stem}.states.zip")
-    if renamed.is_file():
-        command = f"mv {quote(str(renamed))} {quote(str(path))}"
-        return f"If {cut(renamed)} are these, rename the file ({command})."
-    return f"Put the file there, or {saving_states(report)}"
 
 
 def _is_of(saved: SavedStates, loaded_report: Report) -> bool:

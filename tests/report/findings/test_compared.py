@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from uqeval.compare import Cell, Choice, Comparison, Difference, Row
 from uqeval.compare.models import Model
 from uqeval.records.addresses import Address
+from uqeval.records.resampling import Units
 from uqeval.report.findings.compared import findings_of_comparison
 from uqeval.report.tables.comparison import to_markdown
 
@@ -51,6 +54,30 @@ def test_a_sentence_for_each_other_model(
     (found,) = findings_of_comparison(compared(*differences))
     assert (found.title, found.text) == ("b", text)
     assert f"**b:** {text}" in to_markdown(compared(*differences))
+
+
+def test_too_few_units_to_show_a_difference_are_named() -> None:
+    """The smallest p-value of n units is 2^(1−n), or larger if it is adjusted."""
+    few = Difference(
+        0.1, True, 0.95, p=0.25, p_adjusted=0.25, p_least=0.25, p_least_adjusted=0.25,
+        swapped=Units("batch", 3, 3),
+    )  # fmt: skip
+    adjusted = replace(few, p_least=0.03125, p_least_adjusted=0.0625, swapped=Units("item", 12, 6))
+    text = "3 batches cannot show a difference (the smallest p is 0.25)."
+    (found,) = findings_of_comparison(compared(few))
+    assert found.text == f"No difference from a is seen in the score. {text}"
+    assert to_markdown(compared(few)).count(text) == 2
+    (found,) = findings_of_comparison(compared(adjusted, adjusted))
+    assert found.text.endswith(
+        " 6 items cannot show a difference (the smallest p is 0.031, 0.062 after the adjustment)."
+    )
+    text = (
+        "Too few units to show a difference in 1 score: failure.auroc (3 batches, the smallest p "
+        "is 0.25)."
+    )
+    (found,) = findings_of_comparison(compared(SAME, few))
+    assert found.text == "No difference from a is seen in any of the 2 scores."
+    assert text in to_markdown(compared(SAME, few))
 
 
 def test_without_tests_there_is_no_sentence() -> None:

@@ -215,7 +215,7 @@ def test_a_page_names_the_region_of_each_score() -> None:
 
 def test_ends_of_intervals_are_rounded() -> None:
     ends = {"low": 0.9999999999999, "high": 0.00001, "level": 0.9, "units": {}}
-    assert interval_of({"toy.luck": ends}, "toy", ["luck"]) == "[1.0000, 1e-05]"
+    assert interval_of({"toy.luck": ends}, "toy", ["luck"]) == "[1.0000, 0.00001]"
 
 
 def test_the_comparison_marks_the_best() -> None:

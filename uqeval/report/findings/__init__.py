@@ -37,31 +37,33 @@ if TYPE_CHECKING:
 
 
 def findings_of(
-    report: Report, judgement: Judgement | None = None, path: str | None = None
-) -> list[Finding]:
+    report: Report, judgement: Judgement | None = None, path: str | None = None,
+    page: str | None = None,
+) -> list[Finding]:  # fmt: skip
     """Return at most three findings.
 
     `judgement`: verdicts on this report alone. `path`: the file of the report, for commands.
+    `page`: its page, if it is written already; no command replaces it.
     """
     heading = "Main finding"
     first, unproven = strongest(report)
     if first is None:  # no chance level: nothing says whether the score is good
         heading, first = "Main score", first_score(report)
     second, weak = weakest(report)
-    third = _advice(report, judgement, unproven, weak, path)
+    third = _advice(report, judgement, unproven, weak, path, page)
     titled = ((heading, first), ("Weakest part", second), ("Next", third))
     return [Finding(title, *sentence) for title, sentence in titled if sentence is not None]
 
 
 def _advice(
     report: Report, judgement: Judgement | None, unproven: Metric | None,
-    weak: tuple[str, Score] | None, path: str | None,
+    weak: tuple[str, Score] | None, path: str | None, page: str | None,
 ) -> tuple[str, ...] | None:  # fmt: skip
     """Return the first advice that the report supports, its family, and a command to paste.
 
     Without the `path` of the report there is no command.
     """
-    if (doubtful := _doubt(report, path)) is not None:
+    if (doubtful := _doubt(report, path, page)) is not None:
         return doubtful
     failed = [v for v in judgement.verdicts if v.counts_as == "fail"] if judgement else []
     for verdict in failed:
@@ -73,7 +75,7 @@ def _advice(
     if unproven is not None:
         return unproven.advice, unproven.family
     if weak is not None:
-        how, command = _way_to_look(report, *weak, "" if path is None else quote(path))
+        how, command = _way_to_look(report, *weak, "" if path is None else quote(path), page)
         look = f"Look at the worst items of {printable(weak[1].part)}, and add similar data."
         return f"{look} {how}", weak[1].metric.family, command if path is not None else ""
     for score in whole_scores(report):
@@ -113,26 +115,30 @@ def _record_of(report: Report, address: Address) -> Mapping[str, Any]:
     return (record.get("results") or {}).get(address.key) or {}
 
 
-def _doubt(report: Report, path: str | None) -> tuple[str, ...] | None:
+def _doubt(report: Report, path: str | None, page: str | None) -> tuple[str, ...] | None:
     """Return the advice to look at the data if predictions and ground truth may not belong
     together, its family, and a command to paste."""
     for key in first_keys(report):
         family = families().get(family_of(key))
         doubt = family.doubt(report.results[key]) if family and family.doubt else None
         if family and doubt:
-            command = "" if path is None else command_of_pictures(report, path)
+            command = "" if path is None else command_of_pictures(report, path, page)
             text = f"Check the data first: {doubt.sign}. {doubt.cause}"
             return f"{text} The page shows both with --gallery.", family.in_reports, command
     return None
 
 
-def _way_to_look(report: Report, kind: str, weak: Score, path: str) -> tuple[str, str]:
+def _way_to_look(
+    report: Report, kind: str, weak: Score, path: str, page: str | None
+) -> tuple[str, str]:
     """Return how to see the worst items of a slice, class or region, and the command."""
     if kind == "region":
         address = Address.of_key(weak.key, (weak.metric.field,)).within
         command = f"uqeval select {path} --by {quote(address)}"
         return "uqeval select ranks the items by this score.", command
     if kind == "slice" or "segmentation" in report.results:
+        if page is not None:
+            return f"Open {printable(page)}: it filters its items by {kind}.", ""
         return f"The page of the report filters its items by {kind}.", f"uqeval report {path}"
     return "uqeval select ranks all items.", f"uqeval select {path}"
 

@@ -16,6 +16,8 @@ from uqeval.threads import Threads
 #: Names of pictures: hashes of their bytes. Other files of the folder are not touched.
 _NAME = re.compile(r"[0-9a-f]{32}\.png")
 _WRITERS = 8
+#: The link to the page of all stores, in the template of a report.
+_LINK = b'<nav class="breadcrumb"'
 
 
 def folder_of(page: str | Path) -> Path:
@@ -31,6 +33,14 @@ def picture_files(page: str | Path, is_single: bool) -> PictureFiles | None:
     if is_single or str(page) == "-" or "://" in as_given(str(page)):
         return None
     return PictureFiles(quote(folder_of(page).name))
+
+
+def is_of_run(page: Path) -> bool:
+    """Return whether `uqeval run` wrote a page: its page of a store links to that of all stores."""
+    try:
+        return page.is_file() and _LINK in page.read_bytes()
+    except OSError:  # the writer reports it
+        return False
 
 
 def write_page(page: str | Path, text: str, pictures: PictureFiles | None) -> None:

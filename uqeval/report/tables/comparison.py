@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.errors import listed, number_of
 from uqeval.records.scalars import with_arrow
+from uqeval.report.findings.compared import too_few_units
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
 from uqeval.report.tables.cells import without_interval
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from uqeval.compare import Cell, Comparison, Row
+    from uqeval.compare.comparison import Difference
     from uqeval.compare.models import Model
     from uqeval.gate import Interval
 
@@ -125,7 +127,14 @@ def differences(comparison: Comparison) -> Table:
             note += (
                 " †: the models differ by the same in all units; exact bounds (Clopper-Pearson)."
             )
-    texts = (note, _tests(comparison, compared_models), _without_interval(comparison))
+    changes = [
+        (str(row.address), cell.difference)
+        for row in comparison.rows for cell in row.cells if cell.difference
+    ]  # fmt: skip
+    texts = (
+        note, _tests(comparison, compared_models), too_few_units(changes),
+        _without_interval(changes),
+    )  # fmt: skip
     note = " ".join(filter(None, texts))
     names = [comparison.names[m] for m in compared_models]
     title = f"Difference from {comparison.names[base]}"
@@ -138,9 +147,7 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
     base = several[comparison.baseline]
     text = ""
     if comparison.tests or comparison.tests_of_parts:
-        counts = number_of(comparison.tests, "comparison")
-        parts = comparison.tests_of_parts
-        counts += f" of whole sets and {parts:,} of classes and slices" if parts else ""
+        counts = _numbers_of_tests(comparison.tests, comparison.tests_of_parts)
         test = (
             "Welch's t-test over trainings" if base else "swapping the two models in single units"
         )
@@ -159,12 +166,17 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
     return text.strip()
 
 
-def _without_interval(comparison: Comparison) -> str:
+def _numbers_of_tests(whole: int, parts: int) -> str:
+    """Return the numbers of tests of the two families, as text."""
+    of_parts = f"{number_of(parts, 'comparison')} of classes and slices"
+    if not whole:
+        return of_parts
+    of_whole = number_of(whole, "comparison")
+    return f"{of_whole} of whole sets, and separately for {of_parts}" if parts else of_whole
+
+
+def _without_interval(changes: Sequence[tuple[str, Difference]]) -> str:
     """Return the reasons why differences have no interval, then why others have no p-value."""
-    changes = [
-        (str(row.address), cell.difference)
-        for row in comparison.rows for cell in row.cells if cell.difference
-    ]  # fmt: skip
     texts = (
         without_interval(
             ((address, own.reason) for address, own in changes if bool(own.interval) == has_one),
@@ -178,9 +190,20 @@ def _without_interval(comparison: Comparison) -> str:
 def _rest_on(intervals: list[Interval | None]) -> str:
     """Return the numbers of units of the intervals as text."""
     counted = [interval.units for interval in intervals if interval and interval.units]
-    counts = dict.fromkeys(units(replace(count, defined=count.drawn)) for count in counted)
     fewer = any(count.defined not in (None, count.drawn) for count in counted)
-    return f", from {listed(list(counts), 3)}{' or fewer' if fewer else ''}"
+    counted = sorted(counted, key=lambda count: count.drawn)
+    texts = list(dict.fromkeys(units(replace(count, defined=count.drawn)) for count in counted))
+    is_range = len({count.name for count in counted}) == 1 and not any(
+        count.effective for count in counted
+    )
+    if len(texts) == 1 or is_range:
+        if fewer:
+            return f", from at most {texts[-1]}"
+        first = f"{counted[0].drawn:,} to " if len(texts) > 1 else ""
+        return f", from {first}{texts[-1]}"
+    return f", from {' or '.join(texts[:3])}{' or other numbers' if len(texts) > 3 else ''}" + (
+        ", fewer for some scores" if fewer else ""
+    )
 
 
 def scores(comparison: Comparison) -> Table:

@@ -312,4 +312,4 @@ def _plus_minus(mean: float | None, std: float | None, repeats: int) -> str:
         return format_number(None)
     if repeats == 1:
         return format_number(mean)
-    return f"{format_number(mean)} ± {std:.4f}"
+    return f"{format_number(mean)} ± {format_number(std)}"

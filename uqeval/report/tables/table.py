@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+from uqeval.records.scalars import decimals
+
 #: The mark of an interval that is computed from bins, and its legend.
 ROUGH = "≈ ["
 LEGEND = "≈: approximate, computed from bins."
@@ -140,7 +142,8 @@ _ROUNDING = 1e-13
 
 
 def format_number(value: Any, digits: int = 4) -> str:
-    """Return a value as text: never rounded to 0 or 1; a dash for an undefined value."""
+    """Return a value as text: a number with `digits` decimals, or with three significant digits
+    below 0.01; never rounded to 0 or 1; a dash for an undefined value."""
     if value is None:
         return "–"
     if isinstance(value, int):
@@ -148,10 +151,8 @@ def format_number(value: Any, digits: int = 4) -> str:
     if not isinstance(value, float):
         return str(value)
     value += 0.0  # not -0.0
-    text = f"{value:.{digits}f}"
-    if float(text) in (0.0, 1.0, -1.0) and value != float(text):
-        if abs(value) < 0.5:
-            return f"{value:.3g}"
+    text = decimals(value, digits)
+    if float(text) in (1.0, -1.0) and value != float(text):
         if abs(1 - abs(value)) < _ROUNDING:
             return text
         all_digits = f"{value:.8f}".rstrip("0")

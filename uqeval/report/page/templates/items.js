@@ -8,9 +8,11 @@ if (table) {
   const shownNumber = (value) => {
     if (value === null) return "–";
     if (Number.isInteger(value)) return value.toLocaleString("en");
-    const text = value.toFixed(4);
-    if (![0, 1, -1].includes(+text) || value === +text) return text;
-    return Math.abs(value) < 0.5 ? String(+value.toPrecision(3)) : String(value);
+    const size = Math.abs(value);
+    if (size < 1e-5) return String(+value.toPrecision(3));
+    const text = value.toFixed(size < 0.01 ? 2 - Math.floor(Math.log10(size)) : 4);
+    if (size < 0.01) return text.replace(/(\.\d{4}\d*?)0+$/, "$1");
+    return ![1, -1].includes(+text) || value === +text ? text : String(value);
   };
   const records = [...body.rows].map((row) => ({
     id: row.id,
