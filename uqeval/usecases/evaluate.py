@@ -233,7 +233,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         if states is not None:
             fitted = {key: sections[key].fitted if key in sections else {} for key in evaluations}
             index = states_index(report, info, fitted, inputs.fingerprint)
-            index |= {} if shard is None else shard.index()
+            index |= {} if shard is None else shard.index(options.cut)
             index |= {"warnings": list(inputs.warnings), "result_warnings": result_warnings}
             digest = states.seal(index)
             report = dataclasses.replace(report, states_digest=digest)
