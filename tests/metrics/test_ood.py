@@ -452,6 +452,17 @@ def test_a_slice_of_in_is_compared_with_all_of_out(tmp_path: Path) -> None:
         for address, interval in alone.intervals.items():
             ends = [own.get("low") for own in (found["intervals"][address], interval)]
             assert ends[0] == (None if ends[1] is None else pytest.approx(ends[1], rel=1e-9))
+    report.save(tmp_path / "r.json")
+    found = verify(tmp_path / "r.json", [first, *others], everything=True)
+    assert found.passed, found.problems()
+    plain = uqeval.evaluate(first, None, metrics, out=others, slices=table)
+    wet, dry = (plain.slices[f"weather={value}"]["names"] for value in ("wet", "dry"))
+    wet.append("in_0")  # of the other slice
+    del wet[wet.index("fog_1")], dry[dry.index("fog_1")]
+    plain.save(tmp_path / "r.json")
+    said = " ".join(verify(tmp_path / "r.json", [first, *others], everything=True).problems())
+    assert "the slice of 1 item (fog_1) is missing" in said
+    assert "the number of slices that have in_0 is 2, recomputed 1" in said
     by_group = {"group_by": "weather", **options}
     refused(
         lambda: uqeval.evaluate(first, None, metrics, out=others, **by_group),
