@@ -421,6 +421,17 @@ def test_schema() -> None:
     assert {"stores", "evaluate", "gate", "output"} <= set(schema["properties"])
 
 
+def test_schema_says_which_files_are_valid(tmp_path: Path) -> None:
+    (tmp_path / "uqeval.yaml").write_text("stores: {a: {predictions: p.zarr}}\n")
+    (tmp_path / "rules.yaml").write_text("pavpu.pavpu: {min: 0.1}\n")
+    (tmp_path / "bad.yaml").write_text("store: {}\n")
+    done = run_well("schema", "uqeval.yaml", "rules.yaml", cwd=tmp_path)
+    assert done.stdout == "uqeval.yaml is valid\nrules.yaml is valid\n" and not done.stderr
+    both = run_uqeval("schema", "bad.yaml", "uqeval.yaml", cwd=tmp_path)
+    refused(both, "uqeval: bad.yaml", printed=True)
+    assert both.stdout == "uqeval.yaml is valid\n"
+
+
 def test_schema_of_a_report(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text('{"schema": "uqeval.report/1", "slices": {}}')
     refused(run_uqeval("schema", tmp_path / "r.json"), "r.json: is a report; expected a uqeval")

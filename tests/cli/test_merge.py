@@ -10,6 +10,8 @@ import pytest
 from command import refused, run_uqeval, run_well
 from small_stores import N, labels, probs, save
 
+import uqeval
+
 ITEMS = 2 * N
 
 
@@ -112,6 +114,30 @@ def test_rounds_of_processes_are_the_whole(parts: Path, tmp_path: Path) -> None:
     merged, whole = report(tmp_path / "merged.json"), report(tmp_path / "whole.json")
     for key in ("results", "items", "inputs", "settings", "numerics", "intervals", "warnings"):
         assert merged[key] == whole[key], key
+
+
+def test_intervals_of_merged_shards_have_the_draws_of_the_shards(
+    parts: Path, tmp_path: Path
+) -> None:
+    """So that they are those of one run; options of the merge count first."""
+    run = ("calibration", parts / "s.zarr", "--no-adaptive", "--no-temperature", "-q")
+    drawn = ("--ci", "0.9", "--draws", "150", "--seed", "3", "--interval-method", "percentile")
+    run_well(*run, *drawn, "-o", "whole.json", cwd=tmp_path)
+    (tmp_path / "parts").mkdir()
+    for k in (1, 2):
+        run_well(*run, *drawn, "--part", f"{k}/2", "-o", f"parts/{k}.json", cwd=tmp_path)
+    run_well("merge", "parts", "-o", "m.json", "--ci", "0.9", "-q", cwd=tmp_path)
+    merged, whole = report(tmp_path / "m.json"), report(tmp_path / "whole.json")
+    assert whole["results"]["calibration"]["ece_debiased"] is not None
+    for key in ("results", "settings", "intervals"):
+        assert merged[key] == whole[key], key
+    found = uqeval.merge(tmp_path / "parts", ci=0.9, draws=2000)
+    own = found.settings["intervals"]
+    assert (own["draws"], own["seed"], own["method"]) == (2000, 3, "percentile")
+    options = ("--draws", "2000", "--seed", "0", "--interval-method", "auto")
+    run_well("merge", "parts", "-o", "d.json", "--ci", "0.9", *options, "-q", cwd=tmp_path)
+    own = report(tmp_path / "d.json")["settings"]["intervals"]
+    assert (own["draws"], own["seed"], own["method"]) == (2000, 0, "auto")
 
 
 @pytest.mark.parametrize(

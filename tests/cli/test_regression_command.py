@@ -102,6 +102,16 @@ def test_members_in_several_stores(tmp_path: Path) -> None:
     assert found["inputs"]["samples"] == 2
 
 
+def test_a_folder_of_arrays(tmp_path: Path) -> None:
+    """Numbers of three items look like class probabilities [class, y, x] or labels of one item."""
+    for name in ("mean", "std"):
+        np.save(tmp_path / f"{name}.npy", np.ones((3, 12, 16), "f4"))
+    np.save(tmp_path / "truth.npy", np.ones((3, 12, 16), np.uint8))
+    for command in ("regression", "inspect"):
+        done = run_uqeval(command, tmp_path)
+        refused(done, "mean.npy, std.npy are called as arrays", "mean=mean, std=std")
+
+
 def test_what_cannot_be(folder: Path, tmp_path: Path) -> None:
     preds = folder / "preds.zarr"
     bad: list[tuple[list[Any], str]] = [

@@ -496,7 +496,7 @@ def test_a_store_that_breaks_while_it_is_read(folder: Path) -> None:
         ("city: {tc: }", "uqeval.yaml:6: evaluate.city.tc: preds.zarr holds classes data"),
         ("drive: {pavpu: }", "uqeval.yaml:6: evaluate.drive.pavpu: "),
         ("drive: {sweep: }", "uqeval.yaml:6: evaluate.drive.sweep: "),
-        ("city: {pavpu: , sweep: {metric: no}}", "uqeval.yaml:6: evaluate.city.sweep: metrics no"),
+        ("city: {pavpu: , sweep: {metric: no}}", "uqeval.yaml:6: evaluate.city.sweep: metric no"),
         ("city: {pavpu: , sweep: {samples: 99}}", "evaluate.city.sweep: `samples: 99`"),
         ("city: {divergence: }", "needs a reference to compare with"),
         ("city: {pavpu: {uncertainty: energy}}", "has no map 'energy'"),

@@ -163,6 +163,16 @@ def test_it_says_what_is_wrong(
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
+def test_a_slice_cannot_rank_items(report: Path) -> None:
+    done = run_uqeval("select", report, "--by", "temporal.tc@weather=night")
+    message = refused(
+        done, "'temporal.tc@weather=night': is a score of a slice, which cannot rank items.",
+        "--by temporal.tc ranks all items.", "filters its items by slice",
+    )  # fmt: skip
+    assert "expected one of" not in message
+    refused(run_uqeval("select", report, "--by", "temporal.tc@night"), "no item has this score")
+
+
 def test_scores_that_do_not_rank_items_by_default_are_named(tmp_path: Path) -> None:
     probs = np.full((3, 2, 4, 4), 0.5, np.float32)
     probs[1, 0], probs[1, 1] = 0.9, 0.1

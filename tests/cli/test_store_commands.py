@@ -227,6 +227,24 @@ def test_inspect_the_stores_of_the_file(tmp_path: Path, complete: Path, stores: 
     refused(run_uqeval("inspect", cwd=stores), "no uqeval.yaml in this folder; give PREDS [LABELS]")
 
 
+def test_inspect_shows_the_classes_of_a_store_of_the_file(tmp_path: Path) -> None:
+    """Of an OOD store too, whose maps have the sets in place of classes."""
+    probs = np.full((2, 1, 3, 16, 20), 1 / 3, "f4")
+    np.savez(tmp_path / "fog.npz", probs=probs, names=np.array(["x", "y"]))
+    np.savez(tmp_path / "known.npz", probs=probs, names=np.array(["a", "b"]))
+    (tmp_path / "uqeval.yaml").write_text(
+        "stores:\n  plain: {predictions: known.npz, class_names: [road, car, sky]}\n"
+        "  sets: {predictions: known.npz, out: fog.npz, class_names: [road, car, sky]}\n"
+    )
+    found = json.loads(run_well("inspect", "--format", "json", cwd=tmp_path).stdout)
+    for name in ("plain", "sets"):
+        facts = found[name]["facts"]
+        assert (facts["classes"], facts["class_names"]) == (3, ["road", "car", "sky"])
+    assert found["sets"]["facts"]["sets"] == ["in (2 items)", "fog (2 items)"]
+    text = run_well("inspect", "--store", "sets", cwd=tmp_path).stdout
+    assert " road, car, sky\n" in text and " in (2 items), fog (2 items)\n" in text
+
+
 def test_inspect_a_file_with_a_store_that_is_gone(tmp_path: Path, complete: Path) -> None:
     shutil.copytree(complete, tmp_path / "good.zarr")
     (tmp_path / "uqeval.yaml").write_text(

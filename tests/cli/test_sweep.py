@@ -113,6 +113,11 @@ def test_what_cannot_be(folder: Path, stores: Path, tmp_path: Path) -> None:
     refused(run_uqeval("sweep", mixture, "--clip", "0.1"), "--clip", "divergence")
     refused(run_uqeval("sweep", preds, "--samples", str(T + 1)), f"holds {T} samples")
     refused(run_uqeval("sweep", preds), "has no labels")
+    said = refused(
+        run_uqeval("sweep", mixture, "--metric", "rmse"),
+        "--metric rmse; 'rmse' is a score of regression. Give --metric regression.",
+    )
+    assert "metrics" not in said
     other = save(tmp_path / "other.zarr", {"mean": np.zeros((2, 12, 16), "f4")})
     refused(run_uqeval("sweep", mixture, "--reference", other), "items")
     refused(run_uqeval("sweep", mixture, "--reference", tmp_path / "none.zarr"), "none.zarr")

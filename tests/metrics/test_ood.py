@@ -423,6 +423,54 @@ def test_sets_whose_classes_have_another_order(tmp_path: Path) -> None:
         assert uqeval.evaluate(first, None, "ood", out=[out], class_names=names).results["ood"]
 
 
+def test_a_slice_of_in_is_compared_with_all_of_out(tmp_path: Path) -> None:
+    """As a run on the IN items of the slice, without rows for OUT; also merged from states."""
+    first, *others = save(tmp_path)
+    table = tmp_path / "t.csv"
+    rows = [f"in_{i},{'wet' if i % 3 else 'dry'}\n" for i in range(len(INSIDE))]
+    table.write_text("".join(["name,weather\n", *rows]))
+    metrics = {"ood": {"aggregation": ["mean"]}}
+    options: dict[str, Any] = {"slices": table, "ci": 0.9, "draws": 100}
+    report = uqeval.evaluate(
+        first, None, metrics, out=others, states=tmp_path / "o.states.zip", **options
+    )
+    assert merge(tmp_path / "o.states.zip", **options).slices == report.slices
+    assert list(report.slices) == ["weather=dry", "weather=wet"]
+    for key, inside in (("dry", INSIDE[::3]), ("wet", np.delete(INSIDE, slice(0, None, 3), 0))):
+        found = report.slices[f"weather={key}"]
+        names = np.array([f"in_{i}" for i in range(len(inside))])
+        np.savez(tmp_path / "alone.npz", probs=inside, names=names)
+        alone = uqeval.evaluate(
+            tmp_path / "alone.npz", None, metrics, out=others, ci=0.9, draws=100
+        )
+        assert found["items"] == len(inside) + len(FOG) + len(RAIN) and not found["approximate"]
+        assert found["results"]["ood"]["auroc"] is not None
+        expected = alone.results["ood"]
+        for record in (expected, *expected["per_set"].values()):  # slices do not count images
+            del record["images"]["items_in"], record["images"]["items_out"]
+        assert found["results"] == {"ood": expected}
+        for address, interval in alone.intervals.items():
+            ends = [own.get("low") for own in (found["intervals"][address], interval)]
+            assert ends[0] == (None if ends[1] is None else pytest.approx(ends[1], rel=1e-9))
+    report.save(tmp_path / "r.json")
+    found = verify(tmp_path / "r.json", [first, *others], everything=True)
+    assert found.passed, found.problems()
+    plain = uqeval.evaluate(first, None, metrics, out=others, slices=table)
+    wet, dry = (plain.slices[f"weather={value}"]["names"] for value in ("wet", "dry"))
+    wet.append("in_0")  # of the other slice
+    del wet[wet.index("fog_1")], dry[dry.index("fog_1")]
+    plain.save(tmp_path / "r.json")
+    said = " ".join(verify(tmp_path / "r.json", [first, *others], everything=True).problems())
+    assert "the slice of 1 item (fog_1) is missing" in said
+    assert "the number of slices that have in_0 is 2, recomputed 1" in said
+    by_group = {"group_by": "weather", **options}
+    refused(
+        lambda: uqeval.evaluate(first, None, metrics, out=others, **by_group),
+        "12 of 19 items have no value in the column 'weather' of group_by: fog_0",
+        "Fill it in, with rows for out-of-distribution items;",
+    )
+
+
 def test_slices_of_a_case_are_one_unit(tmp_path: Path) -> None:
     """Also if only one of the sets has cases."""
     first, fog = tmp_path / "in.npz", tmp_path / "fog.npz"

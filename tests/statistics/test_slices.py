@@ -79,6 +79,20 @@ def test_default_cuts() -> None:
     assert len(slice_items(own, cuts)) == 102
 
 
+def test_out_of_distribution_items_without_a_value_are_in_all_slices() -> None:
+    cells = {"weather": ("sun", "fog", "", "fog", " "), "city": ("x", "x", "x", "y", "")}
+    own = ItemTable("t.csv", cells, frozenset([2, 3, 4]))
+    assert slice_items(own, [("weather",), ("weather", "city")]) == {
+        "weather=fog": [1, 2, 3, 4], "weather=sun": [0, 2, 4], "weather=fog,city=x": [1, 2, 4],
+        "weather=fog,city=y": [3, 4], "weather=sun,city=x": [0, 2, 4],
+    }  # fmt: skip
+    inside = ItemTable("t.csv", {"weather": ("sun", "", "")}, frozenset([2]))
+    assert slice_items(inside, [("weather",)]) == {'weather=""': [1, 2], "weather=sun": [0, 2]}
+    # Only the values that a table has make a column one of few values.
+    assert default_cuts(ItemTable("t.csv", {"a": ("x", "y", ""), "b": ("x", "x", "")},
+                                  frozenset([2]))) == [("a",)]  # fmt: skip
+
+
 def test_results_of_slices(tmp_path: Path) -> None:
     report, path = run(tmp_path, 6)
     own = scoring(path)
@@ -112,6 +126,24 @@ def test_results_of_slices(tmp_path: Path) -> None:
 
 
 # The table
+
+
+def test_rows_with_the_suffix_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("name,w\nb.png,2\na.png,1\nc,3\nz.png,4\n")
+    assert read_table(path, NAMES).columns == {"w": ("1", "2", "3")}
+    path.write_text("name,w\na.png,1\na.jpg,2\nb,1\nc,1\n")
+    with pytest.raises(StoreError, match=r"items have no row: a \(other rows are a.jpg, a.png\)"):
+        read_table(path, NAMES)
+
+
+def test_out_of_distribution_items_need_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("name,w\na,1\n")
+    own = read_table(path, NAMES, (0, 1, 2))
+    assert (own.columns, own.out) == ({"w": ("1", "", "")}, {1, 2})
+    with pytest.raises(StoreError, match="1 of 3 items have no row: b"):
+        read_table(path, NAMES, (0, 0, 1))
 
 
 def test_a_table(tmp_path: Path) -> None:

@@ -56,3 +56,15 @@ def test_many_links_to_one_folder_are_no_chains(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("labels")
     for folder in ("labels", "split", "link"):
         assert n.files_below(tmp_path / folder, [".png"]) == ["0/x.png"]
+
+
+def test_names_in_files_may_have_the_suffix_of_a_file() -> None:
+    items = ("a", "b/c", "d.png", "e_leftImg8bit")
+    given = ["a.png", "b/c.jpg", "d", "e", "c.png", "frame.01"]
+    assert n.as_items(given, items) == ("a", "b/c", "d.png", "e_leftImg8bit", "c.png", "frame.01")
+    # The exact name counts first, and two candidates are ambiguous.
+    assert n.as_items(["a", "a.png", "x.png", "x.jpg"], ["a", "x"]) == (
+        "a", "a.png", "x.png", "x.jpg",
+    )  # fmt: skip
+    assert n.as_items(["x"], ["x.png", "x.jpg"]) == ("x",)
+    assert n.as_items(["e\u0301.png"], ["\u00e9"]) == ("\u00e9",)

@@ -343,6 +343,7 @@ def test_names_and_regions_of_other_types_are_refused() -> None:
     [
         ({"conformal": {"alpha": 0.5}}, NAMES[3:7]),
         ({"calibration": {"temperature": True}}, NAMES[-1:]),
+        ({"calibration": {"temperature": True}}, [f"{name}.png" for name in NAMES[3:7]]),
     ],
 )
 def test_items_to_fit_on_may_come_later(

@@ -12,6 +12,7 @@ from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.streams import printing, tell
 from uqeval.errors import UsageError, option_name
+from uqeval.statistics.options import OF_INTERVALS
 
 
 @with_options(*o.OUTPUTS, *o.CUTS)
@@ -59,10 +60,13 @@ def merge(
     states_file = states_path(shared)
     inputs = [*files_of(parts), shared.slices]
     check_outputs(*report_outputs(shared, states_file), inputs=inputs)
+    options = shared.values_of(*o.CUTS)
+    for name in OF_INTERVALS:  # a default value does not override that of the shards
+        if name not in shared.typed:
+            del options[name]
     report = join(
-        parts, states=states_file, allow_missing=allow_missing, threshold=threshold,
-        **shared.values_of(*o.CUTS),
-    )  # fmt: skip
+        parts, states=states_file, allow_missing=allow_missing, threshold=threshold, **options
+    )
     deliver(report, shared)
 
 

@@ -30,7 +30,7 @@ _HELP_ALL = "--help-all"
 _MANY, _SEVERAL = 20, 14
 _COMMON = frozenset({
     "output", "csv", "ci", "slices", "baseline", "against", "gallery", "gate", "images", "labels",
-    "metric", "ood_mask", "risk", "samples", "repeats", "reference", "uncertainty",
+    "metric", "ood_mask", "predictions", "risk", "samples", "repeats", "reference", "uncertainty",
 })  # fmt: skip
 
 

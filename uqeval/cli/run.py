@@ -202,6 +202,11 @@ def finish(outcome: Outcome, quiet: bool) -> None:
             f"uqeval: {len(outcome.failed)} of {total} stores could not be evaluated: "
             f"{', '.join(outcome.failed)}."
         )
+    if outcome.counted and not quiet:
+        tell(
+            f"uqeval: all passes of {listed(outcome.counted)} are counted; the shards have no work "
+            "left there. Join the states of all shards with uqeval merge."
+        )
     if outcome.leftovers:
         warn([_leftover_text(outcome)], quiet)
     if outcome.files and not quiet:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from uqeval.cli.streams import tell
+from uqeval.cli.streams import printing, tell
 from uqeval.disk.files import json_text
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, printable
 
 
 def schema(
@@ -19,7 +19,7 @@ def schema(
 ) -> None:  # fmt: skip
     """Print the JSON Schema of uqeval.yaml, for completion and checks in editors; or check files.
 
-    With files: prints one line per invalid file. Status 0: all files are valid; 2: one is not.
+    With files: prints one line per file. Status 0: all files are valid; 2: one is not.
 
     Example: uqeval schema > uqeval.schema.json
     """
@@ -34,7 +34,7 @@ def schema(
 
 
 def _is_valid(path: str) -> bool:
-    """Return whether a settings file or a file of rules is valid; print its error if not."""
+    """Return whether a settings file or a file of rules is valid; print that, or its error."""
     from uqeval.config import check_file
 
     try:
@@ -42,4 +42,6 @@ def _is_valid(path: str) -> bool:
     except UsageError as error:
         tell(f"uqeval: {error}")
         return False
+    with printing():
+        sys.stdout.write(f"{printable(path)} is valid\n")
     return True

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed, number_of
 from uqeval.maps.region_text import Labelled
-from uqeval.unicode_names import spelled_as
 
 T = TypeVar("T")
 
@@ -137,10 +136,10 @@ def read_fit_on(fit_on: str | None, info: DatasetInfo) -> None:
     that are no items, and `StoreError`.
     """
     if fit_on is not None:
-        from uqeval.stores.names import read_names_file
+        from uqeval.stores.names import as_items, read_names_file
 
         # In the spelling of the items, so that states of files in two spellings can be merged.
-        names = spelled_as(read_names_file(fit_on), info.all_names or info.names)
+        names = as_items(read_names_file(fit_on), info.all_names or info.names)
         info.fit_names[fit_on] = names
         fit_items(fit_on, info)
 
@@ -153,8 +152,10 @@ def fit_items(fit_on: str | None, info: DatasetInfo) -> list[int] | None:
     """
     if fit_on is None:
         return None
+    from uqeval.stores.names import as_items
+
     place = {name: i for i, name in enumerate(info.all_names or info.names)}
-    names = spelled_as(saved_content(info.fit_names, fit_on, "--fit-on", info), place)
+    names = as_items(saved_content(info.fit_names, fit_on, "--fit-on", info), place)
     strange = [name for name in names if name not in place]
     if strange or not names:
         raise UsageError(

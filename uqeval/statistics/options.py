@@ -63,7 +63,7 @@ class CutOptions(Settings):
                     f"{option_name(name)} names columns of the items' table; give it as "
                     "--slices FILE.csv."
                 )
-        if self.ci is None and any(getattr(self, n) != default_of(self, n) for n in _OF_DRAWS):
+        if self.ci is None and any(getattr(self, n) != default_of(self, n) for n in OF_DRAWS):
             raise UsageError(
                 "--draws and --seed need intervals; give --ci LEVEL, such as --ci 0.95, or leave "
                 "them out."
@@ -77,4 +77,6 @@ class CutOptions(Settings):
         return self.ci is not None or self.slices is not None
 
 
-_OF_DRAWS = ("draws", "seed")
+OF_DRAWS = ("draws", "seed")
+#: Options of intervals that shards record, and that the merge of the shards takes.
+OF_INTERVALS = (*OF_DRAWS, "interval_method")

@@ -28,7 +28,7 @@ from uqeval.statistics.options import CASE, CutOptions
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.units import HEADLINE, cases_of, resampling_for
-from uqeval.stores.item_table import ItemTable, read_table
+from uqeval.stores.item_table import ItemTable, has_rows, read_table
 
 if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates
@@ -46,13 +46,15 @@ def check_cut(
     options: CutOptions,
     names: Sequence[str],
     cases: Sequence[str] | None = None,
+    sets: Sequence[int] = (),
     errors_of: ErrorsOf = lambda option: nullcontext(),
 ) -> dict[str, list[int]]:
     """Read the table of the items `names`, so that errors appear before the evaluation. Return the
     numbers of the items of each slice, by its key in a report.
 
-    `cases`: the case of each item, if items are slices of cases. `errors_of` returns a context for
-    the errors of an option, by its name. Raises `StoreError` or `UsageError`.
+    `cases`: the case of each item, if items are slices of cases. `sets`: the set of each item, if
+    there are several. `errors_of` returns a context for the errors of an option, by its name.
+    Raises `StoreError` or `UsageError`.
     """
     if options.group_by == CASE and options.slices is None and cases is None:
         raise UsageError(
@@ -62,7 +64,7 @@ def check_cut(
     if options.slices is None:
         return {}
     with errors_of("slices"):
-        table = read_table(options.slices, names)
+        table = read_table(options.slices, names, sets)
     with errors_of("slice_by"):
         items_by_slice = slice_items(table, cuts_of(options, table))
     with errors_of("group_by"):
@@ -72,7 +74,7 @@ def check_cut(
 
 def cut_of_store(
     options: CutOptions, names: Sequence[str], cases: Sequence[str] | None,
-    all_names: Sequence[str], names_in_table: Collection[str],
+    all_names: Sequence[str], names_in_table: Collection[str], sets: Sequence[int] = (),
     errors_of: ErrorsOf = lambda option: nullcontext(),
 ) -> tuple[CutOptions | None, list[str]]:  # fmt: skip
     """Return the slices and intervals of one of several stores that share a table, and a warning if
@@ -81,8 +83,8 @@ def cut_of_store(
     `all_names`: of the items of all shards, of which `names` may be one. Raises `StoreError` if the
     table has only some of the items, `UsageError` for missing columns.
     """
-    if not set(names_in_table).isdisjoint(all_names):
-        check_cut(options, names, cases, errors_of)
+    if has_rows(names_in_table, all_names):
+        check_cut(options, names, cases, sets, errors_of)
         return options, []
     groups = f", and intervals without groups by {options.group_by}" if options.group_by else ""
     message = f"{options.slices} has no row for any of its items: evaluated without slices{groups}."
@@ -97,7 +99,10 @@ def with_slices_and_intervals(report: Report, states: MergedStates, options: Cut
     began = time.perf_counter()
     scoring = Scoring(states)
     timing = dict(report.timing)
-    table = read_table(options.slices, scoring.names) if options.slices is not None else None
+    table = None
+    if options.slices is not None:
+        sets = scoring.index["facts"].get("sets") or ()
+        table = read_table(options.slices, scoring.names, sets)
     columns = [] if table is None else cuts_of(options, table)
     groups, group_name = _groups(options, scoring.names, table, cases_of(scoring))
     changes: dict[str, Any] = {}
@@ -156,10 +161,11 @@ def _groups(
     groups = table.column(column)
     without = [name for name, group in zip(names, groups, strict=True) if not group.strip()]
     if without:
+        rows = ", with rows for out-of-distribution items" if table.out else ""
         raise StoreError(
             f"{cut(table.path)}: {len(without)} of {len(names)} items have no value in the column "
-            f"{quoted(column)} of --group-by: {listed(without, 3)}. Fill it in; an item without "
-            "relatives takes its own name."
+            f"{quoted(column)} of --group-by: {listed(without, 3)}. Fill it in{rows}; an item "
+            "without relatives takes its own name."
         )
     return groups, column
 
@@ -225,7 +231,8 @@ def slice_items(table: ItemTable, keys: Sequence[Sequence[str]]) -> dict[str, li
     """Return the items of each slice, by `column=value` or `column=value,column=value`, as
     addresses have it.
 
-    `keys`: the columns of each cut. Raises `UsageError` for a column that is not there or named
+    `keys`: the columns of each cut. An out-of-distribution item without a value belongs to the
+    slices of all values. Raises `UsageError` for a column that is not there or named
     twice, and for more than 256 slices: a column of names or numbers.
     """
     items_by_slice: dict[str, list[int]] = {}
@@ -234,11 +241,11 @@ def slice_items(table: ItemTable, keys: Sequence[Sequence[str]]) -> dict[str, li
             raise UsageError(
                 f"--slice-by {cut(','.join(columns))} names a column twice. Name it once."
             )
-        values = [table.column(column) for column in columns]
-        for item, item_values in enumerate(zip(*values, strict=True)):
-            items_by_slice.setdefault(slice_key(zip(columns, item_values, strict=True)), []).append(
-                item
-            )
+        items_by_values = _items_by_values(table, columns)
+        items_by_slice |= {
+            slice_key(zip(columns, values, strict=True)): items
+            for values, items in items_by_values.items()
+        }
         if len(items_by_slice) > _MOST:
             raise UsageError(
                 f"{table.path}: the column {cut(' and '.join(columns))} makes more than {_MOST} "
@@ -247,13 +254,33 @@ def slice_items(table: ItemTable, keys: Sequence[Sequence[str]]) -> dict[str, li
     return dict(sorted(items_by_slice.items()))
 
 
+def _items_by_values(table: ItemTable, columns: Sequence[str]) -> dict[tuple[str, ...], list[int]]:
+    """Return the items of each combination of values, in ascending order."""
+    items_by_values: dict[tuple[str, ...], list[int]] = {}
+    of_all = []
+    for item, values in enumerate(zip(*map(table.column, columns), strict=True)):
+        if item in table.out and not all(map(str.strip, values)):
+            of_all.append((item, values))
+        else:
+            items_by_values.setdefault(values, []).append(item)
+    for own, items in items_by_values.items():
+        items += [
+            item
+            for item, values in of_all
+            if all(v == known or not v.strip() for v, known in zip(values, own, strict=True))
+        ]
+        items.sort()
+    return items_by_values
+
+
 def default_cuts(table: ItemTable) -> list[tuple[str, ...]]:
     """Return the default columns: those with at least two values, and at most half the items.
 
     Together they define at most 256 slices."""
     selected: list[tuple[str, ...]] = []
     remaining = _MOST
-    for column, values in table.columns.items():
+    for column, cells in table.columns.items():
+        values = [value for i, value in enumerate(cells) if value.strip() or i not in table.out]
         count = len(set(values))
         if 2 <= count <= min(max(len(values) // 2, 2), remaining):
             selected.append((column,))

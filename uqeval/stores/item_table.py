@@ -10,18 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uqeval.disk.files import read_bytes
-from uqeval.errors import StoreError, UsageError, cut, did_you_mean, quoted
-from uqeval.unicode_names import in_one_spelling, spelled_as
+from uqeval.errors import StoreError, UsageError, cut, did_you_mean, listed, quoted
+from uqeval.stores.names import as_items
 
 _MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
 class ItemTable:
-    """Columns of text by name, one value per item."""
+    """Columns of text by name, one value per item; empty for items without a row.
+
+    `out`: the out-of-distribution items, by number. If one has no value in a column, it belongs to
+    all slices of the column.
+    """
 
     path: str
     columns: Mapping[str, tuple[str, ...]]
+    out: frozenset[int] = frozenset()
 
     def column(self, name: str) -> tuple[str, ...]:
         """Return the values of a column. Raises `UsageError` if it does not exist."""
@@ -50,30 +55,41 @@ class ItemTable:
         return warnings
 
 
-def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
+def read_table(path: str | Path, names: Sequence[str], sets: Sequence[int] = ()) -> ItemTable:
     """Return the rows of a CSV for the items `names`; its column `name` names the item.
 
+    `sets`: the set of each item where there are several; those of an OUT set (not 0) need no row.
     Rows of other items are ignored. Raises `StoreError` if an item has no row or two rows, and for
     a file that is not such a table.
     """
     columns, rows = _rows(path)
-    rows = dict(zip(spelled_as(rows, names), rows.values(), strict=True))
-    absent = [name for name in names if name not in rows]
+    rows = dict(zip(as_items(rows, names), rows.values(), strict=True))
+    out = frozenset(i for i, number in enumerate(sets) if number)
+    absent = [name for i, name in enumerate(names) if name not in rows and i not in out]
     if absent:
-        absent_names = ", ".join(absent[:5]) + (" …" if len(absent) > 5 else "")
+        others = rows.keys() - set(names)
+        looks = f" (other rows are {listed(sorted(others), 2)})" if others else ""
         raise StoreError(
-            f"{cut(path)}: {len(absent)} of {len(names)} items have no row: {absent_names}. Its "
-            "column `name` holds the names of items as reports list them: add a row for each. "
-            "Unknown values may be empty, except in the column of --group-by."
+            f"{cut(path)}: {len(absent)} of {len(names)} items have no row: {listed(absent)}"
+            f"{looks}. Its column `name` holds the names of items as reports list them: add a row "
+            "for each. Unknown values may be empty, except in the column of --group-by."
         )
-    return ItemTable(
-        str(path), {c: tuple(rows[name][c] or "" for name in names) for c in columns if c != "name"}
-    )
+    values = {
+        column: tuple(rows.get(name, {}).get(column) or "" for name in names)
+        for column in columns if column != "name"
+    }  # fmt: skip
+    return ItemTable(str(path), values, out)
 
 
-def names_in(path: str | Path) -> set[str]:
-    """Return the names of the items in a CSV. Raises `StoreError` if it is not a table of items."""
-    return set(in_one_spelling(_rows(path)[1]))
+def has_rows(names_in_table: Iterable[str], items: Iterable[str]) -> bool:
+    """Return whether one of the items has a row in a table with these names."""
+    items = set(items)
+    return not items.isdisjoint(as_items(names_in_table, items))
+
+
+def names_in(path: str | Path) -> tuple[str, ...]:
+    """Return the names in a CSV of items. Raises `StoreError` if it is not such a table."""
+    return tuple(_rows(path)[1])
 
 
 def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:

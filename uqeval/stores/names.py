@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from uqeval.disk.files import parse_json, read_text
 from uqeval.errors import StoreError, cut, listed, number_of, quoted
-from uqeval.unicode_names import in_one_spelling
+from uqeval.unicode_names import in_one_spelling, spelled_as
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:
@@ -170,6 +170,16 @@ def selected_names(path: str | Path, names: Sequence[str]) -> tuple[str, ...]:
             "--names FILE, or leave it out for all items."
         )
     return checked_names(list(names), f"{cut(path)}: item names")
+
+
+def as_items(names: Iterable[str], items: Iterable[str]) -> tuple[str, ...]:
+    """Return the names in a user's file as the names of the items that they mean: those of just
+    that spelling, else the only one with the same plain name, so `img_1.png` means the item `img_1`
+    and the reverse. Names of no item, or of several, are unchanged.
+    """
+    items = tuple(items)
+    spelled = spelled_as(names, items)
+    return spelled_as(spelled, items, lambda name: plain_name(in_one_spelling((name,))[0]))
 
 
 def plain_name(name: str) -> str:

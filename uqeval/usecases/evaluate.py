@@ -126,7 +126,12 @@ def evaluate_store(
         from uqeval.stores.item_table import names_in
 
         cut_wanted, messages = cut_of_store(
-            cut, opened.source.names, opened.groups, opened.all_item_names, names_in(cut.slices)
+            cut,
+            opened.source.names,
+            opened.groups,
+            opened.all_item_names,
+            names_in(cut.slices),
+            opened.sets,
         )
         notes += messages
     opened = dataclasses.replace(opened, warnings=[*opened.warnings, *notes])
@@ -193,7 +198,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     if options.cut is not None:
         from uqeval.statistics.slices_and_intervals import check_cut
 
-        slices = check_cut(options.cut, inputs.source.names, inputs.groups)
+        slices = check_cut(options.cut, inputs.source.names, inputs.groups, inputs.sets)
     command = next(iter(families)) if len(families) == 1 else "run"
     info = dataclasses.replace(inputs.info(), command=command)
     evaluations, map_names = evaluations_of(info, families, inputs.region_names())
@@ -228,7 +233,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         if states is not None:
             fitted = {key: sections[key].fitted if key in sections else {} for key in evaluations}
             index = states_index(report, info, fitted, inputs.fingerprint)
-            index |= {} if shard is None else shard.index()
+            index |= {} if shard is None else shard.index(options.cut)
             index |= {"warnings": list(inputs.warnings), "result_warnings": result_warnings}
             digest = states.seal(index)
             report = dataclasses.replace(report, states_digest=digest)

@@ -15,8 +15,7 @@ from uqeval.inputs import Inputs, open_inputs
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import is_annotations
 from uqeval.stores.class_names import refuse_other_numbers
-from uqeval.stores.names import read_names_file
-from uqeval.unicode_names import spelled_as
+from uqeval.stores.names import as_items, read_names_file
 
 #: The path of the predictions in a report.
 PATH = "uqeval.Evaluator"
@@ -104,7 +103,7 @@ def _with_items_to_come(opened: Inputs, families: Mapping[str, Mapping[str, Any]
     first = opened.info()
     sizes = dict(zip(first.names, first.sizes, strict=True))
     names = (name for path in files for name in read_names_file(path))
-    for name in (*spelled_as(names, first.names), ""):
+    for name in (*as_items(names, first.names), ""):
         sizes.setdefault(name, _ANY_SIZE)
     return replace(opened, all_names=tuple(sizes), all_sizes=tuple(sizes.values()))
 

@@ -108,8 +108,15 @@ def inspect(
             inspection.facts["samples"] = inputs.record["samples"]
     else:
         inspection.facts |= {"pairs": source.items, "sequences": len(inputs.video.rows)}
+    if options.get("class_names") is not None:
+        inspection.facts["class_names"] = list(options["class_names"])
     if source.kind == "classes" or inputs.record.get("classes") is not None:
-        inspection.facts |= {"classes": source.classes, "ignore_index": inputs.ignore_index}
+        # Of IN and OUT, whose source has the sets as classes: the classes of the network.
+        classes = inputs.inner_classes or _sources(source)[0].classes
+        inspection.facts |= {"classes": classes, "ignore_index": inputs.ignore_index}
+    if "sets" in inputs.record:
+        sets = inputs.record["sets"]
+        inspection.facts["sets"] = [f"{s['name']} ({number_of(s['items'], 'item')})" for s in sets]
     converted = inputs.record["predictions"][0].get("converted")
     if converted is not None:
         inspection.facts |= converted
@@ -143,10 +150,14 @@ def _readable(source: MapSource) -> list[str]:
         return [GREY, prediction(0), *truth]
     if source.kind == "regression":
         return ["mean", "sigma", *truth]
-    inner: Any = getattr(source, "inner", source)  # of regions
-    sources: list[Source] = getattr(inner, "sources", [inner])  # of IN and OUT
-    readable = [set(_of_classes(own)) for own in sources]
+    readable = [set(_of_classes(own)) for own in _sources(source)]
     return sorted(set.intersection(*readable)) + truth
+
+
+def _sources(source: MapSource) -> list[Source]:
+    """Return the sources of class predictions: those of IN and OUT, or a single one."""
+    inner: Any = getattr(source, "inner", source)  # of regions
+    return getattr(inner, "sources", [inner])
 
 
 def _of_classes(source: Source) -> Iterable[str]:

@@ -11,11 +11,12 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import content_of, path_without_suffix, resolved
-from uqeval.errors import StoreError, UsageError, cut
+from uqeval.errors import StoreError, UsageError, cut, listed
 from uqeval.records.report import Report, now
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.merged_states import MergedStates
@@ -45,7 +46,9 @@ def merge(
     gives the same report, with the intervals and slices of `options`. `states`: file for the states
     of all. `allow_missing`: parts may be missing; the report is then partial. `threshold`: the
     uncertainty threshold of the PAvPU, one of its curve (default: that of the run). `metrics`:
-    further families with their options, if the states have the counts for them.
+    further families with their options, if the states have the counts for them. Intervals of
+    shards (`ci`) have the draws, the seed and the method that the shards were counted with, unless
+    `options` has others.
 
     Raises `UsageError` for states that cannot be joined, `StoreError` for other files.
     """
@@ -75,6 +78,8 @@ def merge(
         if cut_options.wanted:
             from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
 
+            recorded = merged_states.draws if cut_options.ci is not None else {}
+            (cut_options,) = make_settings(recorded | options, CutOptions, function=merge)
             report = with_slices_and_intervals(report, merged_states, cut_options)
         if states is None:
             return report
@@ -135,7 +140,7 @@ def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
         if path.is_dir():
             state_files = sorted(p for p in path.glob(f"*{SUFFIX}") if not p.name.startswith("."))
             if not state_files:
-                raise StoreError(f"{cut(path)}: holds no states files (*{SUFFIX}).")
+                raise StoreError(f"{cut(path)}: holds no states files (*{SUFFIX}){_below(path)}.")
             states += map(SavedStates.of_run, state_files)
         elif path.suffix == ".zip":
             states.append(SavedStates.of_run(path))
@@ -151,6 +156,18 @@ def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
             raise UsageError(f"{cut(path)} is given twice.")
         first_spellings[same_file] = path
     return states
+
+
+def _below(folder: Path) -> str:
+    """Return where the states of shards of `uqeval run` are; empty for other folders."""
+    names = sorted({path.name for path in folder.glob(f"*/*{SUFFIX}") if path.name[0] != "."})
+    if not names:
+        return ""
+    stores = f", or {listed(names[1:], 3)}" if names[1:] else ""
+    return (
+        f" itself, but its folders do. Give the files of one store: {quote(str(folder))}/*/"
+        f"{quote(names[0])}{stores}"
+    )
 
 
 def _recorded(file: SavedStates) -> dict[str, Any]:

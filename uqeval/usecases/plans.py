@@ -206,10 +206,14 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
         if not unknown:
             raise UsageError(f"metrics none; {expected}")
         if having := families_with(unknown[0]):
-            hint = f"{quoted(unknown[0])} is a score of {having[0]}. Give metrics={having[0]!r}."
+            metric = for_caller(
+                f"--metric {having[0]}", f"metrics={having[0]!r}", f"`metric: {having[0]}`"
+            )
+            hint = f"{quoted(unknown[0])} is a score of {having[0]}. Give {metric}."
         else:
             hint = did_you_mean(unknown[0], FAMILIES, expected)
-        raise UsageError(f"metrics {cut(', '.join(unknown))}; {hint}")
+        option = for_caller("--metric", "metrics", "metric")
+        raise UsageError(f"{option} {cut(', '.join(unknown))}; {hint}")
     families_known = [FAMILIES[name] for name in families]
     for options in families.values():
         check_numbers(options)

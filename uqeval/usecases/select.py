@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -201,11 +201,27 @@ def score_of_items(report: Report, field: str) -> tuple[str, str]:
     addresses = _addresses(report)
     columns = {f"{key}.{name}": (key, name) for key, name in addresses.values()}
     if field not in addresses | columns:
+        _refuse_slice(field, addresses)
         ranking = _ranking(report)
         choices = ", ".join(ranking) or "none, because the report has no scores of items"
         hint = did_you_mean(field, ranking, f"expected one of {cut(choices)}.", 0.8)
         raise UsageError(f"--by {quoted(field)}: no item has this score; {hint}")
     return (addresses | columns)[field]
+
+
+def _refuse_slice(field: str, addresses: Collection[str]) -> None:
+    """Raise `UsageError` for a score of a slice, such as `pavpu.pavpu@weather=night`."""
+    try:
+        address = Address.parse(field)
+    except UsageError:
+        return
+    if address.where:
+        score = address.within
+        instead = f" --by {score} ranks all items." if score in addresses else ""
+        raise UsageError(
+            f"--by {quoted(field)}: is a score of a slice, which cannot rank items.{instead} The "
+            "page of the report (uqeval report) filters its items by slice."
+        )
 
 
 def _addresses(report: Report) -> dict[str, tuple[str, str]]:

@@ -399,6 +399,15 @@ def test_a_page_says_when_its_report_was_finished() -> None:
     assert all(f"<td>2026-11-2{day} " in side_by_side for day in (0, 1))
 
 
+def test_the_heading_of_a_run_counts_the_stores_that_failed() -> None:
+    timed = report(timing=report().timing | {"seconds": 1.0, "bytes_read": 1})
+    of_two = {"a": timed, "b": timed}
+    for failed, heading in (({}, "2 stores"), ({"c": "gone"}, "2 of 3 stores"),
+                            ({"b": "no sweep"}, "2 stores")):  # fmt: skip
+        assert f"<h1>{heading}</h1>" in to_overview(of_two, failed, None, None)
+    assert "<h1>1 store</h1>" in to_overview({"a": timed}, {}, None, None)
+
+
 def test_warnings_of_a_store_have_a_heading_on_the_page_of_a_run() -> None:
     timing = report().timing | {"seconds": 1.0, "bytes_read": 1}
     quiet, loud = (report(timing=timing, warnings=texts) for texts in ([], ["too few items"]))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import refused
 from PIL import Image
 from split import split
 
@@ -139,6 +140,31 @@ def test_means_and_deviations(tmp_path: Path, form: str) -> None:
     assert [item["name"] for item in report.items] == list(SIZES)
     errors = np.concatenate([(means[n] - targets[n]).ravel() for n in SIZES])
     assert report.results["regression"]["rmse"] == pytest.approx(np.sqrt((errors**2).mean()))
+
+
+def test_arrays_of_one_store_are_no_items(tmp_path: Path) -> None:
+    """Also beside files of other names, such as a target or another store."""
+    for name in ("mean", "std", "names", "truth"):
+        np.save(tmp_path / f"{name}.npy", np.ones((3, 4, 4), "f4"))
+    words = (
+        f"{tmp_path}: mean.npy, std.npy are called as arrays, not as items.",
+        'numpy.savez("preds.npz", mean=mean, names=names, std=std)', "give preds.npz",
+        "Add the arrays of truth.npy with the names of what they hold",
+    )  # fmt: skip
+    assert "alone" not in refused(lambda: open_store(tmp_path, role="predictions"), *words)
+    np.savez(tmp_path / "samples.npz", samples=np.ones((3, 2, 4, 4), "f4"))
+    refused(
+        lambda: open_store(tmp_path, role="predictions"),
+        'savez("preds.npz", mean=mean, names=names, std=std)',
+        "samples.npz may be a store alone: give its path.",
+    )
+    for name in ("mean", "std", "names", "truth"):
+        (tmp_path / f"{name}.npy").unlink()
+    np.savez(tmp_path / "probs.npz", probs=np.ones((3, 2, 1, 4, 4), "f4"))
+    message = refused(
+        lambda: open_store(tmp_path, role="predictions"), "Give one of them, or put their arrays"
+    )
+    assert "savez" not in message
 
 
 def test_predicted_ids(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import refused, run_uqeval, run_well
 from saved_runs import told
 
 import uqeval
@@ -58,6 +59,45 @@ def test_each_store_has_the_bits_of_a_single_run(file: Path) -> None:
         options = {"fitted": folder / "fitted"}
     with pytest.raises(UsageError, match=r"Give a folder with p\.json, r\.json"):
         uqeval.run_config(file, output=folder / "x", part="1/2", fitted=folder / "p.npz")
+
+
+def test_a_round_after_the_last_has_nothing_to_do(file: Path) -> None:
+    """It says so, ends with status 0 and changes no file."""
+    folder = file.parent
+    (folder / "fitted").mkdir()
+    file.write_text(file.read_text().replace("failure: {}", "segmentation: {}"))
+    shard = ("run", "--part", "1/1", "-o", "shards/1")
+    run_well(*shard, cwd=folder)
+    for store in ("p", "r"):
+        states = folder / "shards" / "1" / f"{store}.states.zip"
+        assert not uqeval.fit_shards(states, folder / "fitted" / f"{store}.json").unfinished
+    before = {path: path.read_bytes() for path in (folder / "shards" / "1").iterdir()}
+    done = run_well(*shard, "--fitted", "fitted/", cwd=folder)
+    assert "uqeval: all passes of p, r are counted; the shards have no work left" in done.stderr
+    assert not done.stdout
+    assert {path: path.read_bytes() for path in (folder / "shards" / "1").iterdir()} == before
+    outcome = uqeval.run_config(file, output=folder / "x", part="1/1", fitted=folder / "fitted")
+    assert (outcome.status, outcome.counted, outcome.reports) == (0, ["p", "r"], {})
+    assert not (folder / "x").exists()
+
+
+def test_the_commands_after_a_shard_of_a_file(file: Path) -> None:
+    """They name the states of one store, and work as they are printed."""
+    folder = file.parent
+    for k in (1, 2):
+        done = run_well("run", "--part", f"{k}/2", "-o", f"my parts/{k}", cwd=folder)
+    said = " ".join((done.stdout + done.stderr).split())
+    fit = "mkdir -p fitted; uqeval merge --fit 'my parts'/*/p.states.zip -o fitted/p.json"
+    assert said.count(f"{fit} (and so for each store)") == 2
+    assert "with --fitted fitted/" in said and "SHARDS" not in said
+    assert "mkdir -p report; uqeval merge 'my parts'/*/r.states.zip -o report/r.json also" in said
+    refused(
+        run_uqeval("merge", "--fit", "my parts", "-o", "f.json", cwd=folder),
+        "my parts: holds no states files (*.states.zip) itself, but its folders do. Give the files "
+        "of one store: 'my parts'/*/p.states.zip, or r.states.zip.",
+    )
+    generic = run_well("run", "--part", "1/2", "-o", "other", cwd=folder)
+    assert "uqeval merge --fit SHARDS -o fitted.json" in " ".join(generic.stdout.split())
 
 
 def test_a_sweep_has_shards_of_its_own(file: Path) -> None:

@@ -87,7 +87,7 @@ def _advice(
     if not report.results or "sweep" in report.results:
         return None
     if "part" in report.inputs:
-        return _advice_on_parts(report), ""
+        return _advice_on_parts(report, path), ""
     if len(report.items) < 2:
         rows = " For the rows of a table, make each row an item: mean[:, None, None], and so on."
         text = "Evaluate more items: from a single item, no interval can be computed."
@@ -143,17 +143,17 @@ def _way_to_look(
     return "uqeval select ranks all items.", f"uqeval select {path}"
 
 
-def _advice_on_parts(report: Report) -> str:
+def _advice_on_parts(report: Report, path: str | None) -> str:
     """Return the next step after one part of the items: another pass, or the merge."""
+    from uqeval.records.shards import ShardCommands
+
+    part = report.inputs["part"]
+    commands = ShardCommands.of(path, part.get("number") if isinstance(part, Mapping) else None)
     if report.settings.keys() <= report.results.keys() | OF_CUT:
-        return (
-            "Merge all shards: uqeval merge SHARDS -o report.json also computes intervals "
-            "(--ci 0.95)."
-        )
+        return f"Merge all shards: {commands.merge} also computes intervals (--ci 0.95)."
     return (
-        "Count all shards, then run: uqeval merge --fit SHARDS -o fitted.json. Repeat the command "
-        "of each shard with --fitted fitted.json. When --fit prints done: uqeval merge SHARDS "
-        "-o report.json"
+        f"Count all shards, then run: {commands.fit}. Repeat the command of each shard with "
+        f"--fitted {commands.fitted}. When --fit prints done: {commands.merge}"
     )
 
 

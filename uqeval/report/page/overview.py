@@ -56,9 +56,11 @@ def to_overview(
         )
         for name, report in reports.items()
     ]
+    total = number_of(len(reports.keys() | failed.keys()), "store")
+    some = "" if reports.keys() >= failed.keys() else f"{len(reports)} of "
     return rendered(
         "overview.html", title=f"uqeval run of {', '.join(reports)}", stores=stores, failed=failed,
-        judgement=judgement, ungated=ungated, most_rows=MOST_ROWS,
+        evaluated=f"{some}{total}", judgement=judgement, ungated=ungated, most_rows=MOST_ROWS,
         verdicts=verdicts, verdict_table=verdict_table,
         finished=finish_time(reports.values()),
         pages={name: link for name, link, *_ in stores},

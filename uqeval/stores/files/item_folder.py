@@ -236,17 +236,31 @@ def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
 
 def _refuse_loose(folder: str | Path, files: Sequence[str]) -> None:
     """Raise `StoreError` for files that are the arrays of one store, such as `mean.npy` and
-    `std.npy`.
+    `std.npy`, also with other files beside them.
     """
-    if len(files) < 2 or not all(_stem(file) in _KINDS for file in files):
+    loose = [file for file in files if _stem(file) in _KINDS]
+    if len(loose) < 2:
         return
-    names = [_stem(file) for file in files]
-    examples = ", ".join(f"{name}={name}" for name in names)
+    stores = [file for file in loose if file.lower().endswith(".npz")]
+    arrays = [_stem(file) for file in files if file in loose or _stem(file) == "names"]
+    examples = ", ".join(f"{name}={name}" for name in arrays if f"{name}.npz" not in stores)
+    others = [file for file in files if file not in loose and _stem(file) != "names"]
     raise StoreError(
-        f"{cut(folder)}: holds {listed(list(files))}, whose names are those of arrays and not of "
-        "items. "
-        "A folder of arrays has one file per item. Put these into one store, with numpy.savez("
-        f'"preds.npz", {examples}) of the loaded arrays, and give preds.npz.'
+        f"{cut(folder)}: {listed(loose)} are called as arrays, not as items. A folder of arrays "
+        "has one file per item. "
+        + (
+            f'Put these into one store, with numpy.savez("preds.npz", {examples}) of the loaded '
+            "arrays, and give preds.npz."
+            if examples
+            else "Give one of them, or put their arrays into one file."
+        )
+        + (f" {listed(stores)} may be a store alone: give its path." if stores and examples else "")
+        + (
+            f" Add the arrays of {listed(others)} with the names of what they hold, such as target "
+            "or labels."
+            if others
+            else ""
+        )
     )
 
 

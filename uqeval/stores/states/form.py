@@ -83,6 +83,7 @@ class Index:
     result_warnings: list[str] = field(default_factory=list)
     stamps: list[str | None] = field(default_factory=list)
     rounds: dict[str, Any] = field(default_factory=dict)
+    draws: dict[str, Any] = field(default_factory=dict)
     maps_version: Whole | None = None
 
 

@@ -27,6 +27,7 @@ from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
 from uqeval.records.fingerprints import WHY_NONE
 from uqeval.statistics.merged_records import EQUAL_FACTS
 from uqeval.statistics.merged_states import difference, equal_facts
+from uqeval.statistics.options import OF_INTERVALS
 from uqeval.stores.states.entries import digest_of, tally_key
 from uqeval.stores.states.fitted import FittedFile, PackedTotal
 from uqeval.stores.states.saved import SavedStates
@@ -34,6 +35,7 @@ from uqeval.stores.states.saved import SavedStates
 if TYPE_CHECKING:
     from uqeval.engine.scheduler import Scheduler
     from uqeval.inputs import Inputs
+    from uqeval.statistics.options import CutOptions
     from uqeval.stores.states.writer import StatesWriter
     from uqeval.tallies._contract import Tally
 
@@ -127,6 +129,8 @@ class ShardRound:
     settings: Mapping[str, Any]
     fitted: FittedFile | None = None
     earlier: SavedStates | None = None
+    #: The file of the shard's states, for the commands of the next pass.
+    states: str | Path | None = None
     #: Keys of results that need the counts of all shards to continue.
     unfinished: list[str] = field(default_factory=list)
 
@@ -152,7 +156,7 @@ class ShardRound:
             )
         path = None if inputs.recipe is None else inputs.recipe.options.fitted
         if path is None:
-            return cls(shard["number"], shard["of"], settings)
+            return cls(shard["number"], shard["of"], settings, states=states)
         fitted = FittedFile.load(path)
         this_run = run_of_inputs(inputs, info, settings)
         with content_of(path):
@@ -174,7 +178,7 @@ class ShardRound:
                 "the states of all shards with uqeval merge."
             )
         earlier = _earlier(fitted, shard, states, info.names)
-        return cls(shard["number"], shard["of"], settings, fitted, earlier)
+        return cls(shard["number"], shard["of"], settings, fitted, earlier, states)
 
     @property
     def passes(self) -> int:
@@ -185,10 +189,15 @@ class ShardRound:
         """Return the settings that identify this round, for --resume."""
         return {} if self.fitted is None else {"fitted": self.fitted.digest}
 
-    def index(self) -> dict[str, Any]:
-        """Return the record of this round for the states."""
+    def index(self, options: CutOptions | None = None) -> dict[str, Any]:
+        """Return the record of this round for the states, with the options of intervals, which
+        the merge of all shards takes.
+        """
         digest = None if self.fitted is None else self.fitted.digest
-        return {"rounds": {"passes": self.passes, "fitted": digest}}
+        record: dict[str, Any] = {"rounds": {"passes": self.passes, "fitted": digest}}
+        if options is not None and options.ci is not None:
+            record["draws"] = {name: getattr(options, name) for name in OF_INTERVALS}
+        return record
 
     def count(
         self,
@@ -313,11 +322,14 @@ class ShardRound:
         return {**record, "settings": of_all, "warnings": [*record["warnings"], *advice]}
 
     def _advice(self, has_cut: bool) -> list[str]:
+        from uqeval.records.shards import ShardCommands
+
         passes = "pass 1 is" if self.passes == 1 else f"{self.passes} passes are"
+        commands = ShardCommands.of(self.states, self.number)
         advice = [
             f"{_of_whole_images(self.unfinished)}: {passes} counted, more may follow. After all "
-            f"{self.of} shards: uqeval merge --fit SHARDS -o fitted.json, and then the command of "
-            f"each shard again, with --fitted fitted.json.{in_one_pass(self.unfinished)}"
+            f"{self.of} shards: {commands.fit}, and then the command of each shard again, with "
+            f"--fitted {commands.fitted}.{in_one_pass(self.unfinished)}"
         ]
         if has_cut:
             advice.append(

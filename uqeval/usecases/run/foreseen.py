@@ -46,7 +46,7 @@ def foreseen_report(
     if cut_options is not None and cut_options.slices is not None:
         from uqeval.statistics.slices_and_intervals import check_cut
 
-        keys = check_cut(cut_options, inputs.source.names, inputs.groups)
+        keys = check_cut(cut_options, inputs.source.names, inputs.groups, inputs.sets)
         slices = {key: {"results": results} for key in keys}
     return Report(
         uqeval_version=version.VERSION, inputs={}, settings={}, items=[], results=results,

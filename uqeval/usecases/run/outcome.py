@@ -29,7 +29,8 @@ class Outcome:
     A store of which only the sweep failed is in both; its report has no sweep. `ungated`: why the
     gate could not judge, else None. `files`: all written files. `leftovers`: files in the folder
     that an earlier run wrote for stores that this run does not have. `announced`: how many rules
-    that are not evaluated, the first in the judgement, were printed before the run.
+    that are not evaluated, the first in the judgement, were printed before the run. `counted`:
+    stores of which all passes of the shards are counted, so that this run left them out.
     """
 
     folder: Path
@@ -40,6 +41,7 @@ class Outcome:
     ungated: str | None = None
     files: list[Path] = field(default_factory=list)
     leftovers: list[Path] = field(default_factory=list)
+    counted: list[str] = field(default_factory=list)
 
     @property
     def status(self) -> int:

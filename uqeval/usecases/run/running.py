@@ -97,12 +97,15 @@ def _run(
 
     names = _names(config, run_settings, file)
     refuse_shared_fits(run_settings, names)
-    names = [name for name in names if not is_counted(run_settings.fitted_of(name))] or names
+    counted = [name for name in names if is_counted(run_settings.fitted_of(name))]
+    if names == counted:
+        return Outcome(Path(run_settings.output or config.output or FOLDER), counted=counted)
+    names = [name for name in names if name not in counted]
     cut_settings = _cut_options(config, run_settings)
     memory = {} if run_settings.memory is None else {"memory": run_settings.memory}
     machine = MachineOptions(**_overridden(config, run_settings, MachineOptions) | memory)
     rules = _rules_of(config, run_settings, file)
-    outcome = Outcome(Path(run_settings.output or config.output or FOLDER))
+    outcome = Outcome(Path(run_settings.output or config.output or FOLDER), counted=counted)
     if run_settings.baseline is not None:
         refuse_same_folder(run_settings.baseline, outcome.folder)
     before = load_reports(run_settings.baseline) if run_settings.baseline is not None else []

@@ -184,7 +184,7 @@ def with_cuts(
     if cut_options is None or cut_options.slices is None:
         return [dataclasses.replace(task, cut=cut_options) for task in tasks]
     from uqeval.statistics.slices_and_intervals import check_cut, cut_of_store
-    from uqeval.stores.item_table import names_in
+    from uqeval.stores.item_table import has_rows, names_in
 
     def errors_of(option: str) -> AbstractContextManager[None]:
         overridden = option in run_settings.shared
@@ -192,7 +192,7 @@ def with_cuts(
 
     with errors_of("slices"):
         names_in_table = names_in(cut_options.slices)
-    of_none = all(names_in_table.isdisjoint(task.inputs.all_item_names) for task in tasks)
+    of_none = not any(has_rows(names_in_table, task.inputs.all_item_names) for task in tasks)
     kept_tasks = []
     for task in tasks:
         if not task.families:  # only a sweep, which has no slices and intervals
@@ -202,13 +202,14 @@ def with_cuts(
             inputs = task.inputs
             names = inputs.source.names
             if of_none and len(tasks) == len(config.stores):
-                check_cut(cut_options, names, inputs.groups, errors_of)
+                check_cut(cut_options, names, inputs.groups, inputs.sets, errors_of)
             table, messages = cut_of_store(
                 cut_options,
                 names,
                 inputs.groups,
                 inputs.all_item_names,
                 names_in_table,
+                inputs.sets,
                 errors_of,
             )
             inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *messages])

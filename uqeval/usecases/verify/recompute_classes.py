@@ -10,8 +10,7 @@ import numpy as np
 
 from uqeval.errors import StoreError, cut
 from uqeval.keys import Key, family_of
-from uqeval.stores.names import read_names_file
-from uqeval.unicode_names import spelled_as
+from uqeval.stores.names import as_items, read_names_file
 from uqeval.usecases.verify import families as f
 from uqeval.usecases.verify.annotators import Annotators
 from uqeval.usecases.verify.classes import ClassMaps, class_maps
@@ -96,7 +95,7 @@ class OfClasses(Recomputation):
         except StoreError as error:
             return f"the items of --fit-on are unknown: {error}"
         all_names = self.report.item_names
-        names = set(spelled_as(names_in_file, all_names))
+        names = set(as_items(names_in_file, all_names))
         items = [i for i, name in enumerate(all_names) if name in names]
         fitted = "\n".join(sorted(all_names[i] for i in items)).encode(errors="surrogatepass")
         record = self.report.results[key].get("temperature")

@@ -2,7 +2,7 @@
 
 Each item has one value in a column, so it is in one slice of these columns: a slice that was
 removed leaves its items without one. The settings name the columns; those of earlier versions do
-not.
+not. An out-of-distribution item without a value is in all slices of the columns.
 """
 
 from __future__ import annotations
@@ -26,15 +26,31 @@ def compare_division(report: Report, tally: Tally) -> None:
     """Add a difference where the slices of the same columns leave items out, or have some twice;
     and for columns of the settings that have no slices."""
     names = list(report.item_names)
+    out = _out_names(report)
     of_columns: dict[str, Counter[str]] = {}
+    slices_of = Counter(_columns(key) for key in report.slices)
     for key, record in report.slices.items():
         counts = of_columns.setdefault(_columns(key), Counter())
         counts.update(str(name) for name in record.get("names", ()))
     for columns, counts in of_columns.items():
+        for name in out:  # in one slice or several: the report does not have the table
+            if 1 < counts[name] <= slices_of[columns]:
+                counts[name] = 1
         _compare(f"the slices of {columns}", counts, names, tally)
     for names_of_columns in report.settings.get("slices", {}).get("columns") or ():
         if (columns := _shown(names_of_columns)) not in of_columns:
             tally.add_missing("the report", f"every slice of {columns}")
+
+
+def _out_names(report: Report) -> set[str]:
+    """Return the names of the items of OUT sets, by the records of the items."""
+    if "sets" not in report.inputs:
+        return set()
+    return {
+        name
+        for name, item in zip(report.item_names, report.items, strict=True)
+        if any(isinstance(record, dict) and record.get("out") for record in item.values())
+    }
 
 
 def _columns(key: str) -> str:
