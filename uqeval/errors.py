@@ -227,6 +227,25 @@ def joined(messages: Iterable[object], most: int = 20) -> str:
     return " ".join(texts[:most]) + more
 
 
+#: Smaller numbers have more decimals, and those below `_TINY` an exponent.
+_SMALL, _TINY = 0.01, 1e-5
+
+
+def decimals(value: float, digits: int) -> str:
+    """Return a number with `digits` decimals. Below 0.01 it has three significant digits, but no
+    further zeros at its end; a number that is not 0 is never rounded to 0."""
+    size = abs(value)
+    text = f"{value:.{digits}f}"
+    if not 0 < size < _SMALL:
+        return text if float(text) or not value else f"{value:.3g}"
+    if size < _TINY and not float(text):
+        return f"{value:.3g}"
+    places = 2 - math.floor(math.log10(size))
+    if places <= digits:
+        return text
+    return f"{value:.{places}f}".rstrip("0").ljust(len(text), "0")
+
+
 def number_of(count: int, noun: str) -> str:
     """Return a count with its noun: `1 item`, `12 items`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -4,13 +4,12 @@ notebooks.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, decimals, quoted
 from uqeval.keys import family_of
 from uqeval.records.addresses import ROWS, values_of
 from uqeval.records.intervals import interval
@@ -167,22 +166,3 @@ def _interval(found: Mapping[str, Any]) -> str:
 def _number(value: float) -> str:
     """Return a count with separators, or a number with four decimals, or more if it is small."""
     return f"{value:,}" if isinstance(value, int) else decimals(value, 4)
-
-
-#: Smaller numbers have more decimals, and those below `_TINY` an exponent.
-_SMALL, _TINY = 0.01, 1e-5
-
-
-def decimals(value: float, digits: int) -> str:
-    """Return a number with `digits` decimals. Below 0.01 it has three significant digits, but no
-    further zeros at its end; a number that is not 0 is never rounded to 0."""
-    size = abs(value)
-    text = f"{value:.{digits}f}"
-    if not 0 < size < _SMALL:
-        return text if float(text) or not value else f"{value:.3g}"
-    if size < _TINY and not float(text):
-        return f"{value:.3g}"
-    places = 2 - math.floor(math.log10(size))
-    if places <= digits:
-        return text
-    return f"{value:.{places}f}".rstrip("0").ljust(len(text), "0")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from uqeval.records.scalars import decimals
+from uqeval.errors import decimals
 
 #: The mark of an interval that is computed from bins, and its legend.
 ROUGH = "≈ ["
