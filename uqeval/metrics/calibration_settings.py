@@ -81,7 +81,7 @@ class CalibrationSettings(Settings):
         panel=_TEMPERATURE, changes_only=("isotonic",))
     vector: bool = option(
         False, "Fit vector scaling (a weight and a bias for each class), and report the scores "
-        "before and after. Takes about ten passes over the maps.", panel=_TEMPERATURE,
+        "before and after. Takes 10 to 20 passes over the maps.", panel=_TEMPERATURE,
         changes_only=("vector",))
     fit_on: str | None = option(
         None, "Fit temperature, isotonic regression and vector scaling on the items that FILE "
