@@ -211,7 +211,8 @@ def test_names_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
 
 
 def test_a_suggested_command_can_be_pasted(tmp_path: Path) -> None:
-    """One class is always wrong, so a run suggests to look at its items."""
+    """One class is always wrong: a command suggests to look at its items, on a page. `uqeval run`
+    has written this page."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, (40, 8, 8)).astype(np.uint8)
     likely = np.where(truth == 2, 0.5, 0.8)[:, None]  # wrong pixels are uncertain
@@ -223,11 +224,12 @@ def test_a_suggested_command_can_be_pasted(tmp_path: Path) -> None:
     arguments = ("s.zarr", "--ci", "0.9", "--draws", "200")
     alone = run_well("failure", *arguments, "-o", out / "r.json", cwd=tmp_path)
     run = run_well("run", *arguments, "-o", out / "run", cwd=tmp_path)
-    for outcome, report in ((alone, out / "r.json"), (run, out / "run" / "s.json")):
-        lines = outcome.stdout.splitlines()
-        (command,) = (line for line in lines if line.startswith("  uqeval "))
-        assert shlex.split(command) == ["uqeval", "report", str(report)]
-        run_well(*shlex.split(command)[1:], cwd=tmp_path)
+    (command,) = (line for line in alone.stdout.splitlines() if line.startswith("  uqeval "))
+    assert shlex.split(command) == ["uqeval", "report", str(out / "r.json")]
+    run_well(*shlex.split(command)[1:], cwd=tmp_path)
+    page = out / "run" / "s.html"
+    assert "  uqeval " not in run.stdout and f"Open {page}: it filters" in run.stdout
+    assert page.is_file()
 
 
 def test_images_have_no_reason_besides_their_score(tmp_path: Path) -> None:
