@@ -162,7 +162,7 @@ def test_the_hook_checks_settings_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="For 20 %, write max"):
         check_file(endless)
     ended = run_uqeval(*command, str(good), str(bad), str(rules), str(tmp_path / "none.yaml"))
-    assert ended.status == 2 and ended.stdout == ""
+    assert ended.status == 2 and ended.stdout == f"{good} is valid\n"
     lines = ended.stderr.splitlines()
     assert len(lines) == 3
     assert "bad.yaml:2: evaluate.a.pavpu.windw: unknown key" in lines[0]

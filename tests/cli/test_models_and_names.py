@@ -129,7 +129,7 @@ def test_loose_arrays_of_numbers(tmp_path: Path) -> None:
         shutil.copy(tmp_path / f"{name}.npy", tmp_path / "loose")
     refused(
         run_uqeval("regression", "loose", cwd=tmp_path),
-        "loose: holds mean.npy, std.npy, target.npy",
+        "loose: mean.npy, std.npy, target.npy are called as arrays",
         'numpy.savez("preds.npz", mean=mean, std=std, target=target)',
     )  # fmt: skip
     arrays = {name: np.load(tmp_path / f"{name}.npy") for name in ("mean", "std")}

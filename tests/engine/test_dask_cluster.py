@@ -230,7 +230,7 @@ def test_workers_write_the_maps_of_their_items(tmp_path: Path, client: Any, is_d
 def test_maps_are_written_where_all_workers_see_them(folder: Path) -> None:
     from uqeval.usecases.reduce import _Writing
 
-    writing = _Writing(str(folder / "not-there"), True, ("entropy",), None, {}, 1)
+    writing = _Writing(str(folder / "not-there"), True, ("entropy",), {}, {}, {}, 1)
     failed = remote.run_job(replace(job_of(folder, id="writes", maps=("entropy",)), work=writing))
     assert isinstance(failed, remote.Failed)
     assert "the worker does not see the new store" in failed.message
