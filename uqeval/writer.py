@@ -23,7 +23,7 @@ from uqeval.stores.kinds import KINDS
 from uqeval.stores.names import checked_names
 from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
 from uqeval.stores.writing.class_axis import ordered_classes
-from uqeval.stores.writing.item_axis import KnownNames, of_items, of_one
+from uqeval.stores.writing.item_axis import of_items, of_one
 from uqeval.stores.writing.item_descriptions import Description, ItemDescriptions
 from uqeval.stores.writing.processes import process_count
 from uqeval.stores.writing.sample_buffer import SampleBuffer
@@ -97,7 +97,7 @@ class PredictionWriter:
         self._check(class_names, mean_probs)
         self._mean_probs = mean_probs
         self._index = {name: index for index, name in enumerate(self.names)}
-        self._known = KnownNames(self._index)
+        self._known = self._index
         self._descriptions = ItemDescriptions(self.ignore_index, class_names or ())
         self._gathered = SampleBuffer(samples)
         self._coarse = False

@@ -84,7 +84,8 @@ def test_table() -> None:
     [(0.02, "p 0.020"), (0.05, "p 0.050"), (0.0503, "p 0.0503"), (0.049996, "p 0.050")],
 )
 def test_a_p_value_shows_on_which_side_of_the_level_it_is(p: float, text: str) -> None:
-    cell = difference(Cell(0.5, difference=Difference(0.25, True, 0.95, None, p, p)))
+    found = Interval(0.95, 0.1, 0.4)
+    cell = difference(Cell(0.5, difference=Difference(0.25, True, 0.95, found, p, p)))
     assert cell.verdict == (f"{text} better" if p <= 0.05 else text)
 
 

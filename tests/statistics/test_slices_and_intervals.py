@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from saved_runs import run, table_file
 
+import uqeval
 from uqeval.errors import StoreError, UsageError
 from uqeval.records.report import Report
 from uqeval.statistics.options import CutOptions
@@ -129,3 +131,20 @@ def test_two_spellings_of_a_group_are_named(tmp_path: Path) -> None:
         f"column {column}, which count as different values. If they are the same, spell them alike."
         for column in ("'drive' has 'Ulm' and 'ulm '", "'weather' has 'a' and 'A'")
     ]
+
+
+def test_a_slice_with_few_in_items_and_many_out_items_is_small(tmp_path: Path) -> None:
+    """All OUT items belong to each slice, so they do not make one larger."""
+    rng = np.random.default_rng(0)
+    inside, outside = (rng.dirichlet([1, 1, k], (12, 2, 2)).transpose(0, 3, 1, 2) for k in (9, 1))
+    table = tmp_path / "t.csv"
+    rows = [f"{i},{'night' if i < 2 else 'day'}\n" for i in range(12)]
+    table.write_text(f"name,time\n{''.join(rows)}", encoding="utf-8")
+    names = [str(i) for i in range(12)]
+    report = uqeval.evaluate(
+        inside, None, "ood", out=[outside], names=names, slices=table, slice_by=["time"]
+    )
+    assert {key: own["small"] for key, own in report.slices.items()} == {
+        "time=day": False, "time=night": True,
+    }  # fmt: skip
+    assert any("1 slice has fewer than 10 items of a set" in text for text in report.warnings)

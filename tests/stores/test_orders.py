@@ -332,6 +332,14 @@ def test_new_stores_have_the_index_of_items(
         assert report.results["segmentation"]["pixel_accuracy"] == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")
+def test_metadata_of_new_stores_are_json(tmp_path: Path) -> None:
+    """JSON has no NaN. Coordinates with NaN are not compared, so they can be left out."""
+    along = np.array([3.0, np.nan, 6.0])
+    convert(indexed(tmp_path / "p.h5", "probs", "time (UTC)", along), tmp_path / "c.zarr")
+    assert "NaN" not in (tmp_path / "c.zarr/zarr.json").read_text()
+
+
 def test_new_stores_have_no_other_index(tmp_path: Path) -> None:
     """A coordinate that is no index in the old store is none in the new one, whose dimension has
     its name."""

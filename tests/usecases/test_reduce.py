@@ -110,8 +110,9 @@ def test_rounded_integers_give_the_same_results(
 
 def test_a_recorded_tolerance_is_a_number(tmp_path: Path) -> None:
     maps = reduced(integers(tmp_path / "p", 19, 1 / 255, "u2"), tmp_path / "maps")
-    zarr.open_group(str(maps))["mean_probs"].attrs["sum_tolerance"] = "wide"
-    refused(lambda: uqeval.evaluate(maps, None, ["calibration"]), "sum_tolerance is 'wide'")
+    for value in ("wide", None, [1], {}, True, -1):
+        zarr.open_group(str(maps))["mean_probs"].attrs["sum_tolerance"] = value
+        refused(lambda: uqeval.evaluate(maps, None, ["calibration"]), "sum_tolerance is ")
 
 
 @pytest.mark.parametrize("keep", ["maps", "samples"])

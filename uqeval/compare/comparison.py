@@ -85,13 +85,10 @@ class Difference:
         """
         if self.level is None or self.p_adjusted is None:
             return None
-        is_seen = self.p_adjusted <= 1 - self.level and not self.contains_zero
+        found = self.interval
+        is_seen = found is not None and not found.low <= 0 <= found.high
+        is_seen &= self.p_adjusted <= 1 - self.level
         return "differs" if is_seen else "no difference seen"
-
-    @property
-    def contains_zero(self) -> bool:
-        """Return whether there is an interval that contains 0."""
-        return self.interval is not None and self.interval.low <= 0 <= self.interval.high
 
 
 @dataclass(frozen=True)

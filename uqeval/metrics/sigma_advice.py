@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from uqeval.errors import number_of
 from uqeval.metrics.standard_distributions import factors, quantiles, share_below
 
 #: The AUCE changes if it does so by at least this fraction.
@@ -39,7 +40,7 @@ def advice_on_factor(record: Mapping[str, Any], settings: Mapping[str, Any]) -> 
         return ""
     # The factor and both NLLs are those of normal distributions.
     nll = "NLL" if settings.get("distribution") == "gaussian" else "Gaussian NLL"
-    score = f"the {nll} of the {held_out['items']} other items"
+    score = f"the {nll} of the {number_of(held_out['items'], 'other item')}"
     factor = f"{scale['value']:.4g}"
     if after < before:
         return f"Multiply σ by {factor}: {score} falls from {before:.3f} to {after:.3f}."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from uqeval.errors import decimals, number_of
+
 Record = Mapping[str, Any]
 
 _FIT = "Fit a temperature on other images (--fit-on)"
@@ -87,18 +89,19 @@ def _advice_on(field: str) -> Callable[[Record, Record], str]:
         if best is not None:
             name, before, after = best
             items = record[name]["held_out"].get("items")
-            of_others = f"the {items} other items" if items else "the other items"
+            of_others = f"the {number_of(items, 'other item')}" if items else "the other items"
             return (
                 f"{_use_of(name, record[name], settings)}: the {label} of {of_others} falls from "
-                f"{before:.3f} to {after:.3f}."
+                f"{decimals(before, 3)} to {decimals(after, 3)}."
             )
         if effects and not lowering:
             name, before, after = effects[0]
             left = [f"--{fit}" for fit in ("isotonic", "vector") if not record.get(fit)]
             more = f"Fit more parameters on other images ({', '.join(left)})."
             return (
-                f"The fitted {_FITS[name]} does not lower the {label} ({before:.3f} before, "
-                f"{after:.3f} after). {more if left else 'Fit on more images.'}"
+                f"The fitted {_FITS[name]} does not lower the {label} "
+                f"({decimals(before, 3)} before, {decimals(after, 3)} after). "
+                f"{more if left else 'Fit on more images.'}"
             )
         word = _side(record, settings)[0]
         return _OF_SIDE[word] if word or record.get("reliability") else ""

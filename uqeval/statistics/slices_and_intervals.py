@@ -137,8 +137,9 @@ def with_slices_and_intervals(report: Report, states: MergedStates, options: Cut
             count = number_of(len(small), "slice")
             has = "has" if len(small) == 1 else "have"
             unit = plural(changes["slices"][small[0]]["units"]["name"], SMALL)
+            of_a_set = " of a set" if scoring.index["facts"].get("sets") else ""
             warnings.append(
-                f"{count} {has} fewer than {SMALL} {unit}, too few for reliable scores: "
+                f"{count} {has} fewer than {SMALL} {unit}{of_a_set}, too few for reliable scores: "
                 f"{small_slices}."
             )
     changes |= {"settings": settings, "warnings": warnings, "timing": timing}
@@ -343,7 +344,8 @@ def slices(
             "items": len(items),
             "names": [scoring.names[i] for i in items],
             "units": _units(scoring, items, resampling),
-            "small": resampling.units < SMALL,
+            # All OUT items may belong to each slice: the smallest set counts.
+            "small": resampling.least(np.ones(resampling.units, np.bool_)) < SMALL,
             "results": results,
             "approximate": sorted(
                 key

@@ -29,7 +29,7 @@ from uqeval.maps.names import stored_name
 from uqeval.stores.described import ordered
 from uqeval.stores.kinds import forms_of
 from uqeval.stores.map_cache import has_room
-from uqeval.stores.writing.item_axis import KnownNames, of_places, refuse_other_items
+from uqeval.stores.writing.item_axis import of_places, refuse_other_items
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.writer import item_folder, open_array
 from uqeval.usecases.evaluator_plan import (
@@ -147,7 +147,7 @@ class Evaluator:
                 f"an update of {number_of(len(item_names), 'name')}, probs {list(values.shape)} "
                 f"and labels {list(ids.shape)}; expected the same number of items in each."
             )
-        known = KnownNames(self._names.union(item_names))
+        known = self._names.union(item_names)
         for own, where in zip(described, ("probs", "labels"), strict=True):
             refuse_other_items(own, item_names, known, where)
         new, repeated = self._new(item_names)

@@ -9,7 +9,7 @@ import pytest
 from uqeval.compare import Cell, Choice, Comparison, Difference, Row
 from uqeval.compare.models import Model
 from uqeval.records.addresses import Address
-from uqeval.records.resampling import Units
+from uqeval.records.resampling import Interval, Units
 from uqeval.report.findings.compared import findings_of_comparison
 from uqeval.report.tables.comparison import to_markdown
 
@@ -26,8 +26,8 @@ def compared(*differences: Difference | None, level: float | None = 0.95) -> Com
 
 
 def change(p: float | None, better: bool | None) -> Difference:
-    """Return a difference with an adjusted p-value."""
-    return Difference(0.1, better, None if p is None else 0.95, None, p, p)
+    """Return a difference with an adjusted p-value, and an interval without 0."""
+    return Difference(0.1, better, None if p is None else 0.95, Interval(0.95, 0.05, 0.15), p, p)
 
 
 WORSE, BETTER, OTHER, SAME = (

@@ -276,6 +276,15 @@ def test_an_array_of_a_known_name_has_its_kind(
     np.testing.assert_array_equal(stored(tmp_path / "out", name), values)
 
 
+@pytest.mark.parametrize("name", ["mean", "mean_probs", "samples"])
+def test_scores_beside_class_labels_are_probabilities(tmp_path: Path, name: str) -> None:
+    """Whatever their name: labels of classes are no target."""
+    np.savez(tmp_path / "s.npz", **{name: STACK[:, 0]})
+    np.save(tmp_path / "y.npy", STACK[:, 0].argmax(1).astype("u1"))
+    convert(tmp_path / "s.npz", tmp_path / "out", labels=tmp_path / "y.npy")
+    assert set(open_store(tmp_path / "out", role="predictions").arrays) == {"probs", "labels"}
+
+
 def test_a_single_image_of_numbers_is_one_item(tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", mean=np.ones((9, 8)))
     convert(tmp_path / "s.npz", tmp_path / "out")

@@ -56,9 +56,9 @@ def test_a_batch_in_another_order_than_its_names(tmp_path: Path, kind: str, name
         assert own.add_batch(names[2:], along(PROBS[2:], items[2:], name=name)) == 2
 
 
-@pytest.mark.parametrize("kind", ["texts", "objects", "times"])
+@pytest.mark.parametrize("kind", ["texts", "objects"])
 def test_other_items_of_the_store(tmp_path: Path, kind: str) -> None:
-    """Texts and times of other items of the writer cannot be of these."""
+    """Texts that are names of other items of the writer cannot be of these."""
     names, items = KINDS[kind]
     with writer(tmp_path, names) as own:
         others = along(PROBS[:2], items[2:])
@@ -105,6 +105,24 @@ def test_a_number_of_one_item_may_be_its_position(tmp_path: Path) -> None:
         own.add_batch(names[2:], along(PROBS[2:], [3, 4]))
 
 
+def test_times_at_which_forecasts_began(tmp_path: Path) -> None:
+    """They are often the valid times, which are the names, of other items."""
+    names, began = [*TIMES[1:], "2026-02-01"], np.array(TIMES, "M8[s]")
+    with writer(tmp_path, names) as own:
+        own.add(names[0], along(PROBS[0], began[0], BATCH[1:], "time"))
+        own.add(names[1], along(PROBS[1], began[1], BATCH[1:], "time"))
+        own.add_batch(names[2:], along(PROBS[2:], began[2:], name="time"))
+
+
+def test_one_coordinate_with_the_names_suffices(tmp_path: Path) -> None:
+    """All predictions here come from the frame `b`, and each has its own name beside it."""
+    with writer(tmp_path, [*"abcd"]) as own:
+        for k, name in enumerate("abcd"):
+            coords = {key: Labelled(np.asarray(v), ()) for key, v in
+                      (("frame", "b"), ("image", name))}  # fmt: skip
+            own.add(name, Labelled(PROBS[k], BATCH[1:], coords=coords))
+
+
 @pytest.mark.parametrize("which", ["probs", "labels"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_updates_of_an_evaluator(kind: str, which: str) -> None:
@@ -124,7 +142,7 @@ def test_updates_of_an_evaluator(kind: str, which: str) -> None:
         padded = [names[2], names[0]]
         refused(lambda: update(padded, [2, 0], items[[0, 2]]), SAYS)
         assert update(padded, [2, 0], items[[2, 0]]) == 1
-        if kind in ("texts", "times"):  # of an item of an earlier update
+        if kind == "texts":  # of an item of an earlier update
             refused(lambda: update(names[3:], [3], items[:1]), SAYS)
         assert update(names[3:], [3], items[3:]) == 1
         assert own.report().results["segmentation"]["pixel_accuracy"] == 1

@@ -67,12 +67,17 @@ def open_convertible(
         if isinstance(contents, ZarrStore):
             array = contents.array(key, fill_missing=fill_missing)
             described = described if array is None else contents.described(key)
-        if isinstance(contents, NpzStore) and _takes_member(contents.members, kind, axes, key):
+        if isinstance(contents, NpzStore) and _takes_member(
+            contents.members, kind, axes, key, has_labels
+        ):
             name, array = _member(source, contents.members, key)
             described = Store(source, {}, own_names(contents.members, {}, source))
         if array is not None:
             if kind is None and name is not None:
-                kind = kind_called(name.rpartition("/")[2])
+                named = kind_called(name.rpartition("/")[2])
+                # Labels of classes are no target, and mean probabilities alone are a sample.
+                is_of_classes = named in ("probs", "logits", "predictions")
+                kind = named if is_of_classes or not (has_labels or named == "mean_probs") else None
             if kind is axes is None and has_labels and _are_scores(array):
                 kind = "probs"
             kind = _kind(array, kind, axes)
@@ -101,11 +106,19 @@ def _needs_key(kind: str | None, axes: str | None) -> None:
 
 
 def _takes_member(
-    members: Mapping[str, Any], kind: str | None, axes: str | None, key: str | None
+    members: Mapping[str, Any],
+    kind: str | None,
+    axes: str | None,
+    key: str | None,
+    has_labels: bool,
 ) -> bool:
     """Return whether one member of an .npz is converted, not the store that they are: that of
     `key`, or a single one unless only its name describes it."""
-    is_named = kind is axes is None and any(map(kind_called, members))
+    is_named = (
+        kind is axes is None
+        and not has_labels
+        and any(kind_called(name) not in (None, "mean_probs") for name in members)
+    )
     return key is not None or (len(members) == 1 and not is_named)
 
 

@@ -4,41 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 
 from uqeval.arrays import Array, np
 from uqeval.errors import DataError, StoreError, quoted
 from uqeval.stores.axis_names import axis_called
-from uqeval.stores.coordinates import Coordinate, is_count, is_other_order, names_like, numbers_in
+from uqeval.stores.coordinates import Coordinate, is_count, is_other_order, names_like
 from uqeval.stores.described import DescribedArray, coordinates_in
 
 
-class KnownNames:
-    """All names of items that a loop gives, as texts and as times in seconds."""
-
-    def __init__(self, names: Collection[str]) -> None:
-        self._texts = names
-
-    def has_all(self, values: Array) -> bool:
-        """Return whether all values of a coordinate are names."""
-        known = self._texts if values.dtype.kind == "U" else self._times
-        return all(value in known for value in values.tolist())
-
-    @cached_property
-    def _times(self) -> frozenset[float]:
-        times = numbers_in(list(self._texts))
-        return frozenset(() if times is None else times.tolist())
-
-
 def refuse_other_items(
-    own: DescribedArray, names: Sequence[str], known: KnownNames, where: str
+    own: DescribedArray, names: Sequence[str], known: Collection[str], where: str
 ) -> None:
     """Raise `StoreError` if the index of an array shows that its items are not those of `names`.
 
     As in a store, an index that has the values of the names in another order is refused, unless one
-    of the two counts from 0. So are texts and times that are all names of `known` items, but not of
-    these; numbers may be positions in a batch.
+    of the two counts from 0. So are texts that are all names of `known` items, but not of these;
+    numbers may be positions in a batch, and times those at which forecasts began. If one index has
+    the names, others do not count.
     """
+    compared = []
     for index in _indices(own, len(names)):
         values = index.values
         if values is None or len(values) != len(names) or index.unit:
@@ -46,12 +31,14 @@ def refuse_other_items(
         expected = names_like(values, names)
         if expected is None or is_count(values) or is_count(expected):
             continue
-        loaded = index.load()
-        is_other = is_other_order(values, expected)
-        if loaded.dtype.kind not in "biuf" and (values != expected).any():
-            is_other |= known.has_all(values)
-        if not is_other:
+        if (values == expected).all():
+            return
+        compared.append((index, values, expected))
+    for index, values, expected in compared:
+        are_known = values.dtype.kind == "U" and all(own in known for own in values.tolist())
+        if not are_known and not is_other_order(values, expected):
             continue
+        loaded = index.load()
         at = int(np.flatnonzero(values != expected)[0])
         name = quoted(index.dimension or index.name)
         raise StoreError(
@@ -85,7 +72,7 @@ def _at(coordinate: Coordinate, places: Sequence[int]) -> Array:
     return coordinate.load()[places]
 
 
-def of_one(own: DescribedArray, name: str, known: KnownNames, where: str) -> DescribedArray:
+def of_one(own: DescribedArray, name: str, known: Collection[str], where: str) -> DescribedArray:
     """Return the array of one item without its axis of items. Raises `DataError` for several, and
     `StoreError` for one that is another item than `name`."""
     refuse_other_items(own, [name], known, where)
@@ -101,7 +88,7 @@ def of_one(own: DescribedArray, name: str, known: KnownNames, where: str) -> Des
 
 
 def of_items(
-    own: DescribedArray, names: Sequence[str], known: KnownNames, where: str
+    own: DescribedArray, names: Sequence[str], known: Collection[str], where: str
 ) -> DescribedArray:
     """Return the array of a batch with its axis of items: one item with named axes need not have
     it. Raises `DataError` for another number of items than `names`, and `StoreError` for other

@@ -162,7 +162,8 @@ class NewStore:
             # Zarr has no stable format for texts.
             if is_name and stored[0].dtype.kind != "U":
                 arrays[name] = coordinate.axis, *stored
-            else:
+            elif stored[0].dtype.kind != "f" or np.isfinite(stored[0]).all():
+                # JSON has no NaN, and coordinates with NaN are not compared.
                 in_attributes[name] = coordinate.as_attribute(*stored)
         of_store = {**attributes.get("uqeval", {}), IN_ATTRIBUTES: in_attributes}
         own = {"uqeval": of_store} if in_attributes else {}
