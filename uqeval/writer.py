@@ -97,7 +97,6 @@ class PredictionWriter:
         self._check(class_names, mean_probs)
         self._mean_probs = mean_probs
         self._index = {name: index for index, name in enumerate(self.names)}
-        self._known = self._index
         self._descriptions = ItemDescriptions(self.ignore_index, class_names or ())
         self._gathered = SampleBuffer(samples)
         self._coarse = False
@@ -181,7 +180,7 @@ class PredictionWriter:
         where = f"item {quoted(name)}"
         forms = (*_OF_ONE, *KINDS["probs"])
         own = ordered_classes(values, where, forms, self.classes)
-        own = of_one(own, name, self._known, where)
+        own = of_one(own, name, self._index, where)
         description = self._descriptions.check(own, self.kind, where, [index], is_single=True)
         return self._add(index, own.values, sample, description)
 
@@ -196,7 +195,7 @@ class PredictionWriter:
         called = f"batch from item {quoted(names[0])} on" if indices else "batch"
         forms = (*KINDS["probs"], *_OF_ONE)
         own = ordered_classes(values, called, forms, self.classes)
-        own = of_items(own, names, self._known, called)
+        own = of_items(own, names, self._index, called)
         batch = own.values
         description = self._descriptions.check(own, self.kind, called, indices, is_single=False)
         self._gathered.most = max(self._gathered.most, len(indices))
@@ -217,7 +216,7 @@ class PredictionWriter:
         index, description = self._place(name), f"labels of item {quoted(name)}"
         forms = (*_LABELS_OF_ONE, *KINDS["labels"])
         own = ordered(labels, description, forms, t_is_item=True)
-        own = of_one(own, name, self._known, description)
+        own = of_one(own, name, self._index, description)
         ids = own.values
         if ids.ndim not in (2, 3) or self.size not in (None, ids.shape[-2:]):
             size = ", ".join(map(str, self.size or ("H", "W")))
