@@ -42,7 +42,8 @@ class Group:
     """The settings of a group of rows by metric, and its scores.
 
     In settings, "FIT" is the report of other images, with the settings `fitting`, and "NAMES" the
-    file of `--fit-on`. `half`: also compare half of the images.
+    file of `--fit-on`. `half`: also compare half of the images. `hard`: each model finds other
+    images hard.
     """
 
     metrics: Mapping[str, Mapping[str, Any]]
@@ -50,6 +51,7 @@ class Group:
     fitting: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_numbers: bool = False
     half: bool = False
+    hard: bool = False
 
 
 _RECALIBRATED = {"temperature": True, "isotonic": True, "vector": True, "adaptive": False}
@@ -78,6 +80,9 @@ GROUPS: Mapping[str, Group] = {
         half=True,
     ),
     "mean of all images": Group(_at({"threshold": "mean"}), _OF_THRESHOLD, half=True),
+    "mean of all images, other images hard": Group(
+        _at({"threshold": "mean"}), _OF_THRESHOLD, hard=True
+    ),
     "recalibrated on --fit-on": Group(
         {"calibration": {**_RECALIBRATED, "fit_on": "NAMES"}}, [*_OF_PARTS, "calibration.ece"]
     ),
@@ -127,8 +132,13 @@ def _correlated(rng: np.random.Generator, *shape: int) -> Array:
     return np.sqrt(0.7) * blocks.repeat(BLOCK, -1).repeat(BLOCK, -2) + np.sqrt(0.3) * noise
 
 
-def classes(rng: np.random.Generator, images: int) -> tuple[Array, list[dict[str, Array]]]:
-    """Return labels and the probabilities of two models that are exchangeable in each image."""
+def classes(
+    rng: np.random.Generator, images: int, hard: bool = False
+) -> tuple[Array, list[dict[str, Array]]]:
+    """Return labels and the probabilities of two models that are exchangeable in each image.
+
+    `hard`: each model finds half of the images hard, independently of the other one.
+    """
     size = (images, SIDE // BLOCK, SIDE // BLOCK)
     labels = rng.integers(0, CLASSES, size).repeat(BLOCK, 1).repeat(BLOCK, 2)
     right = np.moveaxis(np.eye(CLASSES)[labels], -1, 1)
@@ -139,6 +149,9 @@ def classes(rng: np.random.Generator, images: int) -> tuple[Array, list[dict[str
         own = _correlated(rng, images, CLASSES, SIDE, SIDE)
         quality = 2.2 * np.exp(-0.3 * (difficulty + rng.normal(0, SPREAD, images)))
         sharpness = np.exp(rng.normal(0, SPREAD, images))
+        if hard:
+            quality = np.where(rng.random(images) < 0.5, 0.7, 3.0)
+            sharpness = np.full(images, 1.5)
         logits = quality[:, None, None, None] * right + 0.7 * (common + own)
         powers = np.exp(sharpness[:, None, None, None] * logits)
         models.append({"probs": (powers / powers.sum(1, keepdims=True)).astype(np.float32)})
@@ -172,7 +185,7 @@ def _reports(
     if group.of_numbers:
         labels, models = None, numbers(rng, items)
     else:
-        labels, models = classes(rng, items)
+        labels, models = classes(rng, items, group.hard)
         other_labels, others = classes(rng, fit)
     opened = []
     for m, arrays in enumerate(models):

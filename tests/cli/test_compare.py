@@ -79,7 +79,7 @@ def test_swapped_models_negate(folder: Path) -> None:
     pairs = [
         (a["models"]["ens"], b["models"]["mc"])
         for a, b in zip(*found, strict=True)
-        if "low" in a["models"]["ens"]
+        if a["models"]["ens"].get("low") is not None
     ]
     assert len(pairs) > 10
     for one, other in pairs:

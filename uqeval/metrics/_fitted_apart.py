@@ -31,17 +31,30 @@ class FittedModel:
     def threshold(self) -> float | None:
         """Return the uncertainty threshold; None if it has no single one."""
         used: Any = self.results.get("uncertainty_threshold", self.settings.get("threshold"))
-        try:
-            return float(used)
-        except (TypeError, ValueError):
-            return None
+        return float(used) if _is_number(used) else None
 
     @property
     def is_best(self) -> bool:
-        """Return whether the threshold is the best one for several of the evaluated items. One of
-        each item goes with the item in swaps and draws."""
-        rule = str(self.settings.get("threshold")).strip().lower()
-        return rule == _BEST and self.settings.get("threshold_scope") != "item"
+        """Return whether the threshold is the best one for several of the evaluated items."""
+        return self._rule == _BEST and self._is_shared
+
+    @property
+    def is_moving(self) -> bool:
+        """Return whether a rule takes the threshold from several of the evaluated items."""
+        return self._is_shared and bool(self._rule) and not _is_number(self._rule)
+
+    @property
+    def _rule(self) -> str:
+        """Return the rule of the threshold; empty if it is that of another report."""
+        if self.settings.get("threshold_from"):
+            return ""
+        return str(self.settings.get("threshold", "")).strip().lower()
+
+    @property
+    def _is_shared(self) -> bool:
+        """Return whether items share a threshold. One of each item goes with the item in swaps and
+        draws."""
+        return self.settings.get("threshold_scope") != "item"
 
 
 #: Returns why the difference of models has neither interval nor p-value; empty if it may have them.
@@ -74,6 +87,21 @@ def threshold(models: Sequence[FittedModel]) -> str:
     return _of_other_reports(models)
 
 
+def moving_threshold(models: Sequence[FittedModel]) -> str:
+    """Return the reason of a score that rises or falls steadily with the threshold: a rule such as
+    `mean` gives another threshold for other items, and the score follows it."""
+    if reason := threshold(models):
+        return reason
+    rules = sorted({model.settings["threshold"] for model in models if model.is_moving})
+    if not rules or _is_one_number(models):
+        return ""
+    return (
+        f"the threshold of each model follows the evaluated items (--threshold {rules[0]}), and this "
+        "score follows the threshold; intervals and p-values do not contain this; "
+        f"{_ONE_THRESHOLD}"
+    )
+
+
 def best_surplus(models: Sequence[FittedModel]) -> str:
     """Return the reason of the Surplus. The best threshold for it, chosen on the same patches,
     changes it little: the largest value is flat."""
@@ -86,11 +114,23 @@ def best_surplus(models: Sequence[FittedModel]) -> str:
 
 def _of_other_reports(models: Sequence[FittedModel]) -> str:
     """Return the reason of thresholds of other reports; empty if all are the same number."""
-    values = {model.threshold for model in models}
-    is_shared = len(values) == 1 and None not in values
-    if is_shared or not any(model.settings.get("threshold_from") for model in models):
+    if _is_one_number(models) or not any(m.settings.get("threshold_from") for m in models):
         return ""
     return (
         "the threshold of each model is fitted on the items of another report (--threshold-from), "
         f"{_OTHER_CHANCE}; {_ONE_THRESHOLD}"
     )
+
+
+def _is_one_number(models: Sequence[FittedModel]) -> bool:
+    """Return whether all models have the same single threshold."""
+    values = {model.threshold for model in models}
+    return len(values) == 1 and None not in values
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
