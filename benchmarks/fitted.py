@@ -80,9 +80,12 @@ GROUPS: Mapping[str, Group] = {
         half=True,
     ),
     "mean of all images": Group(_at({"threshold": "mean"}), _OF_THRESHOLD, half=True),
-    "mean of all images, other images hard": Group(
-        _at({"threshold": "mean"}), _OF_THRESHOLD, hard=True
-    ),
+    **{
+        f"{rule} of all images, other images hard": Group(
+            _at({"threshold": rule}), _OF_THRESHOLD, hard=True
+        )
+        for rule in ("mean", "median", "p75", "range:0.5")
+    },
     "recalibrated on --fit-on": Group(
         {"calibration": {**_RECALIBRATED, "fit_on": "NAMES"}}, [*_OF_PARTS, "calibration.ece"]
     ),

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-#: The rule that chooses a threshold by a score (`thresholds.Rule`).
-_BEST = "max-surplus"
+if TYPE_CHECKING:
+    from uqeval.metrics.thresholds import Rule
+
 _OTHER_CHANCE = "whose chance intervals and p-values of the evaluated items do not contain"
 _ONE_THRESHOLD = "evaluate all models at one --threshold NUMBER"
 
@@ -34,27 +35,16 @@ class FittedModel:
         return float(used) if _is_number(used) else None
 
     @property
-    def is_best(self) -> bool:
-        """Return whether the threshold is the best one for several of the evaluated items."""
-        return self._rule == _BEST and self._is_shared
+    def rule(self) -> Rule | None:
+        """Return the rule that gave the threshold; None if another report did, and if each item has
+        its own, which goes with the item in swaps and draws."""
+        from uqeval.metrics.thresholds import Rule
 
-    @property
-    def is_moving(self) -> bool:
-        """Return whether a rule takes the threshold from several of the evaluated items."""
-        return self._is_shared and bool(self._rule) and not _is_number(self._rule)
-
-    @property
-    def _rule(self) -> str:
-        """Return the rule of the threshold; empty if it is that of another report."""
-        if self.settings.get("threshold_from"):
-            return ""
-        return str(self.settings.get("threshold", "")).strip().lower()
-
-    @property
-    def _is_shared(self) -> bool:
-        """Return whether items share a threshold. One of each item goes with the item in swaps and
-        draws."""
-        return self.settings.get("threshold_scope") != "item"
+        own = self.settings.get("threshold")
+        is_of_item = self.settings.get("threshold_scope") == "item"
+        if own is None or is_of_item or self.settings.get("threshold_from"):
+            return None
+        return Rule.parse(own)
 
 
 #: Returns why the difference of models has neither interval nor p-value; empty if it may have them.
@@ -77,39 +67,49 @@ def on_fit_items(noun: str) -> FittedApart:
 
 
 def threshold(models: Sequence[FittedModel]) -> str:
-    """Return the reason of a score at an uncertainty threshold."""
-    if any(model.is_best for model in models):
+    """Return the reason of a score that changes little if the threshold moves a little.
+
+    A percentile between two clusters of values moves far; the median (Ma et al.) less.
+    """
+    if _has(models, lambda rule: rule.kind == "max-surplus"):
         return (
             "the threshold of each model is the best one of the evaluated items (--threshold "
             "max-surplus), and intervals and p-values do not contain the chance of this choice; "
             f"{_ONE_THRESHOLD}"
         )
-    return _of_other_reports(models)
+    moved = _moved(models, lambda rule: rule.kind == "percentile" and rule.text != "median")
+    return moved or _of_other_reports(models)
 
 
-def moving_threshold(models: Sequence[FittedModel]) -> str:
-    """Return the reason of a score that rises or falls steadily with the threshold: a rule such as
-    `mean` gives another threshold for other items, and the score follows it."""
-    if reason := threshold(models):
-        return reason
-    rules = sorted({model.settings["threshold"] for model in models if model.is_moving})
-    if not rules or _is_one_number(models):
-        return ""
-    return (
-        f"the threshold of each model follows the evaluated items (--threshold {rules[0]}), and this "
-        "score follows the threshold; intervals and p-values do not contain this; "
-        f"{_ONE_THRESHOLD}"
-    )
+def following_threshold(models: Sequence[FittedModel]) -> str:
+    """Return the reason of a score that rises or falls with the threshold. Other items give another
+    mean or percentile."""
+    return threshold(models) or _moved(models, lambda rule: rule.kind in ("mean", "percentile"))
 
 
 def best_surplus(models: Sequence[FittedModel]) -> str:
     """Return the reason of the Surplus. The best threshold for it, chosen on the same patches,
     changes it little: the largest value is flat."""
-    at_best = all(
-        model.is_whole and model.settings.get("threshold_scope") == "set"
-        for model in models if model.is_best
-    )  # fmt: skip
-    return _of_other_reports(models) if at_best else threshold(models)
+    best = [m for m in models if m.rule is not None and m.rule.kind == "max-surplus"]
+    at_best = all(m.is_whole and m.settings.get("threshold_scope") == "set" for m in best)
+    return _of_other_reports(models) if best and at_best else threshold(models)
+
+
+def _has(models: Sequence[FittedModel], wanted: Callable[[Rule], bool]) -> bool:
+    return any(model.rule is not None and wanted(model.rule) for model in models)
+
+
+def _moved(models: Sequence[FittedModel], wanted: Callable[[Rule], bool]) -> str:
+    """Return the reason of thresholds that rules take from the evaluated items; empty if all are
+    the same number, and for other rules."""
+    rules = [m.rule.text for m in models if m.rule is not None and wanted(m.rule)]
+    if not rules or _is_one_number(models):
+        return ""
+    return (
+        "the threshold of each model follows the evaluated items (--threshold "
+        f"{rules[0]}), and this score follows the threshold; intervals and p-values do not contain "
+        f"this; {_ONE_THRESHOLD}"
+    )
 
 
 def _of_other_reports(models: Sequence[FittedModel]) -> str:
