@@ -244,3 +244,9 @@ def test_names_that_are_no_items(tmp_path: Path, text: str, words: str) -> None:
     names.write_text(text)
     with pytest.raises(UsageError, match=words):
         uqeval.evaluate(store(tmp_path), metrics={"calibration": {"fit_on": str(names)}})
+
+
+def test_a_store_is_no_list_of_names(tmp_path: Path) -> None:
+    items = store(tmp_path)
+    with pytest.raises(UsageError, match=r"is a folder or store; expected a text file with the na"):
+        uqeval.evaluate(items, metrics={"calibration": {"fit_on": str(items)}})

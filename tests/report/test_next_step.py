@@ -160,7 +160,7 @@ def test_a_factor_of_sigma_fitted_on_other_items_is_used_if_it_helps(
      ": the intervals are too narrow (those of 90 % contain 72.7 % of the targets)."),
     (0.0, 0.12, 0.99, "interval",
      ": the intervals are too wide (those of 90 % contain 99.0 % of the targets)."),
-    (0.12, 0.0, 0.91, "interval", ": the intervals are too narrow."),
+    (0.12, 0.0, 0.91, "interval", ": most intervals are too narrow."),
     (0.07, 0.05, 0.91, "interval", "."), (0.12, 0.0, 0.727, "quantile", "."),
 ])  # fmt: skip
 def test_the_side_of_a_gap_of_coverage(

@@ -16,6 +16,7 @@ from saved_runs import run, scoring, table_file
 import uqeval
 from uqeval.errors import StoreError, UsageError
 from uqeval.records.addresses import Address
+from uqeval.records.folder import load_reports
 from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, NoInterval, Units
 from uqeval.statistics import resampler
@@ -160,6 +161,24 @@ def test_states_of_the_new_name_of_a_report(folder: Path) -> None:
     shutil.copy(folder / "old" / "report.states.zip", folder / "new")
     message = refused(lambda: resampler().interval(path, PAVPU, 0.9), "of another run")
     assert "mv " not in message
+
+
+def test_a_copied_report_after_the_next_run(folder: Path) -> None:
+    """The next run writes the states of the old name anew: the copy has none, which is an error
+    only where an interval needs them."""
+    new, copy = folder / "new", folder / "new" / "base.json"
+    shutil.copy(new / "report.json", copy)
+    expected = resampler().interval(new / "report.json", PAVPU, 0.9)
+    assert resampler().interval(copy, PAVPU, 0.9) == expected
+    own = shutil.copy(new / "report.states.zip", folder / "own.zip")
+    shutil.copy(folder / "old" / "report.states.zip", new)
+    (named,) = load_reports(copy)
+    assert named.report.results == Report.load(copy).results
+    refused(lambda: resampler().interval(copy, PAVPU, 0.9), "base.states.zip: does not exist")
+    shutil.copy(own, new / "base.states.zip")
+    assert resampler().interval(copy, PAVPU, 0.9) == expected
+    shutil.copy(folder / "old" / "report.states.zip", new / "base.states.zip")
+    refused(lambda: load_reports(copy), "of another run")
 
 
 def test_states_of_a_renamed_report_without_a_digest(folder: Path) -> None:

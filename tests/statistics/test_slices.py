@@ -146,6 +146,15 @@ def test_out_of_distribution_items_need_no_row(tmp_path: Path) -> None:
         read_table(path, NAMES, (0, 0, 1))
 
 
+def test_a_table_of_items_without_names(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("name,w\na,1\nb,1\n")
+    with pytest.raises(StoreError, match="If the store has no names of items, give them with"):
+        read_table(path, ("0", "1"))
+    with pytest.raises(StoreError, match=r"column of --group-by\.$"):
+        read_table(path, NAMES)
+
+
 def test_a_table(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\ufeffweather,name,city\nsun,b,x\n,a,\nrain,other,y\nfog,c\n", "utf-8")

@@ -72,8 +72,9 @@ def check_size(
         )
     if found == (classes, size[0]):
         hint = (
-            "The class axis of the predictions seems to be the last: add --axes NHWC (of samples "
-            "NTHWC), or name the axes in dimension_names."
+            "The class axis of the predictions seems to be the last: move it before the rows "
+            "(numpy.moveaxis), add --axes NHWC (of samples NTHWC), or name the axes in "
+            "dimension_names."
         )
     elif found == (size[1], classes):
         hint = "The labels look one-hot, with the classes last. Save class ids: labels.argmax(-1)."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed, number_of
@@ -138,6 +139,12 @@ def read_fit_on(fit_on: str | None, info: DatasetInfo) -> None:
     if fit_on is not None:
         from uqeval.stores.names import as_items, read_names_file
 
+        if Path(fit_on).is_dir():
+            raise UsageError(
+                f"--fit-on {cut(fit_on)}: is a folder or store; expected a text file with the "
+                "names of those evaluated items that the fit uses, one per line, such as "
+                f"{listed(list(info.all_names or info.names), 3)}. Evaluate both sets as one store."
+            )
         # In the spelling of the items, so that states of files in two spellings can be merged.
         names = as_items(read_names_file(fit_on), info.all_names or info.names)
         info.fit_names[fit_on] = names

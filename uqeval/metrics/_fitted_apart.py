@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from uqeval.metrics.thresholds import Rule
-
+_BEST = "max-surplus"
+#: How the rules pNN begin. The median has its own word.
+_PERCENTILE = ("p",)
 _OTHER_CHANCE = "whose chance intervals and p-values of the evaluated items do not contain"
 _ONE_THRESHOLD = "evaluate all models at one --threshold NUMBER"
 
@@ -35,16 +35,13 @@ class FittedModel:
         return float(used) if _is_number(used) else None
 
     @property
-    def rule(self) -> Rule | None:
-        """Return the rule that gave the threshold; None if another report did, and if each item has
-        its own, which goes with the item in swaps and draws."""
-        from uqeval.metrics.thresholds import Rule
-
-        own = self.settings.get("threshold")
+    def rule(self) -> str:
+        """Return the rule that gave the threshold (`thresholds.Rule`); empty if another report did,
+        and if each item has its own, which goes with the item in swaps and draws."""
         is_of_item = self.settings.get("threshold_scope") == "item"
-        if own is None or is_of_item or self.settings.get("threshold_from"):
-            return None
-        return Rule.parse(own)
+        if is_of_item or self.settings.get("threshold_from"):
+            return ""
+        return str(self.settings.get("threshold")).strip().lower()
 
 
 #: Returns why the difference of models has neither interval nor p-value; empty if it may have them.
@@ -71,38 +68,33 @@ def threshold(models: Sequence[FittedModel]) -> str:
 
     A percentile between two clusters of values moves far; the median (Ma et al.) less.
     """
-    if _has(models, lambda rule: rule.kind == "max-surplus"):
+    if any(model.rule == _BEST for model in models):
         return (
             "the threshold of each model is the best one of the evaluated items (--threshold "
             "max-surplus), and intervals and p-values do not contain the chance of this choice; "
             f"{_ONE_THRESHOLD}"
         )
-    moved = _moved(models, lambda rule: rule.kind == "percentile" and rule.text != "median")
-    return moved or _of_other_reports(models)
+    return _moved(models, _PERCENTILE) or _of_other_reports(models)
 
 
 def following_threshold(models: Sequence[FittedModel]) -> str:
     """Return the reason of a score that rises or falls with the threshold. Other items give another
     mean or percentile."""
-    return threshold(models) or _moved(models, lambda rule: rule.kind in ("mean", "percentile"))
+    return threshold(models) or _moved(models, ("mean", "median"))
 
 
 def best_surplus(models: Sequence[FittedModel]) -> str:
     """Return the reason of the Surplus. The best threshold for it, chosen on the same patches,
     changes it little: the largest value is flat."""
-    best = [m for m in models if m.rule is not None and m.rule.kind == "max-surplus"]
+    best = [model for model in models if model.rule == _BEST]
     at_best = all(m.is_whole and m.settings.get("threshold_scope") == "set" for m in best)
     return _of_other_reports(models) if best and at_best else threshold(models)
 
 
-def _has(models: Sequence[FittedModel], wanted: Callable[[Rule], bool]) -> bool:
-    return any(model.rule is not None and wanted(model.rule) for model in models)
-
-
-def _moved(models: Sequence[FittedModel], wanted: Callable[[Rule], bool]) -> str:
+def _moved(models: Sequence[FittedModel], starts: tuple[str, ...]) -> str:
     """Return the reason of thresholds that rules take from the evaluated items; empty if all are
-    the same number, and for other rules."""
-    rules = [m.rule.text for m in models if m.rule is not None and wanted(m.rule)]
+    the same number, and without a rule that starts so."""
+    rules = [model.rule for model in models if model.rule.startswith(starts)]
     if not rules or _is_one_number(models):
         return ""
     return (

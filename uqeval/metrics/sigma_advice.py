@@ -11,6 +11,9 @@ from uqeval.metrics.standard_distributions import factors, quantiles, share_belo
 
 #: The AUCE changes if it does so by at least this fraction.
 _CHANGE = 0.1
+#: Of the targets, as many must be missing or too many in intervals of 90 % to show that these are
+#: too narrow or wide.
+_CLEAR = 0.02
 
 
 def side(record: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
@@ -23,8 +26,8 @@ def side(record: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
         return ""
     word, sign = ("narrow", 1) if over > under else ("wide", -1)
     inside = (record.get("coverage") or {}).get("90")
-    if inside is None or sign * (0.9 - inside) <= 0:
-        return f"the intervals are too {word}"
+    if inside is None or sign * (0.9 - inside) < _CLEAR:
+        return f"most intervals are too {word}"
     return (
         f"the intervals are too {word} (those of 90 % contain {100 * inside:.1f} % of the targets)"
     )

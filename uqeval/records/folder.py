@@ -52,16 +52,20 @@ class Named:
 def states_beside(path: Path, report: Report) -> Path | None:
     """Return the file of the states of the report at `path`; None for a report without states.
 
-    It is `NAME.states.zip` beside `NAME.json` if that has the digest that the report records: both
-    may have been copied to a new name. Else it has the name that the report records. Of this only
-    the name is used: a path in a report may lead out of the report's folder.
+    It has the name that the report records. Of this only the name is used: a path in a report may
+    lead out of the report's folder. Of a report that was copied to a new name, it is
+    `NAME.states.zip` beside `NAME.json` if these are its states by the digest that it records, and
+    if those of the recorded name are not: the next run may have written them anew.
     """
     if not report.states:
         return None
     recorded, renamed = path.parent / Path(report.states).name, _states_of_name(path)
     digest = report.states_digest
-    is_renamed = renamed != recorded and digest is not None and is_file(renamed)
-    return renamed if is_renamed and noted_digest(renamed) == digest else recorded
+    if renamed == recorded or digest is None:
+        return recorded
+    is_at_new_name = is_file(renamed) and noted_digest(renamed) == digest
+    is_foreign = is_file(recorded) and noted_digest(recorded) != digest
+    return renamed if is_at_new_name or is_foreign else recorded
 
 
 def why_without_states(path: Path, report: Report) -> str | None:

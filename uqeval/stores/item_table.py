@@ -69,10 +69,13 @@ def read_table(path: str | Path, names: Sequence[str], sets: Sequence[int] = ())
     if absent:
         others = rows.keys() - set(names)
         looks = f" (other rows are {listed(sorted(others), 2)})" if others else ""
+        are_counted = all(name.isdecimal() for name in names)
+        unnamed = " If the store has no names of items, give them with --names FILE."
         raise StoreError(
             f"{cut(path)}: {len(absent)} of {len(names)} items have no row: {listed(absent)}"
             f"{looks}. Its column `name` holds the names of items as reports list them: add a row "
             "for each. Unknown values may be empty, except in the column of --group-by."
+            f"{unnamed if are_counted else ''}"
         )
     values = {
         column: tuple(rows.get(name, {}).get(column) or "" for name in names)
