@@ -18,7 +18,7 @@ from uqeval.inputs.options import InputOptions
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, digest_of
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.described import DescribedArray, described
-from uqeval.stores.kinds import KNOWN
+from uqeval.stores.kinds import CLASS_PREDICTIONS, KNOWN
 from uqeval.stores.names import read_names_file
 from uqeval.stores.orders import refuse_other_order, refuse_other_orders
 from uqeval.stores.store import ARRAY, ARRAYS, contents_of, open_store
@@ -415,4 +415,4 @@ def hint_of_truth(stores: Sequence[Store]) -> str:
 def is_regression(opened: PredictionStores) -> bool:
     """Return whether the stores contain `mean` or `samples`, and no classes."""
     kinds = {name for store in opened.stores for name in store.arrays}
-    return not kinds & {"probs", "logits", "predictions"} and bool(kinds & {"mean", "samples"})
+    return not kinds & set(CLASS_PREDICTIONS) and bool(kinds & {"mean", "samples"})

@@ -234,7 +234,7 @@ def store_of_named(
         if not is_text and name != "names":
             arrays[kind] = array
     arrays = opening.declared.of_named(with_scale(arrays), path)
-    arrays, is_single = _one_item(arrays)
+    arrays, is_single = as_one_item(arrays)
     names = None if is_single else own_names(members, attributes, path)
     store = assemble(
         path, arrays, opening.names, names, attributes, warnings, is_single=is_single,
@@ -243,7 +243,7 @@ def store_of_named(
     return with_coordinates(store, members, coordinates)
 
 
-def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
+def as_one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
     """Return arrays of numbers with a target; those without an item axis become one image.
 
     Tables, [N] or members [M, N], become images of one row.
