@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -368,12 +367,11 @@ def refuse_missing(arrays: Iterable[StoredArray], fill: bool) -> None:
         if missing:
             first = missing[0][: array.stored_rank]
             corner = [k * c for k, c in zip(first, array.chunks, strict=False)]
-            total = math.prod(-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True))
             raise StoreError(
-                f"{array.where}: {len(missing)} of {total} chunks are missing, first chunk "
-                f"{list(first)} (from {corner} on). {array.format_name} would read them as the "
-                f"fill value. Either the store is incomplete, or {array.format_name} left them out "
-                "because all their values are the fill value. If you are sure of that, give "
+                f"{array.where}: {len(missing)} of {array.chunk_count} chunks are missing, first "
+                f"chunk {list(first)} (from {corner} on). {array.format_name} would read them as "
+                f"the fill value. Either the store is incomplete, or {array.format_name} left them "
+                "out because all their values are the fill value. If you are sure of that, give "
                 f"--missing-chunks fill, or write the store {array.write_all_chunks}."
             )
 

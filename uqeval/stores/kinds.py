@@ -149,7 +149,7 @@ def forms_of(kind: str) -> tuple[tuple[str, ...], ...]:
     return KINDS.get(kind, _MAP) + _TABLES.get(kind, ())
 
 
-def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[str, ...]:
+def axes_of(array: StoredArray, kind: str, *, is_single: bool) -> tuple[str, ...]:
     """Return the canonical axes of `array`: its named axes, else those for its rank.
 
     `is_single`: the array is one item, in `items/<name>/`. Raises `StoreError` if its rank or its

@@ -34,8 +34,8 @@ def open_convertible(
     names: Sequence[str] | None,
     axes: str | None,
     key: str | None,
-    fill_missing: bool = False,
-    has_labels: bool = False,
+    fill_missing: bool,
+    has_labels: bool,
 ) -> Store:
     """Open the store or the array at `source`; `usecases.convert` describes the parameters.
     `has_labels`: it has labels for the items.
