@@ -18,8 +18,8 @@ from uqeval import UsageError
 from uqeval.gate.baseline import other_setting
 from uqeval.inputs.options import InputOptions
 from uqeval.metrics.temporal_settings import TemporalSettings
+from uqeval.usecases.alarm_limit import refuse_other_void
 from uqeval.usecases.merge import merge
-from uqeval.usecases.observe import refuse_other_void
 
 GAPPED = ["a_001", "a_003", "a_005", "a_011", "a_013", "b_7", "b_8", "b_9", "b_10", "c_1"]
 SCORES = (

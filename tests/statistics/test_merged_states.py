@@ -12,10 +12,19 @@ from small_stores import NAMES, N, labels, probs, save, save_complete
 import uqeval
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.statistics.merged_records import EQUAL_FACTS, FACTS_OF_FIRST, JOINED_FACTS
+from uqeval.statistics.merged_records import EQUAL_FACTS
 from uqeval.statistics.merged_states import difference
 from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.reduce import reduce
+
+#: Facts that are joined, and those of the first run: places of files, what a run compares as an
+#: option or a setting, and what is not saved.
+JOINED_FACTS = (
+    "where", "names", "sizes", "groups", "sets", "columns", "video", "halves", "invalid",
+)  # fmt: skip
+FACTS_OF_FIRST = (
+    "paths", "labels", "ignore_index", "fit_names", "command", "all_names", "all_sizes",
+)  # fmt: skip
 
 
 def test_every_fact_is_compared_joined_or_of_the_first_run() -> None:

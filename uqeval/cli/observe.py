@@ -102,7 +102,7 @@ class ObserveOptions(Settings):
         """Return the TC below which a frame raises an alarm: a number, or from a report."""
         if report is None:
             return self.alarm
-        from uqeval.usecases.observe import alarm_from
+        from uqeval.usecases.alarm_limit import alarm_from
 
         return alarm_from(report, self.alarm_quantile, self.temporal(), self.alarm_model)
 
@@ -164,7 +164,8 @@ def _observed(
     tell_warning: Callable[[str], None],
 ) -> Iterator[dict[str, Any]]:
     """Yield the JSON line of each new frame. `report`: where the alarm is from."""
-    from uqeval.usecases.observe import TemporalObserver, refuse_other_step, refuse_other_void
+    from uqeval.usecases.alarm_limit import refuse_other_step, refuse_other_void
+    from uqeval.usecases.observe import TemporalObserver
 
     observer: TemporalObserver | None = None
     is_first_pair = True

@@ -87,7 +87,7 @@ def dataset_of(reports: Mapping[str, Report], settings: ReportOptions) -> Callab
 
 
 def item_figures(
-    reports: Mapping[str, Report], settings: ReportOptions, quiet: bool = False
+    reports: Mapping[str, Report], settings: ReportOptions, quiet: bool
 ) -> list[Figure]:
     """Return the figures of the chosen items. Raises `UsageError` for options that do not fit."""
     if not settings.item:

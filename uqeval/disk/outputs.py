@@ -220,9 +220,7 @@ def refuse_file_name(folder: str | Path) -> None:
         )
 
 
-def check_output(
-    path: str | Path, option: str, kind: str | None, inputs: Iterable[Any] = ()
-) -> None:
+def check_output(path: str | Path, option: str, kind: str | None, inputs: Iterable[Any]) -> None:
     """Raise `OutputError` for an output that cannot be written, `UsageError` for one over an input
     or over a file of another kind.
 

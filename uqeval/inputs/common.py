@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from uqeval.inputs.options import InputOptions
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, digest_of
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.described import DescribedArray, described
-from uqeval.stores.kinds import KNOWN
+from uqeval.stores.kinds import CLASS_PREDICTIONS, KNOWN
 from uqeval.stores.names import read_names_file
 from uqeval.stores.orders import refuse_other_order, refuse_other_orders
 from uqeval.stores.store import ARRAY, ARRAYS, contents_of, open_store
@@ -368,12 +367,11 @@ def refuse_missing(arrays: Iterable[StoredArray], fill: bool) -> None:
         if missing:
             first = missing[0][: array.stored_rank]
             corner = [k * c for k, c in zip(first, array.chunks, strict=False)]
-            total = math.prod(-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True))
             raise StoreError(
-                f"{array.where}: {len(missing)} of {total} chunks are missing, first chunk "
-                f"{list(first)} (from {corner} on). {array.format_name} would read them as the "
-                f"fill value. Either the store is incomplete, or {array.format_name} left them out "
-                "because all their values are the fill value. If you are sure of that, give "
+                f"{array.where}: {len(missing)} of {array.chunk_count} chunks are missing, first "
+                f"chunk {list(first)} (from {corner} on). {array.format_name} would read them as "
+                f"the fill value. Either the store is incomplete, or {array.format_name} left them "
+                "out because all their values are the fill value. If you are sure of that, give "
                 f"--missing-chunks fill, or write the store {array.write_all_chunks}."
             )
 
@@ -415,4 +413,4 @@ def hint_of_truth(stores: Sequence[Store]) -> str:
 def is_regression(opened: PredictionStores) -> bool:
     """Return whether the stores contain `mean` or `samples`, and no classes."""
     kinds = {name for store in opened.stores for name in store.arrays}
-    return not kinds & {"probs", "logits", "predictions"} and bool(kinds & {"mean", "samples"})
+    return not kinds & set(CLASS_PREDICTIONS) and bool(kinds & {"mean", "samples"})

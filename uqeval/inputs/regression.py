@@ -182,7 +182,7 @@ class _Truth:
     @property
     def target_arrays(self) -> list[StoredArray]:
         """Return the stored arrays of the target, each once."""
-        return list({id(part.array): part.array for part in self.target or ()}.values())
+        return arrays_of(self.target or ())
 
 
 def _record(

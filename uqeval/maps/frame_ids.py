@@ -76,7 +76,7 @@ class ReducedIds:
     """
 
     def __init__(
-        self, source: Source, positions: Sequence[int | None], resize: bool | None = None
+        self, source: Source, positions: Sequence[int | None], resize: bool | None
     ) -> None:
         self.source = source
         self.where = source.where

@@ -162,7 +162,7 @@ def refuse_unknown(
 
 def labels_of_annotators(
     planes: Array, classes: int, ignore_index: int, where: str, size: tuple[int, int],
-    images: bool = False,
+    images: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return the class of the majority [y, x], and the ids [annotator, y, x], as `label_map`.
 

@@ -77,6 +77,7 @@ class Members:
         self.squared = spread == "variance"
         self.log = _LOGARITHMS.get(SPREADS.get(spread, "").replace(spread, "x"))
         self.spreads = stacks.get(spread)
+        self._stacks = [self.means] if self.spreads is None else [self.means, self.spreads]
         self.names = names
         self.skip_nan = skip_nan
         self.spare = BufferPool()
@@ -89,7 +90,7 @@ class Members:
     @property
     def arrays(self) -> list[StoredArray]:
         """Return the distinct arrays with the numbers."""
-        return [array for s in (self.means, self.spreads) if s for array in s.arrays]
+        return [array for stack in self._stacks for array in stack.arrays]
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -107,14 +108,14 @@ class Members:
 
     def batches(self) -> list[range]:
         """Return ranges of items that must be read together because they share chunks."""
-        found = [stack.batches() for stack in (self.means, self.spreads) if stack]
+        found = [stack.batches() for stack in self._stacks]
         return max(found, key=lambda batches: len(batches[0]))
 
     def tile_bytes(self, batch: range) -> int:
         """Return the bytes of the largest decoded tile, and of one of its members for the
         kernel.
         """
-        return 2 * max(s.tile_bytes(batch) for s in (self.means, self.spreads) if s)
+        return 2 * max(stack.tile_bytes(batch) for stack in self._stacks)
 
     @property
     def single(self) -> bool:
@@ -145,8 +146,8 @@ class Members:
         labels: Sequence[Array],
         targets: Sequence[Array],
         heartbeat: Heartbeat,
-        mean: bool = True,
-        exact: bool = True,
+        mean: bool,
+        exact: bool,
     ) -> list[Maps]:
         """Return `error`, `sigma` and, if requested, `mean` of the items of a batch.
 
@@ -156,9 +157,8 @@ class Members:
         if self.single:
             return self._read(batch, labels, targets, heartbeat, mean, exact)
         items = [self._empty(label) for label in labels]
-        self._add(self.means, batch, items, heartbeat, spread=False)
-        if self.spreads is not None:
-            self._add(self.spreads, batch, items, heartbeat, spread=True)
+        for stack in self._stacks:
+            self._add(stack, batch, items, heartbeat)
         for item, state in zip(batch, items, strict=True):
             self._refuse(item, state)
         return [
@@ -192,14 +192,14 @@ class Members:
         if self.spreads is None:
             for item_maps in maps:
                 item_maps["sigma"][...] = 0.0
-        for stack in (self.means, self.spreads):
-            for box in stack.boxes(batch[0]) if stack else ():
-                for tile in stack.tiles(batch, box) if stack else ():
+        for stack in self._stacks:
+            for box in stack.boxes(batch[0]):
+                for tile in stack.tiles(batch, box):
                     heartbeat(tile.values.nbytes)
                     i = tile.item - batch[0]
                     check, item_maps = checks[i], maps[i]
-                    bad = check.bad.setdefault(stack.kind if stack else "", _no_bad_values())
-                    values = self._numbers(stack, tile, 0) if stack else tile.values
+                    bad = check.bad.setdefault(stack.kind, _no_bad_values())
+                    values = self._numbers(stack, tile, 0)
                     if stack is self.means:
                         set_errors(
                             values, targets[i], check.label, VOID, box.y0, box.x0,
@@ -242,9 +242,7 @@ class Members:
             spread=zeros(self.spreads is not None),
         )  # fmt: skip
 
-    def _add(
-        self, stack: Stack, batch: range, items: list[_Item], heartbeat: Heartbeat, spread: bool
-    ) -> None:
+    def _add(self, stack: Stack, batch: range, items: list[_Item], heartbeat: Heartbeat) -> None:
         from uqeval.kernels.members import add_means, add_spreads
 
         for box in stack.boxes(batch[0]):
@@ -254,7 +252,7 @@ class Members:
                 bad = state.bad.setdefault(stack.kind, _no_bad_values())
                 for t in range(tile.values.shape[0]):
                     values = self._numbers(stack, tile, t)
-                    if spread:
+                    if stack is self.spreads:
                         add_spreads(
                             values, state.label, VOID, box.y0, box.x0, tile.t0 + t, self.squared,
                             state.spread, bad, state.negative,
@@ -267,8 +265,8 @@ class Members:
                         )  # fmt: skip
 
     def _refuse(self, item: int, check: _Checks) -> None:
-        for stack in (self.means, self.spreads):
-            if stack and check.bad.get(stack.kind, _no_bad_values())[0]:
+        for stack in self._stacks:
+            if check.bad.get(stack.kind, _no_bad_values())[0]:
                 hint = "Mask these pixels with an array `valid`, false there, or write them again."
                 problem = "NaN or infinite"
                 if stack is self.spreads and self.log is not None:

@@ -173,11 +173,7 @@ class RegressionSource(MapSource):
         return self.members.float32 | exact | {sigma_of(name) for name in exact & set(self.extra)}
 
     def batches(self) -> list[range]:
-        return [
-            range(batch.start, min(batch.stop, self.items))
-            for batch in self.members.batches()
-            if batch.start < self.items
-        ]
+        return self.members.batches()
 
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes: a tile, accumulators and maps."""

@@ -171,13 +171,7 @@ class Source(StackMaps):
         return f"{in_command(self.where)} {labels}".removesuffix(" ''")
 
     def batches(self) -> list[range]:
-        if self.stack:
-            return [
-                range(batch.start, min(batch.stop, self.items))
-                for batch in self.stack.batches()
-                if batch.start < self.items
-            ]
-        return super().batches()
+        return self.stack.batches() if self.stack else super().batches()
 
     def joins(self, batches: range) -> bool:
         """Return whether whole batches are read faster in one call: those of small items."""

@@ -225,9 +225,7 @@ class Known(ItemNumber):
         return list(self.numbers)
 
 
-def field_of_items(
-    items: Sequence[Mapping[str, Any]], key: str, name: str, region: str = ""
-) -> Numbers:
+def field_of_items(items: Sequence[Mapping[str, Any]], key: str, name: str, region: str) -> Numbers:
     """Return a field of the items' records under one key.
 
     Raises `DataError` if no item has a number there. Those of a `region` may have none.

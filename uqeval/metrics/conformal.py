@@ -6,7 +6,6 @@ item is at most α (conformal risk control). Evaluates the sets of the other ite
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -233,9 +232,6 @@ class Conformal(Evaluation[ConformalSettings]):
         if self.fitted["cut"] is None:
             messages.append(f"{self._why_infinite}. The intervals contain every number.")
         return messages
-
-    def described(self, results: Mapping[str, Any]) -> Record:
-        return dataclasses.asdict(self.settings)
 
     @cached_property
     def _of_class(self) -> int | None:

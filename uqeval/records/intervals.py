@@ -77,9 +77,7 @@ def _few(units: Any, effective: Any) -> bool:
     return bool(counts) and (effective if effective is not None else counts[0]) < 30
 
 
-def units_text(
-    name: str, drawn: int, defined: int | None = None, effective: float | None = None
-) -> str:
+def units_text(name: str, drawn: int, defined: int | None, effective: float | None) -> str:
     """Return units in words: `3 of 5 groups`, `3 batches, about 6 independent pairs`."""
     share = f"{drawn:,}" if defined in (None, drawn) else f"{defined:,} of {drawn:,}"
     pairs = "" if effective is None else f", about {effective:.0f} independent pairs"

@@ -19,14 +19,6 @@ EQUAL_FACTS = (
 )  # fmt: skip
 #: Equal facts that a run may not know; it then has 0 or an empty text.
 IF_KNOWN = ("names_digest", "units", "samples_of_maps")
-#: Facts that are joined, and those of the first run: places of files, what a run compares as an
-#: option or a setting, and what is not saved.
-JOINED_FACTS = (
-    "where", "names", "sizes", "groups", "sets", "columns", "video", "halves", "invalid",
-)  # fmt: skip
-FACTS_OF_FIRST = (
-    "paths", "labels", "ignore_index", "fit_names", "command", "all_names", "all_sizes",
-)  # fmt: skip
 #: Records of the inputs that must be equal where they are known: the facts of several sets have the
 #: number of sets for that of classes, and those of maps no number of samples.
 EQUAL_INPUTS = ("classes", "samples")

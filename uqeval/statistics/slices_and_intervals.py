@@ -45,8 +45,8 @@ _UNKNOWN = "needs the pixels of the slice, which saved states do not contain"
 def check_cut(
     options: CutOptions,
     names: Sequence[str],
-    cases: Sequence[str] | None = None,
-    sets: Sequence[int] = (),
+    cases: Sequence[str] | None,
+    sets: Sequence[int],
     errors_of: ErrorsOf = lambda option: nullcontext(),
 ) -> dict[str, list[int]]:
     """Read the table of the items `names`, so that errors appear before the evaluation. Return the
@@ -74,7 +74,7 @@ def check_cut(
 
 def cut_of_store(
     options: CutOptions, names: Sequence[str], cases: Sequence[str] | None,
-    all_names: Sequence[str], names_in_table: Collection[str], sets: Sequence[int] = (),
+    all_names: Sequence[str], names_in_table: Collection[str], sets: Sequence[int],
     errors_of: ErrorsOf = lambda option: nullcontext(),
 ) -> tuple[CutOptions | None, list[str]]:  # fmt: skip
     """Return the slices and intervals of one of several stores that share a table, and a warning if
@@ -310,16 +310,8 @@ def _units(scoring: Scoring, items: Sequence[int], resampling: Resampling) -> di
 
 def _scored(record: Mapping[str, Any]) -> bool:
     """Return whether an item has a score, not only counts."""
-    families = [
-        record_of_family
-        for record_of_family in record.values()
-        if isinstance(record_of_family, Mapping)
-    ]
-    return any(
-        isinstance(value, float)
-        for record_of_family in families
-        for value in record_of_family.values()
-    )
+    families = [own for own in record.values() if isinstance(own, Mapping)]
+    return any(isinstance(value, float) for own in families for value in own.values())
 
 
 def slices(

@@ -114,6 +114,11 @@ class StoredArray(ABC):
         """Return the arrays that have its values: itself, or those of members of an ensemble."""
         return (self,)
 
+    @property
+    def chunk_count(self) -> int:
+        """Return the number of its chunks, also of those that are missing."""
+        return math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
+
     def missing(self) -> list[tuple[int, ...]] | None:
         """Return the grid positions of missing chunks (which would read as the fill value); None if
         they are unknown."""

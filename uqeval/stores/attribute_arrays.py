@@ -1,6 +1,5 @@
-"""Arrays of a store that describe it: names of items, and attributes that are stored as arrays.
-
-An .npz has no attributes.
+"""Attributes of a store, and its arrays that describe it: names of items, and attributes that are
+stored as arrays. An .npz has no attributes.
 """
 
 from __future__ import annotations
@@ -15,6 +14,9 @@ from uqeval.stores.array import StoredArray
 from uqeval.stores.fill_values import INVALID
 from uqeval.stores.kinds import single_of
 from uqeval.stores.names import checked_names
+from uqeval.stores.void_id import declared_void
+
+_VERSION = 1
 
 #: Attributes of a store.
 OF_STORE = frozenset({"class_names", "ignore_index", "sample_kind"})
@@ -25,6 +27,35 @@ _OF_ARRAYS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 #: Attributes of one array that are left out with a warning: such a number may mean anything.
 _LEFT_OUT = frozenset({"offset", "units"})
+
+
+def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
+    """Raise `StoreError` for a store that is unfinished or of another version, and for attributes
+    of a wrong type.
+    """
+    metadata = attributes.get("uqeval")
+    if metadata is not None:
+        if not isinstance(metadata, dict):
+            raise StoreError(
+                f"{cut(path)}: attribute uqeval is {quoted(metadata)}, expected an object."
+            )
+        version = metadata.get("version", _VERSION)
+        if version != _VERSION:
+            raise StoreError(
+                f"{cut(path)}: has version {quoted(version)} of the format; this uqeval reads "
+                f"version {_VERSION}. Install a newer uqeval, or write the store with this one."
+            )
+        if metadata.get("complete") is False:
+            raise StoreError(
+                f"{cut(path)}: is unfinished: the job that writes it has not closed it. Wait for "
+                "it, or run it again with resume=True (or overwrite=True)."
+            )
+    classes = attributes.get("class_names")
+    if classes is not None and not (
+        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
+    ):
+        raise StoreError(f"{cut(path)}: attribute class_names must be a list of texts.")
+    declared_void(attributes, path)
 
 
 def without_attributes(

@@ -31,9 +31,7 @@ from uqeval.stores.kinds import (
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names, refuse_reordered
 from uqeval.stores.orders import with_coordinates
-from uqeval.stores.void_id import declared_void
 
-_VERSION = 1
 _HDF5 = re.compile(r"^(?P<file>.+\.(?:h5|hdf5|hdf))(?:::(?P<inside>.*))?$", re.IGNORECASE)
 
 
@@ -45,35 +43,6 @@ def hdf5_path(path: str) -> tuple[str, str] | None:
     if match is None or "://" in path or not Path(match["file"]).exists() or Path(path).is_dir():
         return None
     return match["file"], match["inside"] or "/"
-
-
-def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
-    """Raise `StoreError` for a store that is unfinished or of another version, and for attributes
-    of a wrong type.
-    """
-    metadata = attributes.get("uqeval")
-    if metadata is not None:
-        if not isinstance(metadata, dict):
-            raise StoreError(
-                f"{cut(path)}: attribute uqeval is {quoted(metadata)}, expected an object."
-            )
-        version = metadata.get("version", _VERSION)
-        if version != _VERSION:
-            raise StoreError(
-                f"{cut(path)}: has version {quoted(version)} of the format; this uqeval reads "
-                f"version {_VERSION}. Install a newer uqeval, or write the store with this one."
-            )
-        if metadata.get("complete") is False:
-            raise StoreError(
-                f"{cut(path)}: is unfinished: the job that writes it has not closed it. Wait for "
-                "it, or run it again with resume=True (or overwrite=True)."
-            )
-    classes = attributes.get("class_names")
-    if classes is not None and not (
-        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
-    ):
-        raise StoreError(f"{cut(path)}: attribute class_names must be a list of texts.")
-    declared_void(attributes, path)
 
 
 def refuse_nested(path: str, places: Sequence[str]) -> None:
@@ -234,7 +203,7 @@ def store_of_named(
         if not is_text and name != "names":
             arrays[kind] = array
     arrays = opening.declared.of_named(with_scale(arrays), path)
-    arrays, is_single = _one_item(arrays)
+    arrays, is_single = as_one_item(arrays)
     names = None if is_single else own_names(members, attributes, path)
     store = assemble(
         path, arrays, opening.names, names, attributes, warnings, is_single=is_single,
@@ -243,7 +212,7 @@ def store_of_named(
     return with_coordinates(store, members, coordinates)
 
 
-def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
+def as_one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
     """Return arrays of numbers with a target; those without an item axis become one image.
 
     Tables, [N] or members [M, N], become images of one row.

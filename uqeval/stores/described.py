@@ -18,13 +18,15 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import DataError, cut
 from uqeval.stores.array import StoredArray
+from uqeval.stores.attribute_arrays import check_attributes
 from uqeval.stores.axis_names import axes_among, axis_called
 from uqeval.stores.coordinates import COLUMNS, Coordinate
 from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.fill_values import INVALID
 from uqeval.stores.incoming import as_array
-from uqeval.stores.kinds import PACKED
+from uqeval.stores.kinds import PACKED, resolve
 from uqeval.stores.orders import placed
+from uqeval.stores.void_id import refuse_void_of_array
 
 #: The attribute of Zarr 2 with the names of axes, as xarray writes it.
 _ZARR_2 = "_ARRAY_DIMENSIONS"
@@ -186,6 +188,19 @@ def ordered(
     names_in_order = next(form for form in forms if set(form) == set(axes))
     transposed = own.values.transpose([axes.index(axis) for axis in names_in_order])
     return replace(own, values=transposed, dimension_names=names_in_order)
+
+
+def refuse_attributes_of_ids(
+    own: DescribedArray, void: int, where: str, *, of: str, to: str
+) -> None:
+    """Raise `StoreError` or `DataError` for attributes of predicted ids [y, x] that would change
+    them: packed numbers, another void id, and fill values among them.
+
+    `of`, `to`: as in `refuse_void_of_array`.
+    """
+    check_attributes(own.attributes, where)
+    array = resolve(own.stored(where), "predictions", is_single=True)
+    refuse_void_of_array(own.values, array, void, where, "the predicted class", of=of, to=to)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:

@@ -65,6 +65,9 @@ KNOWN = frozenset(KINDS) | {"predictions", "target", "valid"}
 #: Arrays of predictions; a group with `labels` and none of these is a store of labels.
 PREDICTIONS = frozenset({"probs", "logits", "predictions", "mean_probs", "mean", "samples"})
 
+#: Arrays of predictions that an evaluation of classes reads.
+CLASS_PREDICTIONS = ("probs", "logits", "predictions")
+
 #: Numbers with a target.
 REGRESSION = frozenset({"mean", *SPREADS, "samples", "target", "valid"})
 
@@ -86,12 +89,6 @@ PACKED = {"scale_factor": 1, "add_offset": 0}
 
 #: Names that other tools give to arrays.
 ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
-
-
-def kind_called(name: str) -> str | None:
-    """Return the kind of arrays of this name; None for a name that says nothing."""
-    known = ALIASES.get(name, name)
-    return known if known in KNOWN else None
 
 
 def predictions_expected(names: Iterable[str]) -> str:
@@ -124,6 +121,17 @@ def known_as(name: str, array: StoredArray) -> str:
     return name if name == "pred" and len(array.shape) < 4 else ALIASES.get(name, name)
 
 
+def known_alone(name: str, array: StoredArray, has_labels: bool) -> str | None:
+    """Return the kind of an array that is read alone, from its name; None if this does not decide.
+
+    Mean probabilities without predictions are one sample. Labels of classes are no target, so
+    beside them only names of predictions of classes count.
+    """
+    kind = known_as(name.rpartition("/")[2], array)
+    kind = "probs" if kind == "mean_probs" else kind
+    return kind if kind in (CLASS_PREDICTIONS if has_labels else KNOWN) else None
+
+
 def known_once(name: str, array: StoredArray, others: Mapping[str, StoredArray], path: str) -> str:
     """Return the kind of a member; raises `StoreError` if it is among the kinds of the `others`."""
     kind = known_as(name, array)
@@ -141,7 +149,7 @@ def forms_of(kind: str) -> tuple[tuple[str, ...], ...]:
     return KINDS.get(kind, _MAP) + _TABLES.get(kind, ())
 
 
-def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[str, ...]:
+def axes_of(array: StoredArray, kind: str, *, is_single: bool) -> tuple[str, ...]:
     """Return the canonical axes of `array`: its named axes, else those for its rank.
 
     `is_single`: the array is one item, in `items/<name>/`. Raises `StoreError` if its rank or its

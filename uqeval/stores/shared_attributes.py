@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import StoreError, cut
-from uqeval.stores.attribute_arrays import OF_STORE
+from uqeval.stores.attribute_arrays import OF_STORE, check_attributes
 from uqeval.stores.class_names import refuse_other_numbers
-from uqeval.stores.contents import check_attributes
 from uqeval.stores.void_id import declared_void
 
 

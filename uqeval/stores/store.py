@@ -14,12 +14,11 @@ from uqeval.arrays import Array
 from uqeval.disk.files import open_descriptor
 from uqeval.errors import IN_MEMORY, StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray
-from uqeval.stores.attribute_arrays import add_attribute
+from uqeval.stores.attribute_arrays import add_attribute, check_attributes
 from uqeval.stores.contents import (
     Contents,
     Opening,
     Role,
-    check_attributes,
     hdf5_path,
     store_of_named,
     store_of_one,

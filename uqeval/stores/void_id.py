@@ -128,19 +128,21 @@ def refuse_fill_ids(ids: Array, array: StoredArray, void: int, where: str, noun:
 
 
 def refuse_void_of_array(
-    attributes: Mapping[str, Any], dtype: np.dtype[Any], void: int, where: str, *, of: str, to: str
+    ids: Array, array: StoredArray, void: int, where: str, noun: str, *, of: str, to: str
 ) -> None:
-    """Raise `DataError` for ids that declare another void id than `void`, if they can have it.
+    """Raise `DataError` for ids of an array that declares another void id than `void`, if they can
+    have it, and for its `doubtful_fills`.
 
     `of`: whose void id that is, `to`: what takes another one; both for the message.
     """
-    declared = declared_void(attributes, where)
-    if declared is not None and declared != void and holds_id(dtype, declared):
+    declared = declared_void(array.attributes, where)
+    if declared is not None and declared != void and holds_id(array.dtype, declared):
         raise DataError(
             f"{where}: attribute ignore_index is {declared}, but the void id of {of} is "
             f"{int(void)}. If {declared} is void, {how_to_give(declared)} to {to}; else remove the "
             "attribute."
         )
+    refuse_fill_ids(ids, array, void, where, noun)
 
 
 def how_to_give(void: int) -> str:

@@ -16,7 +16,7 @@ from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.class_names import check_number, names_of_classes
 from uqeval.stores.files.item_folder import kinds_in_folder
 from uqeval.stores.files.label_folder import png_files
-from uqeval.stores.kinds import SCALED
+from uqeval.stores.kinds import CLASS_PREDICTIONS, SCALED
 from uqeval.stores.planes import Planes
 from uqeval.stores.scales import unit_of
 from uqeval.stores.store import has_chunks
@@ -52,11 +52,11 @@ def convert(
     W], named by their stems), a folder of label PNGs, an HDF5 file, or a Zarr store, which gets
     new chunks.
     `axes`: order of the axes of an array without names, in letters of NTCHW; `kind`: its content
-    (by default that of its name, else `probs` if it has classes, or if it has two axes and there
-    are labels); `key`: the array to take from an `.npz` file or Zarr group. `labels`: a store or
-    folder with labels for the items, which are matched as in an evaluation. `ignore_index`: the
-    void id of labels, by default that of their store, else of `source`. With `fill_missing`,
-    missing chunks of a Zarr store are written as the fill value.
+    (by default that of its name, else `probs` if it has a class axis or more than three axes, or if
+    an evaluation with these labels reads it as such); `key`: the array to take from an `.npz` file
+    or Zarr group. `labels`: a store or folder with labels for the items, which are matched as in an
+    evaluation. `ignore_index`: the void id of labels, by default that of their store, else of
+    `source`. With `fill_missing`, missing chunks of a Zarr store are written as the fill value.
 
     `recoding`: store probabilities as uint16; afterwards it has the loss. `progress` is called with
     the number of finished items and of all items, over all kinds. Nothing is guessed from values,
@@ -101,7 +101,7 @@ def convert(
 def _check_scales(arrays: Mapping[str, Sequence[ItemArray]]) -> None:
     """Raise `StoreError` for numbers of a regression that no evaluation takes, such as integers
     without a scale. Beside class arrays, they are not read."""
-    if arrays.keys() & {"probs", "logits", "predictions"}:
+    if arrays.keys() & set(CLASS_PREDICTIONS):
         return
     for kind in sorted(arrays.keys() & SCALED):
         for array in arrays_of(arrays[kind]):

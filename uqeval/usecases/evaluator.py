@@ -288,7 +288,9 @@ class Evaluator:
                 raise
             self._order.append(name)
             self._names.add(name)
-            self.scratch_bytes += sum(_nbytes(array) for array in group.iterdir() if array.is_dir())
+            self.scratch_bytes += sum(
+                int(open_array(array).nbytes) for array in group.iterdir() if array.is_dir()
+            )
 
     @checks_types()
     def report(self, **options: Any) -> Report:
@@ -322,11 +324,6 @@ class Evaluator:
                 "is evaluated."
             )
         return replace(report, inputs=inputs, warnings=warnings)
-
-
-def _nbytes(array: Path) -> int:
-    """Return the bytes of an array that an evaluator wrote, before compression."""
-    return int(open_array(array).nbytes)
 
 
 def _attributes_of(group: Path) -> dict[str, Any]:

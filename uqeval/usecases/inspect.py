@@ -17,7 +17,7 @@ from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside
 from uqeval.maps.contract import MapSource
 from uqeval.maps.names import GREY, prediction, void_of
 from uqeval.maps.sources import Source
-from uqeval.stores.array import Store, StoredArray
+from uqeval.stores.array import Store, StoredArray, arrays_of
 from uqeval.stores.kinds import shown_axes
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _inspect_store(store: Store, fill: bool) -> Inspection:
     warnings = list(store.warnings)
     problems: list[str] = []
     for name, parts in store.arrays.items():
-        distinct: list[StoredArray] = list({id(p.array): p.array for p in parts}.values())
+        distinct = arrays_of(parts)
         missing = _check_chunks(distinct, fill, problems, warnings)
         arrays.append(_array_facts(name, distinct, missing))
     unknown = [array.name for array in arrays if array.missing_chunks is None]
@@ -222,9 +222,7 @@ def _check_chunks(
             "them again from where they were written, or write them again."
         )
     if missing:
-        total = sum(
-            math.prod(-(-n // c) for n, c in zip(a.shape, a.chunks, strict=True)) for a in arrays
-        )
+        total = sum(array.chunk_count for array in arrays)
         text = f"{arrays[0].where}: {missing} of {total} chunks are missing; "
         if fill:
             warnings.append(f"{text}they are read as the fill value (--missing-chunks fill).")

@@ -1,6 +1,4 @@
-"""Temporal consistency frame by frame, from past frames only, in constant memory; and the TC below
-which a frame raises an alarm, from a report of a good video.
-"""
+"""Temporal consistency frame by frame, from past frames only, in constant memory."""
 
 from __future__ import annotations
 
@@ -8,34 +6,27 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import uqeval.maps.names as names_of
 from uqeval.argument_types import checks_types
 from uqeval.arrays import Maps, State, np
-from uqeval.disk.forms import Flag, Number, Whole, formed
 from uqeval.engine.options import usable_cpus
-from uqeval.errors import DataError, FormError, StoreError, UqevalError, UsageError, cut, is_number
+from uqeval.errors import DataError, UqevalError, UsageError
 from uqeval.inputs.ids import UNKNOWN_CLASSES
-from uqeval.keys import family_of
 from uqeval.maps.flow_method import flow_method
 from uqeval.maps.labels import label_map
 from uqeval.maps.names import void_of
 from uqeval.metrics.temporal_means import pair_record
 from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
-from uqeval.records.report import Report
-from uqeval.records.void_ids import PREDICTIONS, void_ids
 from uqeval.stores.array import Store
-from uqeval.stores.contents import check_attributes
-from uqeval.stores.described import DescribedArray, ordered
-from uqeval.stores.kinds import resolve
+from uqeval.stores.described import ordered, refuse_attributes_of_ids
 from uqeval.stores.orders import refuse_other_orders
-from uqeval.stores.void_id import ASSUMED_VOID, refuse_fill_ids, refuse_void_of_array
+from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.threads import Threads
 
-_Form = TypeVar("_Form")
 #: Number of earlier pairs whose median photometric error detects a scene cut.
 _MEMORY = 50
 
@@ -196,7 +187,6 @@ class TemporalObserver:
         refuse_other_orders(
             Store(path, {}, coordinates=own.coordinates) for path, own in arrays.items()
         )
-        self._refuse_attributes(arrays[of_prediction], of_prediction)
         frame, prediction = (own.values for own in arrays.values())
         if frame.ndim != 3 or frame.shape[2] != 3 or frame.dtype != np.uint8 or not frame.size:
             raise DataError(
@@ -209,6 +199,10 @@ class TemporalObserver:
                 f"{where}: the prediction has the shape {prediction.shape}, the frame is "
                 f"{_size_text(size)} (height×width); expected one id per pixel."
             )
+        if (own := arrays[of_prediction]).attributes:
+            refuse_attributes_of_ids(
+                own, self.ignore_index, of_prediction, of="the observer", to="TemporalObserver"
+            )
         if self._before is not None and (was := self._before["grey"].shape) != size:
             raise DataError(
                 f"{where}: is {_size_text(size)}, the frame before it {_size_text(was)} "
@@ -220,22 +214,6 @@ class TemporalObserver:
             noun="predictions",
         )  # fmt: skip
         return {"grey": grey(np.ascontiguousarray(frame)), "ids": ids}
-
-    def _refuse_attributes(self, prediction: DescribedArray, where: str) -> None:
-        """Raise `StoreError` or `DataError` for attributes of ids that would change them: packed
-        numbers, another void id, and fill values among them."""
-        if not prediction.attributes or prediction.values.ndim != 2 or not prediction.values.size:
-            return  # other shapes are refused later
-        check_attributes(prediction.attributes, where)
-        array = resolve(prediction.stored(where), "predictions", is_single=True)
-        if array.dtype.kind in "iub":
-            refuse_void_of_array(
-                prediction.attributes, array.dtype, self.ignore_index, where,
-                of="the observer", to="TemporalObserver",
-            )  # fmt: skip
-            refuse_fill_ids(
-                prediction.values, array, self.ignore_index, where, "the predicted class"
-            )
 
     def _compared(self, current_maps: Maps) -> dict[str, Any] | None:
         """Return the scores of a frame against the previous one; None for the first."""
@@ -261,175 +239,3 @@ class TemporalObserver:
 
 def _size_text(size: Sequence[int]) -> str:
     return f"{size[0]}×{size[1]}"
-
-
-#: Options, except the flow, that change TC_t of a pair. The observer has the paper's values.
-_CHOICES = ("absent", "least_pixels", "grid", "out_of_frame")
-
-
-def alarm_from(
-    report: Report, quantile: float, settings: TemporalSettings, model: str | None = None
-) -> float:
-    """Return a quantile of the TC_t in a report of `uqeval tc`, without scene cuts.
-
-    Interpolates linearly between ranks. `model`: name of a model, for a report with several. Raises
-    `UsageError` for a report without a TC_t of these `settings`: with another flow or definition,
-    TC_t differs.
-    """
-    if not 0 <= quantile <= 1:
-        raise UsageError(f"--alarm-quantile {quantile}; expected 0 to 1.")
-    variant = _variant_of(report, settings, model)
-    pairs = [_in_form(_Pair, item.get(variant) or {}) for item in report.items]
-    values = [pair.tc for pair in pairs if pair.tc is not None and not pair.cut]
-    if not values:
-        raise UsageError(
-            "--alarm-from: each pair of the report lacks TC_t or is a scene cut, so "
-            "it gives no limit. Give --alarm LIMIT."
-        )
-    return float(np.quantile(values, quantile))
-
-
-def _variant_of(report: Report, settings: TemporalSettings, model: str | None) -> str:
-    """Return the key of the TC_t of these settings, and of this model if there are several.
-
-    Raises `UsageError` without one.
-    """
-    variants = {
-        name: settings_of_variant for name, settings_of_variant in report.settings.items()
-        if family_of(name) == "temporal"
-    }  # fmt: skip
-    for settings_of_variant in variants.values():
-        _in_form(_Variant, settings_of_variant)
-    if not variants:
-        raise UsageError("--alarm-from: the report has no TC_t; expected a report of `uqeval tc`.")
-    fits = [
-        name
-        for name, settings_of_variant in variants.items()
-        if _key(settings_of_variant) == _key(vars(settings))
-    ]
-    if not fits:
-        variant_list = "; ".join(
-            f"{cut(name)}: {_settings_text(settings_of_variant)}"
-            for name, settings_of_variant in variants.items()
-        )
-        raise UsageError(
-            f"--alarm-from: the report has TC_t of another flow or definition ({variant_list}); "
-            f"this command uses {_settings_text(vars(settings))}. Give the --flow and "
-            "--flow-scale of the report, or evaluate again with those of this command."
-        )
-    of = {str(variants[name].get("model")): name for name in reversed(fits)}
-    models = cut(", ".join(reversed(of)))
-    if model is None and len(of) > 1:
-        raise UsageError(
-            f"--alarm-from: the report has several models with this flow: {models}; choose one "
-            "with --alarm-model NAME."
-        )
-    if model is not None and model not in of:
-        raise UsageError(
-            f"--alarm-model {model}: the report has no such model with this flow; expected one of "
-            f"{models}."
-        )
-    return fits[0] if model is None else of[model]
-
-
-def refuse_other_void(
-    report: Report, void: int | None, settings: TemporalSettings, model: str | None = None
-) -> None:
-    """Raise `UsageError` if the model that `alarm_from` reads has another void id than `void`.
-
-    `void`: None if the predictions have no void pixels.
-    """
-    variant = _variant_of(report, settings, model)
-    used = void_ids(report.inputs, report.settings[variant]).get(PREDICTIONS)
-    if void is None or not is_number(used) or used == void:
-        return
-    raise UsageError(
-        f"--alarm-from: the void id of the report is {used}, and this command uses {void}, so TC_t "
-        f"compares other pixels. Give --ignore-index {used}, or evaluate again with the void id of "
-        "this command."
-    )
-
-
-def refuse_other_step(report: Report, step: int | None) -> str:
-    """Raise `UsageError` if the first pair of frames is another `step` apart than each pair of the
-    report, because TC_t falls with the distance of the frames.
-
-    Frames without numbers, as of a stream, have no `step` and count as 1 apart. If those of the
-    report are not, return a warning; else an empty text.
-    """
-    rows = [
-        row for key, result in report.results.items() if family_of(key) == "temporal"
-        for row in _in_form(_Result, result).sequences
-    ]  # fmt: skip
-    steps = sorted({row.step for row in rows if row.step is not None})
-    of_report = " or ".join(map(str, steps))
-    # Numbers that are times vary a little.
-    distance = 1 if step is None else step
-    if not steps or any(max(own, distance) < 1.5 * min(own, distance) for own in steps):
-        return ""
-    if step is None:
-        return (
-            f"--alarm-from: the frames of the report are {of_report} numbers apart, and these "
-            "frames have no numbers. Check that they are as far apart."
-        )
-    raise UsageError(
-        f"--alarm-from: the frames of the report are {of_report} numbers apart, and the first two "
-        f"of this command {step}. TC_t falls with their distance. Give frames as far apart as "
-        "those of the report, or evaluate frames like these with uqeval tc, and give that report."
-    )
-
-
-@dataclass
-class _SequenceRow:
-    """The record of a sequence that is read."""
-
-    step: Whole | None = None
-
-
-@dataclass
-class _Result:
-    """The results of a variant that are read."""
-
-    sequences: list[_SequenceRow] = field(default_factory=list)
-
-
-@dataclass
-class _Variant:
-    """The settings of a variant that are read."""
-
-    flow: str
-    flow_scale: Number = 1.0
-    model: str | None = None
-
-
-@dataclass
-class _Pair:
-    """The scores of a pair that are read."""
-
-    tc: Number | None = None
-    cut: Flag = False
-
-
-def _in_form(kind: type[_Form], record: Any) -> _Form:
-    """Return a record of the report, which may come from anyone. Raises `StoreError`."""
-    try:
-        read: _Form = formed(kind, record)
-    except FormError as error:
-        raise StoreError(
-            f"--alarm-from: the report has a record of another form: {error}. Evaluate again with "
-            "uqeval tc."
-        ) from None
-    return read
-
-
-def _key(settings: dict[str, Any]) -> tuple[Any, ...]:
-    """Return the settings that TC depends on: the flow as an id, and the options."""
-    method = flow_method(str(settings.get("flow")), float(settings.get("flow_scale", 1.0)))
-    return (method.id, *(settings.get(name) for name in _CHOICES))
-
-
-def _settings_text(settings: dict[str, Any]) -> str:
-    flow, *choices = _key(settings)
-    return f"{flow}, " + ", ".join(
-        f"{name} {cut(value)}" for name, value in zip(_CHOICES, choices, strict=True)
-    )

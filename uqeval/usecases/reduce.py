@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-6
 
 
-def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
+def default_maps(source: Source, mean_probs: bool) -> tuple[str, ...]:
     """Return all maps that are defined for the samples, and the maps of labels if there are any."""
     names = [n for n in COMPUTED if source.samples != 1 or n not in OF_SEVERAL_SAMPLES]
     if not mean_probs:

@@ -276,13 +276,31 @@ def test_an_array_of_a_known_name_has_its_kind(
     np.testing.assert_array_equal(stored(tmp_path / "out", name), values)
 
 
+@pytest.mark.parametrize("form", ["npz", "folder"])
 @pytest.mark.parametrize("name", ["mean", "mean_probs", "samples"])
-def test_scores_beside_class_labels_are_probabilities(tmp_path: Path, name: str) -> None:
+def test_scores_beside_class_labels_are_probabilities(tmp_path: Path, name: str, form: str) -> None:
     """Whatever their name: labels of classes are no target."""
-    np.savez(tmp_path / "s.npz", **{name: STACK[:, 0]})
+    source, key = tmp_path / "s.npz", None
+    if form == "npz":
+        np.savez(source, **{name: STACK[:, 0]})
+    else:
+        source, key = tmp_path / "s", name
+        source.mkdir()
+        for item, values in zip("abc", STACK[:, 0], strict=True):
+            np.savez(source / f"{item}.npz", **{name: values, "other": np.ones(3)})
     np.save(tmp_path / "y.npy", STACK[:, 0].argmax(1).astype("u1"))
-    convert(tmp_path / "s.npz", tmp_path / "out", labels=tmp_path / "y.npy")
+    convert(source, tmp_path / "out", labels=tmp_path / "y.npy", key=key)
     assert set(open_store(tmp_path / "out", role="predictions").arrays) == {"probs", "labels"}
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_an_array_pred_without_classes_may_hold_class_ids(tmp_path: Path, labelled: bool) -> None:
+    np.savez(tmp_path / "s.npz", pred=LABELS)
+    np.save(tmp_path / "y.npy", LABELS)
+    labels = tmp_path / "y.npy" if labelled else None
+    says = "Give --kind: probs, logits, labels or predictions"
+    refused(lambda: convert(tmp_path / "s.npz", tmp_path / "out", labels=labels), says)
+    convert(tmp_path / "s.npz", tmp_path / "out", labels=labels, kind="predictions")
 
 
 def test_a_single_image_of_numbers_is_one_item(tmp_path: Path) -> None:

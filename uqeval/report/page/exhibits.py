@@ -109,7 +109,7 @@ def _plain(value: Any) -> Any:
 
 
 def exhibits_of(
-    report: Report, gallery: Gallery, most: int, files: PictureFiles | None = None
+    report: Report, gallery: Gallery, most: int, files: PictureFiles | None
 ) -> Pictured:
     """Return the `most` worst items and a third as many good ones, with their pictures; the first
     items if no score ranks them.
@@ -125,7 +125,7 @@ def exhibits_of(
 
 
 def compared_exhibits(
-    report: Report, gallery: SideBySide, most: int, files: PictureFiles | None = None
+    report: Report, gallery: SideBySide, most: int, files: PictureFiles | None
 ) -> Pictured:
     """Return the `most` items on which models differ most, as indices of the first report."""
     by = f"by difference of {gallery.column.title}" if gallery.column else "by name"

@@ -30,7 +30,7 @@ class Worst:
 
 
 def table_of_items(
-    report: Report, linked: Collection[int], classes: ItemClasses | None = None
+    report: Report, linked: Collection[int], classes: ItemClasses | None
 ) -> dict[str, Any]:
     """Return the table of items, the worst first, among them those that the page has links to
     (`linked`), and the lists of the worst by each score.

@@ -130,7 +130,7 @@ class AnnotatedImage(StoredArray):
 
 
 def open_annotator_folders(
-    path: str | Path, names: Sequence[str] | None, *, label_map: str | None = None
+    path: str | Path, names: Sequence[str] | None, *, label_map: str | None
 ) -> Store:
     """Return the labels of the items called `names`: one PNG from each folder in `path`.
 

@@ -16,12 +16,16 @@ from uqeval.arrays import Array
 from uqeval.disk.files import MOST_BYTES, open_descriptor
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.stores.array import Store, StoredArray
-from uqeval.stores.attribute_arrays import OF_STORE, add_attribute, refuse_large_names
+from uqeval.stores.attribute_arrays import (
+    OF_STORE,
+    add_attribute,
+    check_attributes,
+    refuse_large_names,
+)
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.contents import (
     Contents,
     Opening,
-    check_attributes,
     hdf5_path,
     refuse_nested,
     store_of_named,

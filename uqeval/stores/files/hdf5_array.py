@@ -76,21 +76,18 @@ class Hdf5Array(StoredArray):
         elif self._absent() > _MOST_MISSING:
             raise StoreError(
                 f"{self.where}: claims the shape {self.shape}, but {self._absent():,} of its "
-                f"{self._grid():,} chunks are missing. Write it again."
+                f"{self.chunk_count:,} chunks are missing. Write it again."
             )
 
     def _needed_bytes(self) -> int:
         """Return the bytes of all values on disk."""
         return math.prod(self.shape) * stored_size(self.dataset)
 
-    def _grid(self) -> int:
-        return math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
-
     def _absent(self) -> int:
         if self.dataset.chunks is None:
             is_stored = self.dataset.id.get_storage_size() == self._needed_bytes()
-            return 0 if is_stored else self._grid()
-        return self._grid() - int(self.dataset.id.get_num_chunks())
+            return 0 if is_stored else self.chunk_count
+        return self.chunk_count - int(self.dataset.id.get_num_chunks())
 
     def suit(self, axes: tuple[str, ...]) -> None:
         """Set the tile of a dataset without chunks: one item at a time."""

@@ -21,9 +21,8 @@ from uqeval.stores.kinds import (
     IDS,
     KNOWN,
     REGRESSION,
-    Declared,
-    kind_called,
     kind_of_file,
+    known_alone,
     known_once,
     resolve,
     with_scale,
@@ -80,7 +79,7 @@ def kinds_in_folder(folder: str | Path) -> frozenset[str]:
         return frozenset()
     if files[0].kind is not None:
         return frozenset(file.kind for file in files if file.kind is not None)
-    arrays = _content_of(folder, files[0], Declared()).arrays
+    arrays = _content_of(folder, files[0], Opening("predictions")).arrays
     if set(arrays) != {""}:
         return frozenset(arrays)
     array = arrays[""]
@@ -269,7 +268,7 @@ def _stem(file: str) -> str:
     return file[: -len(end)]
 
 
-def _content_of(folder: str | Path, file: _File, declared: Declared) -> _Content:
+def _content_of(folder: str | Path, file: _File, opening: Opening) -> _Content:
     """Return the arrays of numbers in a file, by kind; "" for one without a name."""
     path = str(Path(folder) / file.path)
     if file.path.lower().endswith(".npy"):
@@ -279,13 +278,14 @@ def _content_of(folder: str | Path, file: _File, declared: Declared) -> _Content
 
         return _Content({"": open_nifti(path)})
     members, attributes, warnings = without_attributes(open_npz(path), {}, path)
-    return _Content(_arrays_of(members, path, declared), attributes, warnings)
+    return _Content(_arrays_of(members, path, opening), attributes, warnings)
 
 
 def _arrays_of(
-    members: Mapping[str, StoredArray], path: str, declared: Declared
+    members: Mapping[str, StoredArray], path: str, opening: Opening
 ) -> dict[str, StoredArray]:
     """Return the arrays of numbers of an .npz file, by kind; "" for one without a name."""
+    declared = opening.declared
     members = {name: a for name, a in members.items() if a.dtype.kind != "U" or name in REGRESSION}
     if not members:
         raise StoreError(f"{cut(path)}: holds no arrays of numbers. Save it with numpy.savez.")
@@ -295,8 +295,9 @@ def _arrays_of(
                 f"{cut(path)}: holds {cut(', '.join(sorted(members)))}, but no "
                 f"{quoted(declared.key)}. Give the name of one of them as --key."
             )
-        kind = kind_called(declared.key) if declared.kind is declared.axes is None else None
-        return {kind or "": with_scale(members).get(declared.key, members[declared.key])}
+        array = with_scale(members).get(declared.key, members[declared.key])
+        named = known_alone(declared.key, array, opening.has_other_truth)
+        return {named if named and declared.kind is None else "": array}
     if set(members) == {"arr_0"}:
         return {"": members["arr_0"]}
     arrays: dict[str, StoredArray] = {}
@@ -314,7 +315,7 @@ def _arrays_of(
 
 def _read_headers(folder: str, file: _File, opening: Opening) -> _Content:
     """Return the arrays of a file with their kinds and axes, including maps with other names."""
-    content = _content_of(folder, file, opening.declared)
+    content = _content_of(folder, file, opening)
     arrays = content.arrays
     where = cut(f"{folder}/{file.path}")
     if file.kind is not None:

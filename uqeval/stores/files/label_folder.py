@@ -112,8 +112,8 @@ def open_ordered_folder(
     path: str | Path,
     count: int,
     *,
-    label_map: str | None = None,
-    kind: Literal["labels", "predictions"] = "labels",
+    label_map: str | None,
+    kind: Literal["labels", "predictions"],
 ) -> Store:
     """Return the images of class ids below `path` for `count` frames without names, in natural
     order.

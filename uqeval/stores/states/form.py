@@ -87,7 +87,7 @@ class Index:
     maps_version: Whole | None = None
 
 
-def check_index(index: Mapping[str, Any], allow_missing: bool = False) -> None:
+def check_index(index: Mapping[str, Any], allow_missing: bool) -> None:
     """Raise `FormError` for an index of another form. `allow_missing`: keys may be missing."""
     formed(Index, index, allow_missing)
     if allow_missing:

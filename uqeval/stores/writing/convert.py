@@ -16,11 +16,10 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError, quoted
 from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.coordinates import IN_ATTRIBUTES
-from uqeval.stores.kinds import FLOWS
+from uqeval.stores.kinds import FLOWS, KINDS
 from uqeval.stores.stack import batch_ends
 from uqeval.stores.watch import Watch
 from uqeval.stores.writing.converted_numbers import OF_CLASSES, Checks, Form, Numbers, Recoding
-from uqeval.stores.writing.convertible import item_axes
 from uqeval.stores.writing.new_store import (
     NewStore,
     are_equal,
@@ -37,7 +36,8 @@ Progress = Callable[[int, int], None]
 
 def _form(kind: str, item_array: ItemArray) -> Form:
     array = item_array.array
-    axes = item_axes(kind, array.axes)
+    forms = [form[1:] for form in KINDS.get(kind, (("item", "y", "x"),))]
+    axes = next(form for form in forms if set(form) == set(array.axes) - {"item"})
     return Form(axes, tuple(array.shape[array.axes.index(a)] for a in axes), array.dtype)
 
 

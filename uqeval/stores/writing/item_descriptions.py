@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.attribute_arrays import check_attributes
 from uqeval.stores.class_names import refuse_other_numbers
-from uqeval.stores.contents import check_attributes
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.described import DescribedArray
 from uqeval.stores.fill_values import refuse_fill
 from uqeval.stores.kinds import resolve
 from uqeval.stores.orders import refuse_other_order, with_coordinates
-from uqeval.stores.void_id import refuse_fill_ids, refuse_void_of_array
+from uqeval.stores.void_id import refuse_void_of_array
 
 #: The items whose coordinates stay in memory, to compare predictions and labels.
 _KEPT = 4096
@@ -59,10 +59,8 @@ class ItemDescriptions:
         )  # fmt: skip
         if kind == "labels":
             refuse_void_of_array(
-                own.attributes, own.values.dtype, self._void, where,
-                of="the store", to="PredictionWriter",
-            )  # fmt: skip
-            refuse_fill_ids(own.values, array, self._void, where, kind)
+                own.values, array, self._void, where, kind, of="the store", to="PredictionWriter"
+            )
         else:
             refuse_fill(own.values, array, None, 0, where, zero_is_usual=kind == "probs")
         class_names = tuple(store.attributes.get("class_names") or ())

@@ -156,14 +156,13 @@ class ZarrArray(StoredArray):
                 continue
             index = self._index(position)
             if index is not None:
-                start = [at * count for at, count in zip(position, shards.per_shard, strict=True)]
                 box = tuple(
-                    slice(first, first + count)
-                    for first, count in zip(start, shards.per_shard, strict=True)
+                    slice(at * count, (at + 1) * count)
+                    for at, count in zip(position, shards.per_shard, strict=True)
                 )
                 target = absent[box]
                 present = (index != _ABSENT).any(axis=-1)
-                target[...] = ~present[tuple(slice(0, size) for size in target.shape)]
+                target[...] = ~present[tuple(map(slice, target.shape))]
         count = int(np.count_nonzero(absent))
         if count > _MOST_MISSING:
             raise StoreError(

@@ -8,12 +8,11 @@ from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
-from uqeval.stores.attribute_arrays import own_names, without_attributes
+from uqeval.stores.attribute_arrays import check_attributes, own_names, without_attributes
 from uqeval.stores.contents import (
     Contents,
     Opening,
     assemble,
-    check_attributes,
     other_kinds,
     refuse_nested,
     store_of_one,
