@@ -181,8 +181,10 @@ def test_a_small_gap_on_both_sides_may_be_chance(tmp_path: Path) -> None:
 
 
 def test_a_failed_rule_of_a_slice_has_the_advice_for_the_slice(tmp_path: Path) -> None:
-    night = {"ece": 0.42, "mce": 0.42, "reliability": bins(0.531, 0.959)}
-    whole = {"ece": 0.42, "mce": 0.42, "reliability": bins(0.959, 0.531)}
+    # A slice has the temperature of the whole set, which does not show its side.
+    fit = {"temperature": {"value": 0.6, "fitted_on": "all items"}}
+    night = {"ece": 0.42, "mce": 0.42, "reliability": bins(0.531, 0.959)} | fit
+    whole = {"ece": 0.42, "mce": 0.42, "reliability": bins(0.959, 0.531)} | fit
     slices = {"light=night": {"items": 9, "results": {"calibration": night}}}
     own = named(results={"calibration": whole}, slices=slices)
     for address, side in (("calibration.mce", "under"), ("calibration.mce@light=night", "over")):

@@ -77,7 +77,8 @@ def _advice(
         if (metric := _metric_of_rule(verdict)) is not None and metric.advice:
             key = verdict.address.key
             record = _record_of(report, verdict.address)
-            advice = metric.advice_for(record, settings_of(report, key))
+            of_slice = bool(verdict.address.where)
+            advice = metric.advice_for(record, settings_of(report, key), of_slice)
             return f"{verdict.address} fails its rule. {advice}", metric.family
     if unproven is not None:
         return unproven.advice, unproven.family

@@ -80,7 +80,8 @@ def _cancelling_text(report: Report, whole: Score, scores: list[Score]) -> str:
     """Return the sentence; it names the worst slice, and the worst of those on another side."""
 
     def side(score: Score) -> str:
-        return score.metric.side_of(score.record, settings_of(report, score.key)).split(" (")[0]
+        settings = settings_of(report, score.key)
+        return score.metric.side_of(score.record, settings, of_slice=True).split(" (")[0]
 
     worst, *others = sorted(scores, key=lambda score: -score.value)
     opposite = next((own for own in others if side(own) != side(worst)), others[0])
