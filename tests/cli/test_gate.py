@@ -148,8 +148,10 @@ def test_a_folder_of_reports_and_the_file_of_the_working_folder(folder: Path) ->
         "stores: {city: {predictions: x.zarr}}\n"
         "gate:\n  city/pavpu.pavpu: {min: 0.001}\n  pavpu.surplus: {min: -0.99, max_drop: 0}\n"
     )
-    done = gate(folder, None, "--baseline", "out", "--format", "json", report="out")
+    shutil.copytree(folder / "out", folder / "main")
+    done = gate(folder, None, "--baseline", "main", "--format", "json", report="out")
     assert done.status == 0, done.stderr
+    assert "city, night: the baseline has the same results" in done.stderr
     stores = [v["store"] for v in json.loads(done.stdout)["verdicts"]]
     assert stores == ["city", "city", "city", "night", "night"]
 
@@ -404,11 +406,33 @@ def test_a_report_in_the_place_of_rules(folder: Path) -> None:
     refused(done, "two.json: is a report, not rules", "--baseline FILE", "uqeval compare")
 
 
+@pytest.mark.parametrize(("report", "baseline"), [
+    ("report.json", "report.json"), ("out", "out"), ("out", "out/../out"), ("out/city.json", "out"),
+    ("report.json", "link.json"), ("out", "linked"),
+])  # fmt: skip
+def test_a_report_is_not_its_own_baseline(folder: Path, report: str, baseline: str) -> None:
+    (folder / "link.json").symlink_to("report.json")
+    (folder / "linked").symlink_to("out")
+    (folder / "out" / "night.json").unlink()
+    done = gate(folder, "pavpu.pavpu: {max_drop: 0}", "--baseline", baseline, report=report)
+    refused(done, "is the report to judge itself", "Give an earlier report")
+
+
+def test_two_folders_may_have_links_to_one_file(folder: Path) -> None:
+    """Tools that store versions of data make such links for a model that has not changed."""
+    for place in ("now", "before"):
+        (folder / place).mkdir()
+        (folder / place / "city.json").symlink_to(folder / "out" / "city.json")
+    done = gate(folder, "pavpu.pavpu: {max_drop: 0}", "--baseline", "before", report="now")
+    assert done.status == 0 and "the baseline has the same results" in done.stderr
+
+
 def test_the_gate_loads_nothing_heavy(folder: Path) -> None:
+    shutil.copy(folder / "report.json", folder / "before.json")
     (folder / "gate.yaml").write_text("pavpu.pavpu: {min: 0.001, max_drop: 0}")
     done = subprocess.run(
         [EXECUTABLE.with_name("python"), "-X", "importtime", EXECUTABLE, "gate", "report.json",
-         "gate.yaml", "--baseline", "report.json", "-o", "v.json", "--junit", "x.xml"],
+         "gate.yaml", "--baseline", "before.json", "-o", "v.json", "--junit", "x.xml"],
         cwd=folder, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0

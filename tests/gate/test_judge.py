@@ -504,9 +504,9 @@ def of_region(tmp_path: Path, text: str, now: Report, before: Report) -> Judgeme
     return judge(pair[:1], rules(tmp_path, text), pair[1:], resampler=known)
 
 
-def with_maps(inputs: dict[str, object], **record: object) -> Report:
+def with_maps(inputs: dict[str, object], nll: float = 0.5, **record: object) -> Report:
     keys = ("calibration", "calibration@depth:0-50", "calibration@map:zones:3", "ood")
-    results = {key: {"nll": 0.5, **record} for key in keys}
+    results = {key: {"nll": nll, **record} for key in keys}
     scored = [{"name": name, **results} for name in ("a", "b")]
     return report(results=results, items=scored, inputs=inputs)
 
@@ -519,14 +519,14 @@ def with_maps(inputs: dict[str, object], **record: object) -> Report:
 def test_other_maps_of_regions_and_masks_are_told(
     tmp_path: Path, key: str, says: str | None
 ) -> None:
-    def of(digest: str) -> Report:
+    def of(digest: str, nll: float = 0.51) -> Report:
         regions = [{"region": name, "path": "m", "fingerprint": digest}
                    for name in ("depth", "map:zones")]  # fmt: skip
-        return with_maps({"regions": regions, "ood_mask": {"fingerprint": digest}})
+        return with_maps({"regions": regions, "ood_mask": {"fingerprint": digest}}, nll)
 
     text, sure = (f'"{key}.nll": {{max_rise: 0.1{c}}}' for c in ("", ", confidence: 0.9"))
-    assert of_region(tmp_path, sure, of("x"), of("x")).warnings == ()
-    judged = of_region(tmp_path, text, of("x"), of("y"))
+    assert of_region(tmp_path, sure, of("x"), of("x", 0.5)).warnings == ()
+    judged = of_region(tmp_path, text, of("x"), of("y", 0.5))
     if says is None:
         assert judged.passed and not judged.warnings
         assert of_region(tmp_path, sure, of("x"), of("y")).passed
@@ -544,7 +544,21 @@ def test_other_pixels_are_told(tmp_path: Path) -> None:
     assert judged.passed and says in judged.warnings[0]
     with pytest.raises(UsageError, match=says):
         of_region(tmp_path, sure, now, before)
-    assert not of_region(tmp_path, sure, now, with_maps({}, pixels=5)).warnings
+    assert not of_region(tmp_path, sure, now, with_maps({}, 0.51, pixels=5)).warnings
+
+
+def test_a_baseline_with_the_same_results_is_told(tmp_path: Path) -> None:
+    change = "pavpu.pavpu: {max_drop: 0.1}\nfailure.auroc: {max_drop: 0.1}"
+    pair = [named("city"), named("night", 0.9)], [named("city"), named("night", 0.8)]
+    (warning,) = judge(pair[0], rules(tmp_path, change), pair[1]).warnings
+    assert warning.startswith("city: the baseline has the same results")
+    both = judge(pair[0], rules(tmp_path, change), pair[0]).warnings
+    assert len(both) == 1 and both[0].startswith("city, night: the baseline has")
+    # No rule limits the change of one, and the other has other labels.
+    assert not judge(pair[0], rules(tmp_path, "pavpu.pavpu: {min: 0.1}"), pair[0]).warnings
+    other = named(inputs={"labels": {"fingerprint": "other"}, "ignore_index": 255})
+    (warning,) = judge([named()], rules(tmp_path, change), [other]).warnings
+    assert "the same results" not in warning
 
 
 def test_other_settings_are_refused(tmp_path: Path) -> None:
@@ -848,7 +862,8 @@ def test_a_negative_limit_of_a_change_has_a_note(tmp_path: Path) -> None:
 
 def test_a_baseline_without_a_report_is_named(tmp_path: Path) -> None:
     """As the folder of a run that lost a store; the reverse is a rule that cannot be judged."""
-    text, before = "pavpu.pavpu: {max_drop: 0.5}", [named(), named("fog"), named("my night")]
+    text = "pavpu.pavpu: {max_drop: 0.5}"
+    before = [named(name, 0.81) for name in ("city", "fog", "my night")]
 
     def warnings(*reports: Named, **options: Any) -> tuple[str, ...]:
         return judge(reports, rules(tmp_path, text), before, **options).warnings

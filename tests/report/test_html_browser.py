@@ -114,7 +114,9 @@ def test_verdicts_fit_a_page_of_1200_pixels(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("\n".join(demands), "utf-8")
     named = Named.load(path)
-    judgement = judge((named,), load_rules(rules), [named], resampler=resampler())
+    (tmp_path / "before").mkdir()
+    before = Named.load(with_states(tmp_path / "before"))
+    judgement = judge((named,), load_rules(rules), [before], resampler=resampler())
     gated = tmp_path / "gated.html"
     gated.write_text(to_html({"r": named.report}, judgement=judgement), "utf-8")
     place = 'document.querySelector(".verdicts .scroll")'

@@ -11,7 +11,7 @@ from uqeval.compare import Cell, Choice, Comparison, Difference, Model, Row
 from uqeval.compare.models import Training
 from uqeval.gate import Address, Interval
 from uqeval.report.latex import escaped, report_to_latex, table_lines, to_latex
-from uqeval.report.tables.comparison import difference
+from uqeval.report.tables.comparison import difference, differences
 from uqeval.report.tables.table import Cell as TableCell
 from uqeval.report.tables.table import Row as TableRow
 from uqeval.report.tables.table import Table
@@ -68,7 +68,12 @@ def test_table() -> None:
     assert r"% warning: odd\n\x." in lines
     assert "differs from mc_1" in "\n".join(lines)
     assert "over n = 3 trainings" in "\n".join(lines)
-    assert "of Welch's t-test; p-values are adjusted" in "\n".join(lines)
+    note = next(line for line in lines if line.startswith("% *: "))
+    assert (
+        "at level 0.9: the interval of the difference does not contain 0, and p is at most 0.1"
+        in (note)
+    )
+    assert "of Welch's t-test, adjusted for all comparisons (Holm)." in note
     with_differences = to_latex(comparison, with_differences=True).splitlines()
     assert with_differences[: len(lines)] == lines
     second = [line for line in with_differences[len(lines) :] if not line.startswith("%")]
@@ -77,6 +82,27 @@ def test_table() -> None:
     ]  # fmt: skip
     assert second[5].startswith(r"Surplus (window=7) $\uparrow$ & +0.2500")
     assert "[+0.1000, +0.4000]" in second[5] and "(p 0.02" in second[5]
+
+
+@pytest.mark.parametrize("with_interval", [True, False])
+def test_a_small_p_without_an_interval_is_explained(with_interval: bool) -> None:
+    """Such as that of an FPR95 from few items."""
+    models = tuple(Model(name, (Training(Path(name), {}),)) for name in ("a", "b"))
+    found = Interval(0.95, 0.1, 0.4)
+    changes = (
+        Difference(0.1, True, 0.95, found, 0.01, 0.02),
+        Difference(0.1, True, 0.95, found if with_interval else None, 0.017, 0.034),
+    )
+    rows = tuple(
+        Row(Address("failure", (field,)), "", "lower", 12, (Cell(0.5), Cell(0.4, difference=own)))
+        for field, own in zip(("auroc", "fpr95"), changes, strict=True)
+    )
+    comparison = Comparison(models, 0, Choice(), rows, (), tests=2)
+    tex = to_latex(comparison)
+    assert tex.count("$^{*}$") == 1 + with_interval
+    assert ("A score without an interval has no *." in tex) == (not with_interval)
+    note = differences(comparison).note
+    assert ("A score without an interval has no word" in note) == (not with_interval)
 
 
 @pytest.mark.parametrize(

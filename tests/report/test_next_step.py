@@ -128,9 +128,63 @@ def test_label_smoothing_is_advised_to_over_confident_models_only(
     assert "mean confidence" not in findings_of(own)[0].text
 
 
+def test_a_large_gap_without_an_interval_says_whether_ci_was_given() -> None:
+    own: dict[str, Any] = {"results": {"calibration": {"ece": 0.2, "brier": 0.3}}}
+    only = "this applies to these items only."
+    assert next_step(**own).endswith(f"Without --ci, {only}")
+    brier = {"level": 0.95, "low": 0.2, "high": 0.4}
+    without = {"low": None, "high": None, "reason": "the score is the same in all draws"}
+    own["intervals"] = {"calibration.brier": brier, "calibration.ece": without}
+    assert next_step(**own).endswith(
+        f"ECE has no interval (the score is the same in all draws), so {only}"
+    )
+    del own["intervals"]["calibration.ece"]
+    assert next_step(**own).endswith(f"ECE has no interval, so {only}")
+
+
+def of_two_sides(over: float, under: float) -> dict[str, Any]:
+    """Two filled bins of as many pixels, the first with too low and the second with too high
+    confidence; a temperature fits both no better than one."""
+    return {
+        "ece": (over + under) / 2,
+        "reliability": {
+            "count": [9, 0, 9], "accuracy": [0.6 + under, None, 0.95 - over],
+            "confidence": [0.6, None, 0.95],
+        },
+        "temperature": {"value": 1.7, "ece": (over + under) / 2 + 0.05},
+    }  # fmt: skip
+
+
+def test_gaps_on_both_sides_are_not_corrected_by_a_temperature() -> None:
+    """The temperature of the least NLL is above 1, because confident errors cost most."""
+    record = of_two_sides(0.36, 0.34)
+    items = [{"name": str(i)} for i in range(40)]
+    main, *_, last = findings_of(report(items=items, settings={}, results={"calibration": record}))
+    both = (
+        "the model is over-confident for some pixels and under-confident for others, which no "
+        "temperature corrects (0.180 and 0.170 of the ECE)."
+    )
+    assert main.text.endswith(f"This gap is large: {both}")
+    assert f"T{both[1:]} The fitted temperature does not lower the ECE" in last.text
+    del record["temperature"]
+    text = next_step(results={"calibration": record})
+    assert "Look at the ECE of each class" in text and "Fit a temperature" not in text
+    # Most of the gap is on one side.
+    assert "is over-confident (acc" in next_step(results={"calibration": of_two_sides(0.5, 0.1)})
+
+
+def test_a_small_gap_on_both_sides_may_be_chance(tmp_path: Path) -> None:
+    own = named(results={"calibration": of_two_sides(0.02, 0.019)})
+    judgement = judge((own,), rules(tmp_path, "calibration.ece: {max: 0.001}"))
+    (text,) = (f.text for f in findings_of(own.report, judgement) if f.title == "Next")
+    assert "fails its rule" in text and "-confident" not in text
+
+
 def test_a_failed_rule_of_a_slice_has_the_advice_for_the_slice(tmp_path: Path) -> None:
-    night = {"ece": 0.42, "mce": 0.42, "reliability": bins(0.531, 0.959)}
-    whole = {"ece": 0.42, "mce": 0.42, "reliability": bins(0.959, 0.531)}
+    # A slice has the temperature of the whole set, which does not show its side.
+    fit = {"temperature": {"value": 0.6, "fitted_on": "all items"}}
+    night = {"ece": 0.42, "mce": 0.42, "reliability": bins(0.531, 0.959)} | fit
+    whole = {"ece": 0.42, "mce": 0.42, "reliability": bins(0.959, 0.531)} | fit
     slices = {"light=night": {"items": 9, "results": {"calibration": night}}}
     own = named(results={"calibration": whole}, slices=slices)
     for address, side in (("calibration.mce", "under"), ("calibration.mce@light=night", "over")):

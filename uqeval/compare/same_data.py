@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain, combinations
 from typing import Any
 
 from uqeval.errors import UsageError, cut, listed, quoted
@@ -31,53 +31,68 @@ def differences_of_runs(models: Sequence[Sequence[Named]]) -> Iterator[str]:
     `models`: the reports of the trainings of each.
     """
     reports = [named for of_model in models for named in of_model]
-    yield from _of_data(reports)
+    yield from _once(reports, _of_data)
     for named in reports:
         if named.report.partial:
             yield f"{named.path}: partial, not all items were evaluated"
-    for other in reports[1:]:
-        yield from _of_options(reports[0], other)
+    yield from _once(reports, _of_options)
     for of_model in models:
         yield from _of_copies(of_model)
 
 
-def _of_data(reports: Sequence[Named]) -> Iterator[str]:
-    """Yield a warning for the first two reports whose labels, frames, saved flow … differ."""
-    for first, second in combinations(reports, 2):
-        one, other = first.report, second.report
-        keys = [key for key in one.results if key in other.results]
-        truth = truth_of_one(one, other, (str(first.path), str(second.path)))
-        if truth:
-            yield truth
-        if not (sentence := other_fingerprints(one, other, keys)):
-            if truth:
-                return
-            continue
-        both = f"{first.path} and {second.path}"
-        if one.item_names == other.item_names or have_no_fingerprint(one, other, keys):
-            yield f"{both}: {sentence}"
-        else:
-            maps = [other_maps(one, other, key) for key in keys]
-            names = listed(list(dict.fromkeys(filter(None, [other_data(one, other), *maps]))))
-            yield (
-                f"{both} have other items, or another order of items. Whether they have the same "
-                f"{names} is unknown, because fingerprints of {names} depend on the items"
-            )
+def _once(
+    reports: Sequence[Named], differences: Callable[[Named, Named], Iterator[tuple[str, str]]]
+) -> Iterator[str]:
+    """Yield the `differences` of each two reports: pairs of what differs and a sentence.
+
+    Two reports may both agree with a third that lacks a result or has its items in another order,
+    so each pair is compared. A sentence about two reports that others name already is left out.
+    """
+    named: dict[str, set[int]] = {}
+    for (m, first), (n, second) in combinations(enumerate(reports), 2):
+        for what, sentence in differences(first, second):
+            before = named.setdefault(what, set())
+            if not before >= {m, n}:
+                before |= {m, n}
+                yield sentence
+
+
+def _of_data(first: Named, second: Named) -> Iterator[tuple[str, str]]:
+    """Yield how the labels, frames, saved flow … of two reports differ."""
+    one, other = first.report, second.report
+    keys = [key for key in one.results if key in other.results]
+    if truth := truth_of_one(one, other, (str(first.path), str(second.path))):
+        yield "labels of one", truth
+    if not (sentence := other_fingerprints(one, other, keys)):
         return
+    both = f"{first.path} and {second.path}"
+    maps = [other_maps(one, other, key) for key in keys]
+    names = listed(list(dict.fromkeys(filter(None, [other_data(one, other), *maps]))))
+    if one.item_names == other.item_names or have_no_fingerprint(one, other, keys):
+        yield names, f"{both}: {sentence}"
+    else:
+        yield (
+            f"order of {names}",
+            f"{both} have other items, or another order of items. Whether they have the same "
+            f"{names} is unknown, because fingerprints of {names} depend on the items",
+        )
 
 
-def _of_options(first: Named, other: Named) -> Iterator[str]:
+def _of_options(first: Named, other: Named) -> Iterator[tuple[str, str]]:
+    """Yield which input options and thresholds of two reports differ."""
     if (differs := other_input_option(first.report, other.report)) is not None:
         name, value, other_value = differs
         yield (
+            name,
             f"{name} is {quoted(value)} in {first.path} and {quoted(other_value)} in {other.path}. "
-            "Scores may differ for this reason alone"
+            "Scores may differ for this reason alone",
         )
     for key in sorted(first.report.results.keys() & other.report.results.keys()):
         if (values := other_threshold(first.report, other.report, key)) is not None:
             yield (
+                key,
                 f"{key}: the threshold is {values[0]} in {first.path} and {values[1]} in "
-                f"{other.path} (--threshold-from)"
+                f"{other.path} (--threshold-from)",
             )
 
 
@@ -121,25 +136,28 @@ def of_other_pixels(
     """Return for each model why a result cannot be compared with that of model `base`: it is of
     other pixels, or was evaluated against other data. None if it can be compared.
 
-    `names`: the common items.
+    Two models that each seem comparable with `base`, but not with each other, are not comparable:
+    at least one of them differs from `base`, and it is unknown which. `names`: the common items.
     """
 
-    def having(of_model: Sequence[Named]) -> list[Named]:
-        return [named for named in of_model if key in named.report.results]
+    def reason(*of_models: Sequence[Named]) -> str | None:
+        having = [own for own in chain(*of_models) if key in own.report.results]
+        pairs = (_other_pixels(*pair, key, names) for pair in combinations(having, 2))
+        return next(filter(None, pairs), None)
 
-    first = next(named for of_model in (models[base], *models) for named in having(of_model))
-    return [
-        next(filter(None, (
-            _other_pixels(first, other, key, names) for other in having([*models[base], *of_model])
-        )), None)
-        for of_model in models
-    ]  # fmt: skip
+    reasons = [
+        reason(models[base], *([] if m == base else [of_model]))
+        for m, of_model in enumerate(models)
+    ]
+    like_base = [m for m, text in enumerate(reasons) if text is None and m != base]
+    for m, n in combinations(like_base, 2):
+        if text := reason(models[m], models[n]):
+            reasons[m], reasons[n] = reasons[m] or text, reasons[n] or text
+    return reasons
 
 
 def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) -> str | None:
     reports = (first.report, other.report)
-    if other is first:
-        return None
     if (pixels := other_pixels(*reports, key, names)) is not None:
         return (
             f"scored on other pixels {pixels.where}: {pixels.of_first:,} in {first.path} and "

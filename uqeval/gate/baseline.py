@@ -78,7 +78,7 @@ def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, P
     """Return the baseline of each report by its name.
 
     Reports are matched by name. A single report and a single baseline need no common name.
-    Raises `UsageError` if no name matches.
+    Raises `UsageError` if no name matches, or if a baseline is the report itself.
     """
     if len(reports) == len(baseline) == 1:
         matched = {reports[0].name: baseline[0]}
@@ -93,8 +93,14 @@ def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, P
                 f"{cut(', '.join(n.name for n in reports))}, the baselines "
                 f"{cut(', '.join(baselines))}. Give a folder of baselines with the same file names."
             )
-    now = {named.name: named.report for named in reports}
-    return {name: _pair(now[name], base) for name, base in matched.items()}
+    now = {named.name: named for named in reports}
+    for name, base in matched.items():
+        if now[name].is_same_file(base):
+            raise UsageError(
+                f"--baseline {cut(base.path)} is the report to judge itself, so each change would "
+                "be 0. Give an earlier report, such as that of the released model."
+            )
+    return {name: _pair(now[name].report, base) for name, base in matched.items()}
 
 
 def without_report(

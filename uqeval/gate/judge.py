@@ -6,8 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from uqeval.errors import StoreError, UqevalError, UsageError, cut, joined, quoted
-from uqeval.gate.baseline import Pair, compares, pair_of_result, pairs_of, without_report
+from uqeval.errors import StoreError, UqevalError, UsageError, cut, joined, listed, quoted
+from uqeval.gate.baseline import (
+    Pair,
+    compares,
+    pair_of_result,
+    pairs_of,
+    without_report,
+)
 from uqeval.gate.bounds import bounds_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
@@ -57,6 +63,7 @@ def judge(
         judging.warnings.append(text)
     for rule in rules:
         judging.judge(rule, list(not_evaluated(rule, failed_stores or {})))
+    judging.warn_of_equal_results()
     return judging.judgement()
 
 
@@ -123,6 +130,24 @@ class _Judging:
             except UqevalError as error:
                 single = replace(rule, limits=rule.limits.only(kind))
                 self._give_up(single, score.address.with_store(named.name), error)
+
+    def warn_of_equal_results(self) -> None:
+        """Warn about reports that have the results of their baselines, of the same data, if a rule
+        limits their change."""
+        names = []
+        for named in self.reports:
+            pairs = [
+                pair for (name, _), pair in self.pairs_of_results.items() if name == named.name
+            ]
+            if any(pair.difference or pair.unknown for pair in pairs):
+                continue
+            if any(pair.baseline.report.results == named.report.results for pair in pairs):
+                names.append(named.name)
+        if names:
+            self.warnings.append(
+                f"{listed(names)}: the baseline has the same results, as a copy of the report or "
+                "another run of the same model has, so each change is 0."
+            )
 
     def _give_up(self, rule: Rule, address: Address, error: UqevalError) -> None:
         reason = str(error).removeprefix(f"{rule.place}: ")

@@ -77,7 +77,6 @@ class Members:
         self.squared = spread == "variance"
         self.log = _LOGARITHMS.get(SPREADS.get(spread, "").replace(spread, "x"))
         self.spreads = stacks.get(spread)
-        self._stacks = [self.means] if self.spreads is None else [self.means, self.spreads]
         self.names = names
         self.skip_nan = skip_nan
         self.spare = BufferPool()
@@ -86,6 +85,11 @@ class Members:
     def count(self) -> int:
         """Return M."""
         return self.means.samples
+
+    @property
+    def _stacks(self) -> list[Stack]:
+        # Not kept: copies have parts of the stacks.
+        return [self.means] if self.spreads is None else [self.means, self.spreads]
 
     @property
     def arrays(self) -> list[StoredArray]:

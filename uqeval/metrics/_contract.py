@@ -178,14 +178,23 @@ class Metric:
         """Return its best value; None if it has none."""
         return self.range[self.direction == "higher"] if self.best == "end" else self.best
 
-    def advice_for(self, record: Record, settings: Record) -> str:
-        """Return the advice for a record of results and its settings."""
-        side = self.side_of(record, settings)
+    def advice_for(self, record: Record, settings: Record, of_slice: bool = False) -> str:
+        """Return the advice for a record of results, such as those of a slice, and its settings."""
+        side = self.side_of(record, settings, of_slice)
         advice = (self.specific(record, settings) if self.specific else "") or self.advice
         return f"{side[:1].upper()}{side[1:]}. {advice}" if side else advice
 
-    def side_of(self, record: Record, settings: Record) -> str:
-        """Return on which side the error is, as a clause; empty if the results do not show it."""
+    def side_of(self, record: Record, settings: Record, of_slice: bool = False) -> str:
+        """Return on which side the error is, as a clause; empty if the results do not show it.
+
+        Fits in the results of a slice, such as a temperature, are those of the whole set, and do
+        not show it.
+        """
+        if of_slice:
+            record = {
+                name: value for name, value in record.items()
+                if not (isinstance(value, Mapping) and "fitted_on" in value)
+            }  # fmt: skip
         return self.side(record, settings) if self.side else ""
 
     def no_better(self, values: Iterable[float | None]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from uqeval.errors import decimals, number_of
+from uqeval.metrics._contract import LARGE_GAP
 
 Record = Mapping[str, Any]
 
@@ -18,13 +19,18 @@ _OF_SIDE = {
     "over-confident": f"{_FIT}, or train with label smoothing.",
     "under-confident": f"{_FIT}, or train with less label smoothing.",
     "": f"{_FIT}.",
+    "both": (
+        "A temperature moves all confidences to one side: it corrects some and harms the others. "
+        "Look at the ECE of each class and at the reliability diagram, and fit more parameters on "
+        "other images (--isotonic, --vector, --fit-on)."
+    ),
 }
 #: The fits that a report may have, the simplest first.
 _FITS = {
     "temperature": "temperature", "isotonic": "isotonic regression", "vector": "vector scaling"
 }  # fmt: skip
 #: The mean gap tells the side if it is at least this share of the ECE: in other bins, the gaps are
-#: on both sides.
+#: on both sides. Each side then has at least a quarter of the ECE.
 _MOST = 0.5
 #: A temperature that is nearer to 1 tells no side.
 _NEAR_1 = 0.05
@@ -39,15 +45,24 @@ def by_temperature(field: str) -> dict[str, Any]:
 
 
 def side(record: Record, settings: Record) -> str:
-    """Return, as a clause, whether the model is over- or under-confident, and what shows it; empty
-    if the results do not show it."""
+    """Return, as a clause, whether the model is over- or under-confident, or both, and what shows
+    it; empty if the results do not show it."""
     word, why = _side(record, settings)
+    if word == "both":
+        return (
+            "the model is over-confident for some pixels and under-confident for others, which no "
+            f"temperature corrects ({why})"
+        )
     return f"the model is {word} ({why})" if word else ""
 
 
 def _side(record: Record, settings: Record) -> tuple[str, str]:
+    """Return the side, "both" or "", and what shows it."""
     of_gap, numbers = _side_of_gap(record, settings)
     temperature = (record.get("temperature") or {}).get("value")
+    if of_gap == "both":
+        # The bins of a small ECE may be on both sides by chance.
+        return (of_gap, numbers) if record["ece"] > LARGE_GAP else ("", "")
     if not temperature or abs(temperature - 1) < _NEAR_1:
         return of_gap, numbers
     of_fit = "over-confident" if temperature > 1 else "under-confident"
@@ -57,20 +72,22 @@ def _side(record: Record, settings: Record) -> tuple[str, str]:
 
 
 def _side_of_gap(record: Record, settings: Record) -> tuple[str, str]:
-    """Return the side that accuracy and mean confidence show."""
+    """Return the side that the accuracy and the confidence of all bins show, or "both"."""
     bins, ece = record.get("reliability") or {}, record.get("ece")
     counts, rows = bins.get("count") or [], [bins.get(name) for name in ("accuracy", "confidence")]
     # The bins of class 1 have probabilities and frequencies, not confidence and accuracy.
     if not sum(counts) or None in rows or not ece or settings.get("binary") == "positive":
         return "", ""
-    accuracy, confidence = (
-        sum(n * value for n, value in zip(counts, row or (), strict=True) if n) / sum(counts)
-        for row in rows
-    )
-    if abs(accuracy - confidence) < _MOST * ece:
+    filled = [own for own in zip(counts, *(row or () for row in rows), strict=True) if own[0]]
+    accuracy, confidence = (sum(own[0] * own[k] for own in filled) / sum(counts) for k in (1, 2))
+    if abs(accuracy - confidence) >= _MOST * ece:
+        word = "over-confident" if confidence > accuracy else "under-confident"
+        return word, f"accuracy {accuracy:.3f}, mean confidence {confidence:.3f}"
+    over = sum(n * max(own - right, 0.0) for n, right, own in filled) / sum(counts)
+    under = over - (confidence - accuracy)
+    if abs(over - under) >= _MOST * (over + under):
         return "", ""
-    word = "over-confident" if confidence > accuracy else "under-confident"
-    return word, f"accuracy {accuracy:.3f}, mean confidence {confidence:.3f}"
+    return "both", f"{over:.3f} and {under:.3f} of the ECE"
 
 
 def _advice_on(field: str) -> Callable[[Record, Record], str]:

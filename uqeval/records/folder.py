@@ -48,6 +48,16 @@ class Named:
         states = states_beside(self.path, self.report)
         return [self.path] if states is None else [self.path, states]
 
+    def is_same_file(self, other: Named) -> bool:
+        """Return whether both reports are one file of one folder. Two folders may have links to one
+        file, as tools that store versions of data make them: then there are two equal reports."""
+        paths = self.path, other.path
+        return (
+            all(path.exists() for path in paths)
+            and paths[0].samefile(paths[1])
+            and paths[0].parent.samefile(paths[1].parent)
+        )
+
 
 def states_beside(path: Path, report: Report) -> Path | None:
     """Return the file of the states of the report at `path`; None for a report without states.

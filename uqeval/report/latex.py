@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from uqeval.errors import printable
 from uqeval.records.report import Report
-from uqeval.report.tables.comparison import differences, notes_on_trainings, scores
+from uqeval.report.tables.comparison import (
+    differences,
+    has_p_alone,
+    notes_on_trainings,
+    scores,
+)
 from uqeval.report.tables.layouts import Pivot, paper_heading, pivot
 from uqeval.report.tables.of_report import tables_of
 from uqeval.report.tables.table import Cell, Table, format_number
@@ -134,10 +139,14 @@ def _notes(comparison: Comparison) -> list[str]:
     notes = []
     if any(c.difference and c.difference.interval for row in comparison.rows for c in row.cells):
         base = printable(comparison.names[comparison.baseline])
-        notes.append(
-            f"*: differs from {base} at level {comparison.choice.level}, by the p-value of "
-            "swapping the models in single units, or, for models of several trainings, of Welch's "
-            "t-test; p-values are adjusted for all comparisons (Holm)."
+        level = comparison.choice.level
+        note = (
+            f"*: differs from {base} at level {level}: the interval of the difference does not "
+            f"contain 0, and p is at most {1 - (level or 0):.3g}. p: p-value of swapping the "
+            "models in single units, or, for models of several trainings, of Welch's t-test, "
+            "adjusted for all comparisons (Holm)."
         )
+        alone = " A score without an interval has no *." if has_p_alone(comparison) else ""
+        notes.append(note + alone)
     notes += [printable(text) for text in notes_on_trainings(comparison)]
     return notes

@@ -118,3 +118,63 @@ def test_a_rank_of_a_single_part_is_not_compared_with_the_whole_set(
 ) -> None:
     alone = of_slices(field, (0.94, 0.93, 0.95), night=(0.9, 0.89, 0.91))
     assert bool(weakest(**alone)) == is_compared
+
+
+def of_light(whole: Part, day: Part, night: Part, **changes: Any) -> dict[str, Any]:
+    """The AUCE of 40 items and of those by day and by night, whose intervals are too wide and too
+    narrow."""
+    fields = of_slices("regression.auce", whole, day=day, night=night)
+    names = [f"item{i:02}" for i in range(40)]
+    for name, over, own in (("day", 0.0, names[:20]), ("night", 1.0, names[20:])):
+        record = fields["slices"][f"weather={name}"]
+        auce = record["results"]["regression"]["auce"]
+        record["results"]["regression"] |= {
+            "auce_over": over * auce, "auce_under": (1 - over) * auce, "coverage": {"90": 0.9},
+        }  # fmt: skip
+        record["names"] = own
+    return {"items": [{"name": name} for name in names]} | fields | changes
+
+
+WHOLE, DAY, NIGHT = (0.015, 0.01, 0.02), (0.092, 0.087, 0.097), (0.070, 0.066, 0.075)
+
+
+def test_opposite_errors_of_slices_are_said() -> None:
+    text = weakest(**of_light(WHOLE, DAY, NIGHT))
+    assert text.endswith(
+        "Opposite errors of the slices cancel in the whole set: AUCE is 0.015 there, and 0.092 in "
+        "weather=day (the intervals are too wide) and 0.070 in weather=night (the intervals are "
+        "too narrow). Judge the slices."
+    )
+    assert "The weakest slice is weather=day" in text
+
+
+@pytest.mark.parametrize(("whole", "day", "night"), [
+    (WHOLE, DAY, (0.070, 0.029, 0.11)),  # the interval of a slice includes twice the whole set
+    (WHOLE, (0.092, 0.087, 0.097), (0.012, 0.01, 0.014)),  # one slice is as good
+    ((0.004, 0.003, 0.005), (0.018, 0.017, 0.019), (0.015, 0.014, 0.017)),  # small errors
+    ((0.015, 0.0, 0.08), DAY, NIGHT),  # the interval of the whole set is wide
+])  # fmt: skip
+def test_errors_that_may_not_cancel_are_not_said(whole: Part, day: Part, night: Part) -> None:
+    assert "cancel" not in weakest(**of_light(whole, day, night))
+
+
+def test_errors_cancel_only_if_the_slices_are_all_items_and_have_intervals() -> None:
+    """Good items outside all slices make the whole set better too."""
+    more = [{"name": f"item{i:02}"} for i in range(41)]
+    assert "cancel" not in weakest(**of_light(WHOLE, DAY, NIGHT, items=more))
+    without = of_light(WHOLE, DAY, NIGHT, intervals={})
+    for record in without["slices"].values():
+        record["intervals"] = {}
+    assert "cancel" not in weakest(**without)
+    few = of_light(WHOLE, DAY, NIGHT)
+    few["slices"]["weather=night"]["small"] = "2 items"
+    assert "cancel" not in weakest(**few)
+
+
+def test_a_mean_score_of_all_slices_does_not_cancel() -> None:
+    """The NLL of a whole set is between those of its slices; a table of them may be edited."""
+    fields = of_slices("regression.nll", WHOLE, day=DAY, night=NIGHT)
+    for record, own in zip(fields["slices"].values(), ("item0", "item1"), strict=True):
+        record["names"] = [own]
+    items = [{"name": "item0"}, {"name": "item1"}]
+    assert "cancel" not in weakest(items=items, **fields)

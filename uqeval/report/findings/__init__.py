@@ -15,7 +15,7 @@ from uqeval.errors import printable
 from uqeval.glossary import families, metric_of
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
-from uqeval.records.intervals import plural
+from uqeval.records.intervals import interval_record, plural
 from uqeval.records.report import OF_CUT, Report
 from uqeval.records.resampling import FEW
 from uqeval.report.command import command_of_pictures
@@ -29,7 +29,7 @@ from uqeval.report.findings.scores import (
     whole_scores,
 )
 from uqeval.report.findings.strongest import first_score, strongest
-from uqeval.report.findings.weakest import weakest
+from uqeval.report.findings.weakest import cancelling, weakest
 
 if TYPE_CHECKING:
     from uqeval.gate import Judgement, Verdict
@@ -50,9 +50,16 @@ def findings_of(
     if first is None:  # no chance level: nothing says whether the score is good
         heading, first = "Main score", first_score(report)
     second, weak = weakest(report)
+    if (of_slices := cancelling(report)) is not None:
+        second = _joined(second, of_slices)
     third = _advice(report, judgement, unproven, weak, path, page)
     titled = ((heading, first), ("Weakest part", second), ("Next", third))
     return [Finding(title, *sentence) for title, sentence in titled if sentence is not None]
+
+
+def _joined(first: tuple[str, str] | None, more: tuple[str, str]) -> tuple[str, str]:
+    """Return two sentences as one finding; its family is that of the first one."""
+    return more if first is None else (f"{first[0]} {more[0]}", first[1])
 
 
 def _advice(
@@ -70,7 +77,8 @@ def _advice(
         if (metric := _metric_of_rule(verdict)) is not None and metric.advice:
             key = verdict.address.key
             record = _record_of(report, verdict.address)
-            advice = metric.advice_for(record, settings_of(report, key))
+            of_slice = bool(verdict.address.where)
+            advice = metric.advice_for(record, settings_of(report, key), of_slice)
             return f"{verdict.address} fails its rule. {advice}", metric.family
     if unproven is not None:
         return unproven.advice, unproven.family
@@ -81,7 +89,7 @@ def _advice(
     for score in whole_scores(report):
         proven = score.interval is not None
         if is_large_gap(score) and (proven or "part" not in report.inputs):
-            doubt = "" if proven else " Without --ci, this applies to these items only."
+            doubt = "" if proven else f" {_without_interval(report, score)}"
             advice = score.metric.advice_for(score.record, settings_of(report, score.key))
             return f"{described(score)}. {advice}{doubt}", score.metric.family
     if not report.results or "sweep" in report.results:
@@ -104,6 +112,16 @@ def _advice(
         count = f"{units} {plural(unit, units)}{of_pairs}"
         return f"Evaluate {request}: intervals from {count} may be too narrow.", ""
     return "Keep this report as a baseline, and set limits in a file of rules for uqeval gate.", ""
+
+
+def _without_interval(report: Report, score: Score) -> str:
+    """Return that nothing shows that a score holds for other items, and why."""
+    only = "this applies to these items only."
+    if not report.intervals:
+        return f"Without --ci, {only}"
+    record = interval_record(report.intervals, score.key, [score.metric.field]) or {}
+    reason = f" ({record['reason']})" if record.get("reason") else ""
+    return f"{score.label} has no interval{reason}, so {only}"
 
 
 def _record_of(report: Report, address: Address) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 Slices are compared with the other slices of the same columns, classes with the other classes: of
 many scores, such as an area under a curve of ranks, all slices can be worse than the whole set.
+So can those of a calibration error, if it is too high in one slice and too low in another.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from uqeval.report.findings.scores import (
     described,
     first_keys,
     headline_scores,
+    number,
+    settings_of,
     whole_scores,
 )
 
@@ -42,6 +45,57 @@ def weakest(report: Report) -> tuple[tuple[str, str] | None, tuple[str, Score] |
         if found.is_separated:
             return (_weak_text(found), metric.family), (kind, found.score)
     return (None if first is None else (_not_weaker_text(first), first.score.metric.family)), None
+
+
+def cancelling(report: Report) -> tuple[str, str] | None:
+    """Return a sentence and its family if opposite errors of slices cancel in the whole set: a
+    calibration error of each slice of the same columns is far larger than that of the whole set.
+
+    If each item is in a slice, the gaps of the whole set are means of those of the slices. Only
+    opposite gaps make it smaller than all of them, or chance: gaps of few pixels are larger. So all
+    lower ends of the intervals have to be above twice the value of the whole set, and large.
+    """
+    wholes = {(s.metric.family, s.metric.field): s for s in whole_scores(report)}
+    groups = [
+        of_columns for of_columns in _slices(report).values()
+        if of_columns[0].metric.interval == "gaps" and _are_all_items(report, of_columns)
+    ]  # fmt: skip
+    for scores in groups:
+        metric = scores[0].metric
+        whole = wholes.get((metric.family, metric.field))
+        if whole is None or metric.large is None or (ends := whole.ends(len(groups))) is None:
+            continue
+        most = max(2 * whole.value, ends[1], metric.large)
+        if all((own.ends(len(groups)) or (0.0,))[0] > most for own in scores):
+            return _cancelling_text(report, whole, scores), metric.family
+    return None
+
+
+def _are_all_items(report: Report, slices: list[Score]) -> bool:
+    names = (report.slices[score.part].get("names") or () for score in slices)
+    return {str(name) for own in names for name in own} >= set(report.item_names)
+
+
+def _cancelling_text(report: Report, whole: Score, scores: list[Score]) -> str:
+    """Return the sentence; it names the worst slice, and the worst of those on another side."""
+
+    def side(score: Score) -> str:
+        settings = settings_of(report, score.key)
+        return score.metric.side_of(score.record, settings, of_slice=True).split(" (")[0]
+
+    worst, *others = sorted(scores, key=lambda score: -score.value)
+    opposite = next((own for own in others if side(own) != side(worst)), others[0])
+    named = " and ".join(
+        f"{number(own.value)} in {printable(own.part)}" + (f" ({side(own)})" if side(own) else "")
+        for own in (worst, opposite)
+    )
+    if len(scores) > 2:
+        least = number(min(score.value for score in scores))
+        named = f"at least {least} in each of {len(scores)} slices, such as {named}"
+    return (
+        f"Opposite errors of the slices cancel in the whole set: {whole.label} is "
+        f"{number(whole.value)} there, and {named}. Judge the slices."
+    )
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,8 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
             f"at most {1 - (comparison.choice.level or 0):.3g}, and the interval does not contain "
             "0; no word: no difference seen."
         )
+        if has_p_alone(comparison):
+            text += " A score without an interval has no word, however small its p."
         text += "" if base else " Other trainings may differ more."
     untested = [comparison.names[m] for m in compared_models if several[m] != base]
     if untested and comparison.choice.level is not None:
@@ -164,6 +166,12 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
             "give both models several trainings (--replicates)."
         )
     return text.strip()
+
+
+def has_p_alone(comparison: Comparison) -> bool:
+    """Return whether a difference has a p-value without an interval."""
+    changes = (cell.difference for row in comparison.rows for cell in row.cells)
+    return any(own and own.p_adjusted is not None and not own.interval for own in changes)
 
 
 def _numbers_of_tests(whole: int, parts: int) -> str:

@@ -1,0 +1,79 @@
+"""Two reports may both agree with a third, and still differ: each pair is compared."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trained import NAMES, C, change, labels, save
+
+from uqeval import Report
+from uqeval.compare import Choice, Comparison, compare, load_models
+
+
+def compared(folder: Path, names: tuple[str, ...], level: float | None = None) -> Comparison:
+    paths = [str(folder / f"{name}.json") for name in names]
+    return compare(load_models(paths), Choice(level=level, draws=100))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Report "a" has its items in another order; "b" and "c" have other labels in the same
+    order."""
+    made = tmp_path_factory.mktemp("pairs")
+    other = np.where(np.arange(len(NAMES))[:, None, None] == 0, (labels() + 1) % C, labels())
+    save(made / "a.json", 0, 1.0, slice(None, None, -1), metrics="calibration")
+    save(made / "b.json", 1, 1.6, metrics="calibration")
+    save(made / "c.json", 2, 1.3, metrics="calibration", truth=other)
+    return made
+
+
+@pytest.mark.parametrize("names", [*permutations("abc")])
+def test_models_with_other_labels_have_no_best_in_any_order(
+    folder: Path, names: tuple[str, ...]
+) -> None:
+    found = compared(folder, names, 0.95)
+    for row in found.rows:
+        cells = dict(zip(names, row.cells, strict=True))
+        assert not any(cell.best or cell.rank for cell in row.cells)
+        untested = [cells[name] for name in "bc" if name != names[0]]
+        if names[0] != "a":
+            untested = [cells["c" if names[0] == "b" else "b"]]
+        for cell in untested:
+            assert cell.difference is not None and cell.difference.p is None
+            assert "the fingerprints of labels differ" in str(cell.difference.reason)
+    for one, other in combinations("abc", 2):
+        of_pair = [w for w in found.warnings if f"{one}.json" in w and f"{other}.json" in w]
+        assert of_pair, f"no warning about {one} and {other}"
+
+
+@pytest.mark.parametrize("names", [*permutations("abc")])
+def test_thresholds_of_two_reports_are_warned_about_in_any_order(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """The third report has no such metric."""
+    save(tmp_path / "a.json", metrics="calibration")
+    for name, threshold in (("b", 0.2), ("c", 0.6)):
+        report = Report.load(save(tmp_path / f"{name}.json"))
+        settings = {**report.settings["pavpu"], "threshold_from": f"of_{name}.json"}
+        report.results["pavpu"]["uncertainty_threshold"] = threshold
+        change(tmp_path / f"{name}.json", results=report.results,
+               settings={**report.settings, "pavpu": settings})  # fmt: skip
+    found = compared(tmp_path, names)
+    (warning,) = [text for text in found.warnings if text.startswith("pavpu: the threshold is")]
+    assert "b.json" in warning and "c.json" in warning and "(--threshold-from)" in warning
+
+
+def test_a_report_is_named_once_for_what_differs(tmp_path: Path) -> None:
+    """Two warnings show the values of three reports, in any order."""
+    for name, value in (("a", "error"), ("b", "fill"), ("c", "fill")):
+        inputs = Report.load(save(tmp_path / f"{name}.json")).inputs
+        options = {**inputs["options"], "missing_chunks": value}
+        change(tmp_path / f"{name}.json", inputs={**inputs, "options": options})
+    for names in permutations("abc"):
+        found = compared(tmp_path, names)
+        warnings = [text for text in found.warnings if text.startswith("--missing-chunks")]
+        assert len(warnings) == 2
+        assert all(any(f"{name}.json" in text for text in warnings) for name in "abc")
