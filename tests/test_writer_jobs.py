@@ -29,7 +29,7 @@ def test_missing_labels_are_named(tmp_path: Path) -> None:
         writer.add(name, stack)
     writer.add_labels("a", np.zeros(SIZE, np.uint8))
     assert writer.missing() == ["b", "c"]
-    words = r"incomplete items \(2 of 3\): b, c\. Only the labels of b are missing\."
+    words = r"incomplete items \(2 of 3\): b, c\. Only the labels of b are missing: write them"
     with pytest.raises(OutputError, match=words):
         writer.close()
 

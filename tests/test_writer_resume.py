@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,6 +78,51 @@ def test_complete_items_stay_and_the_finished_store_is_known(
         for name, stack in zip(NAMES, STACK[:, :samples], strict=True):
             assert writer.add(name, stack) is (name != "a")
     assert PredictionWriter(path, **about).complete
+
+
+@pytest.mark.parametrize("size", [ABOUT["size"], None])
+def test_a_loop_that_skips_done_items_writes_labels_that_a_kill_left_out(
+    tmp_path: Path, size: tuple[int, int] | None
+) -> None:
+    path, about = tmp_path / "p.zarr", ABOUT | {"size": size, "resume": True}
+
+    def loop(killed_at: str = "") -> None:
+        with PredictionWriter(path, **about) as writer:
+            for name, stack in zip(NAMES, STACK, strict=True):
+                if not writer.done(name):
+                    writer.add(name, stack)
+                    if name == killed_at:
+                        raise KeyboardInterrupt
+                    writer.add_labels(name, LABELS)
+
+    for name in ("b", "c"):
+        with pytest.raises(KeyboardInterrupt):
+            loop(killed_at=name)
+    loop()
+    assert len(stored(path, "labels")) == 3
+    shutil.rmtree(path)
+    with pytest.raises(KeyboardInterrupt):
+        loop(killed_at="a")  # no label says that labels were to follow
+    refused(loop, "Only the labels of a are missing", "done() is False", "resume=True")
+    loop()
+    assert len(stored(path, "labels")) == 3
+
+
+def test_a_store_that_an_earlier_job_left_without_labels_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    writer = PredictionWriter(path, **ABOUT)
+    fill(writer)
+    writer._draft.abandon()
+    writer = PredictionWriter(path, **ABOUT, resume=True)
+    with pytest.warns(UserWarning, match=r"is complete, without labels.*second path.*overwrite=T"):
+        writer.close()
+    writer = PredictionWriter(path, **ABOUT, overwrite=True)
+    fill(writer, ("a",))
+    writer._draft.abandon()
+    with warnings.catch_warnings():  # nothing was left out where the loop went on
+        warnings.simplefilter("error")
+        with PredictionWriter(path, **ABOUT, overwrite=True, resume=True) as writer:
+            fill(writer, ("b", "c"))
 
 
 def test_an_item_keeps_its_size(tmp_path: Path) -> None:
@@ -212,7 +258,7 @@ def test_a_damaged_chunk_is_written_again(
     damage(path / "probs" / "c" / "1" / "0" / "0" / "0" / "0")
     damage(path / "labels" / "c" / "0" / "0" / "0")
     with PredictionWriter(path, **ABOUT, compression=compression, resume=True) as writer:
-        assert [writer.done(name) for name in NAMES] == [True, False, False]
+        assert [writer.done(name) for name in NAMES] == [False, False, False]
         assert not writer.add("a", STACK[0])
         assert writer.add("b", STACK[1]) and writer.add("c", STACK[2])
         assert writer.add_labels("a", LABELS) and writer.add_labels("c", LABELS)
@@ -250,7 +296,7 @@ def test_damaged_metadata_are_written_again(
         shutil.copytree(tmp_path / "copy", path)
         _empty(file)
         with PredictionWriter(path, **about, resume=True) as writer:
-            assert not all(map(writer.done, ("a", "b"))) or "labels" in where
+            assert not all(map(writer.done, ("a", "b")))
             for name in NAMES:
                 writer.add(name, STACK[NAMES.index(name)])
                 writer.add_labels(name, LABELS)

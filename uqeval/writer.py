@@ -242,7 +242,11 @@ class PredictionWriter:
 
     @checks_types("name", "sample")
     def done(self, name: str, sample: int | None = None) -> bool:
-        """Return whether all samples of an item, or one of them, are written by any process."""
+        """Return whether all samples of an item, or one of them, are written by any process.
+
+        An item of an earlier job that lacks labels is not done once the store has labels: `add` it
+        again, which changes nothing, and add its labels.
+        """
         return self._draft.done(self._place(name), sample)
 
     @property
@@ -262,8 +266,10 @@ class PredictionWriter:
         """Mark the store as complete if all items are written, by any process.
 
         Without labels, the last process of those that have written does this, because they may
-        still add labels; the others warn. Raises `OutputError` if items are missing that no other
-        process will write. The store is then unfinished, and no command reads it.
+        still add labels; the others warn. So does a writer that completes the samples of an earlier
+        job without adding anything, as that job may have ended before its labels. Raises
+        `OutputError` if items are missing that no other process will write. The store is then
+        unfinished, and no command reads it.
         """
         self._draft.close()
 

@@ -217,3 +217,63 @@ def test_a_script_of_the_guide_runs(
     assert first.shape[-2:] == (12, 16)
     if recipe == "torchvision":  # the samples differ: dropout was on
         assert np.ptp(first[0].astype("f4"), axis=0).max() > 0.01
+
+
+def test_the_loop_of_the_guide_continues_after_each_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed before each call of the writer in turn, first with no item complete."""
+    monkeypatch.chdir(tmp_path)
+    (loop,) = re.findall(r"```python\n([^`]*resume=True[^`]*)```", PAGES[0])
+    rng = np.random.default_rng(0)
+    names = ["a", "b"]
+    scope = {
+        "names": names,
+        "validation": [(name, np.zeros((3, 4, 6)), np.full((4, 6), i, np.uint8))
+                       for i, name in enumerate(names)],
+        "model": lambda batch: SoftmaxOf(rng.normal(size=(1, 19, 4, 6)).astype("f4")),
+    }  # fmt: skip
+    left, interruptions = 0, 0
+
+    def killed(call: Callable[..., bool]) -> Callable[..., bool]:
+        def counting(*arguments: Any, **options: Any) -> bool:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return call(*arguments, **options)
+
+        return counting
+
+    for name in ("add", "add_labels"):
+        monkeypatch.setattr(PredictionWriter, name, killed(getattr(PredictionWriter, name)))
+    script = compile(loop.replace("(1024, 2048)", "(4, 6)"), "<guide>", "exec")
+    for interruptions in range(1, 40):
+        left = interruptions
+        try:
+            exec(script, dict(scope))
+            break
+        except KeyboardInterrupt:
+            continue
+    assert interruptions > 8
+    store = open_store("preds.zarr", role="predictions")
+    assert {name: len(parts) for name, parts in store.arrays.items()} == {"probs": 2, "labels": 2}
+    for i, part in enumerate(store.arrays["labels"]):
+        assert (part.array.read((slice(i, i + 1), slice(0, 4), slice(0, 6))) == i).all()
+
+
+class SoftmaxOf:
+    """As much of a tensor of logits as the loop asks for."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __getitem__(self, index: int) -> SoftmaxOf:
+        return SoftmaxOf(self.values[index])
+
+    def float(self) -> SoftmaxOf:
+        return self
+
+    def softmax(self, axis: int) -> np.ndarray:
+        p = np.exp(self.values - self.values.max(axis=axis, keepdims=True))
+        return p / p.sum(axis=axis, keepdims=True)

@@ -137,6 +137,23 @@ def test_without_a_file(folder: Path) -> None:
     assert loaded(folder / "c", "video")["partial"] is True
 
 
+def test_predicted_ids_of_a_video_need_no_labels(folder: Path) -> None:
+    """A folder of PNGs of ids alone is predictions, unless they may be labels of others."""
+    shutil.copytree(folder / "video" / "frames", folder / "camera")
+    shutil.copytree(folder / "video" / "predictions", folder / "ids")
+    run_well("run", "ids", "--video", "camera", "-o", "out", cwd=folder)
+    result = loaded(folder / "out", "ids")["results"]["temporal"]
+    assert 0 < result["mtc"] <= 1 and "miou_mean" not in result
+    run_well("run", "ids", "ids", "--video", "camera", "-o", "out", cwd=folder)
+    assert loaded(folder / "out", "ids")["results"]["temporal"]["miou_mean"] > 0
+    refused(
+        run_uqeval("run", "ids", "--video", "video", cwd=folder),
+        "ids may be labels or predictions, and video has predictions, too",
+        "uqeval tc video --labels ids", "uqeval tc video ids",
+    )  # fmt: skip
+    refused(run_uqeval("run", "ids", cwd=folder), "ids holds labels; give the predictions before")
+
+
 def test_a_class_name_with_a_slash_is_the_same_in_all_commands(folder: Path) -> None:
     names = "a/b," + ",".join(f"c{n}" for n in range(1, probs().shape[-3]))
     paths = ("preds.zarr", "labels", "--class-names", names, "-q")

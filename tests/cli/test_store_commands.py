@@ -13,6 +13,7 @@ from command import refused, run_uqeval, run_well
 from forged import VARIED, repeated
 from PIL import Image
 from small_stores import CLASS_NAMES, NAMES, C, H, N, T, W, labels, probs, save, save_complete
+from small_videos import save_folder, save_images, save_store, video
 
 from uqeval.records.report import Report
 
@@ -169,6 +170,55 @@ def test_inspect_a_video(tmp_path: Path, kind: str) -> None:
         assert axes["frames"] == ["item", "y", "x", "channel"]
     done = run_uqeval("inspect", path, "--classes", "2", "--full")
     assert done.status == 2 and done.stderr.count("outside the 2 classes") == 3
+
+
+def test_inspect_frames_and_predictions_apart(tmp_path: Path) -> None:
+    own = video()
+    frames = save_images(tmp_path / "v" / "frames", own.frames).parent
+    flows = {name: np.zeros((36, 48, 2)) for name in own.names[1:]}
+    (frames / "flow").mkdir()
+    for name, flow in flows.items():
+        np.save(frames / "flow" / f"{name}.npy", flow)
+    stored = save_store(
+        tmp_path / "v.zarr", own.names, frames=own.stack("frames"), labels=own.stack("labels")
+    )
+    ids = save_images(tmp_path / "ids", own.predictions)
+    labels = save_images(tmp_path / "labels", own.labels)
+    for path, what in ((frames, "a folder `frames/`"), (stored, "an array `frames`")):
+        words = (
+            what,
+            "looks like a video",
+            f"uqeval inspect {path} PREDS",
+            f"uqeval tc {path} PREDS",
+        )
+        refused(run_uqeval("inspect", path), *words)
+        refused(run_uqeval("calibration", path, labels), *words)
+        found = json.loads(run_well("inspect", path, ids, "--format", "json").stdout)
+        assert found["path"] == f"{path} {ids}"
+        assert found["facts"]["kind"] == "video" and found["facts"]["pairs"] == 4
+        assert found["facts"]["ground truth"] == ("yes" if path == stored else "none given")
+        assert "ground truth           yes" in run_well("inspect", path, ids, labels).stdout
+    (stored / "frames/c/2/0/0/0").unlink()
+    outcome = run_uqeval("inspect", stored, ids)
+    assert outcome.status == 2 and "v.zarr/frames: 1 of 5 chunks are missing" in outcome.stderr
+    whole = save_folder(tmp_path / "whole", own)
+    refused(
+        run_uqeval("calibration", whole, labels),
+        f"`uqeval inspect {whole}`", f"`uqeval tc {whole}`",
+    )  # fmt: skip
+
+
+def test_inspect_predictions_beside_images(tmp_path: Path) -> None:
+    """Frames beside arrays of predictions, and a folder of ids called `frames`, are no video."""
+    own = video()
+    save_images(tmp_path / "frames", own.frames)
+    (tmp_path / "probs").mkdir()
+    for name in own.names:
+        np.save(tmp_path / "probs" / f"{name}.npy", np.full((4, 36, 48), 0.25))
+    found = json.loads(run_well("inspect", tmp_path, "--format", "json").stdout)
+    assert found["facts"]["kind"] == "classes" and found["items"] == 5
+    ids = save_images(tmp_path / "ids" / "frames", own.predictions).parent
+    assert "holds predicted ids" in run_uqeval("inspect", ids).stderr
 
 
 def test_inspect_says_what_is_wrong(tmp_path: Path, complete: Path) -> None:

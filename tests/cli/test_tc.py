@@ -345,6 +345,63 @@ def test_labels_of_some_frames(tmp_path: Path) -> None:
     assert found["correlation"]["r"] is None and "takes 3" in found["correlation"]["r_reason"]
 
 
+def test_labels_in_the_store_of_the_frames(tmp_path: Path) -> None:
+    """They count as those of a folder do, with predictions inside the store or apart."""
+    own = video(seed=7)
+    save_folder(tmp_path / "v", own, labels=True)
+    expected = results(tmp_path / "v")
+    assert expected["correlation"]["against"] == "labels"
+    kinds = {"frames": own.stack("frames"), "labels": own.stack("labels")}
+    ids = {"predictions": own.stack("predictions")}
+    apart = save_store(tmp_path / "apart.zarr", own.names, **kinds)
+    predictions = save_store(tmp_path / "p.zarr", own.names, **ids)
+    inside = save_store(tmp_path / "inside.zarr", own.names, **kinds, **ids)
+    for paths in ((apart, predictions), (apart, tmp_path / "v" / "predictions"), (inside,)):
+        assert {**results(*paths), "model": ""} == {**expected, "model": ""}
+    new_names = tmp_path / "names.txt"
+    new_names.write_text("\n".join(f"n_{i}" for i in range(5)))
+    nameless = save_store(tmp_path / "nameless.zarr", **ids)
+    found = results(apart, nameless, "--names", new_names)
+    assert found["miou_mean"] == expected["miou_mean"]
+    run_well("run", predictions, "--video", apart, "-o", "out", cwd=tmp_path)
+    report = report_of((tmp_path / "out" / "p.json").read_text())
+    assert report["results"]["temporal"]["miou_mean"] == expected["miou_mean"]
+    other = tmp_path / "other_size.zarr"
+    save_store(other, own.names, frames=kinds["frames"], labels=kinds["labels"][:, 1:])
+    refused(run_uqeval("tc", other, predictions), "labels are 35×48", "the frame is 36×48")
+    save_store(other, own.names, frames=kinds["frames"], labels=kinds["labels"][1:])
+    refused(run_uqeval("tc", other, predictions), "'frames' has 5 items and 'labels' has 4")
+
+
+def test_labels_in_a_store_of_predictions_are_not_read(tmp_path: Path) -> None:
+    own = video(seed=7)
+    frames = save_images(tmp_path / "v", own.frames)
+    labelled = save_store(
+        tmp_path / "p.zarr", own.names, predictions=own.stack("predictions"),
+        labels=own.stack("labels"),
+    )  # fmt: skip
+    run = run_well("tc", frames, labelled, "-o", "-")
+    assert "p.zarr: its array `labels` is not read" in " ".join(run.stderr.split())
+    assert "miou_mean" not in report_of(run.stdout)["results"]["temporal"]
+    run = run_well("tc", frames, labelled, "--labels", labelled, "-o", "-")
+    assert run.stderr == "" and report_of(run.stdout)["results"]["temporal"]["miou_mean"] > 0.5
+
+
+def test_flow_in_the_store_that_is_not_read(tmp_path: Path) -> None:
+    own = video(seed=7)
+    store = save_store(
+        tmp_path / "v.zarr", own.names, frames=own.stack("frames"),
+        predictions=own.stack("predictions"), flow=np.zeros((4, 36, 48, 2), np.float32),
+    )  # fmt: skip
+    said = "v.zarr: its saved flow is not read"
+    shown = " ".join(run_well("tc", store).stderr.split())
+    assert shown.count(said) == 1 and shown.endswith("To use it, give --flow file.")
+    shown = " ".join(run_well("run", "--video", store, "-o", "out", cwd=tmp_path).stderr.split())
+    assert shown.count(said) == 1 and shown.endswith("give uqeval tc --flow file.")
+    for flow in ("file", "farneback"):
+        assert said not in " ".join(run_well("tc", store, "--flow", flow).stderr.split())
+
+
 def test_pseudo_labels_are_called_so(tmp_path: Path) -> None:
     own = video(seed=8)
     save_folder(tmp_path / "v", own)

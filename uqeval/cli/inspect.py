@@ -51,8 +51,8 @@ def inspect(
 ) -> None:  # fmt: skip
     """Check a store before you evaluate it: arrays, missing chunks, values, memory and time.
 
-    A store or a folder of frames and predicted ids is a video. Exit status 2: the store has a
-    problem.
+    A store or a folder of frames and predicted ids is a video. For predictions beside the frames,
+    give VIDEO PREDS. Exit status 2: the store has a problem.
 
     Without paths, shows all stores of uqeval.yaml.
 
@@ -89,12 +89,17 @@ def inspect(
 
 def _stores(paths: list[str]) -> dict[str, Any]:
     """Return the predictions and the labels among the paths, as `inspect` takes them."""
+    from uqeval.inputs.video_stores import frames_in, has_predictions
+    from uqeval.stores.store import contents_of
     from uqeval.usecases.inspect import predictions_in_video
 
     if len(paths) <= 2 and predictions_in_video(paths[0]) is not None:
         return {"predictions": paths[0], "labels": paths[1] if len(paths) > 1 else None}
-    predictions, labels = o.split_paths(paths, labels_alone=True)
-    return {"predictions": predictions, "labels": labels}
+    stores, video = [contents_of(path) for path in paths], {}
+    if len(paths) > 1 and frames_in(stores[0]) and not has_predictions(paths[0]):
+        video, stores = {"video": paths[0]}, stores[1:]
+    predictions, labels = o.split_paths(stores, labels_alone=True)
+    return {"predictions": predictions, "labels": labels} | video
 
 
 def _of_file(

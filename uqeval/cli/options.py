@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -98,7 +100,7 @@ def refuse_draws_without_level(typed: Collection[str], ci: float | None) -> None
 
 
 def split_paths(
-    paths: list[str], labels_alone: bool = False
+    paths: Sequence[str | Contents], labels_alone: bool = False
 ) -> tuple[list[Contents], Contents | None]:
     """Open the paths: predictions, then labels or a target if the last path holds these.
 
@@ -109,6 +111,8 @@ def split_paths(
     from uqeval.stores.store import contents_of
 
     stores = [contents_of(path) for path in paths]
+    for store in stores[:-1] or stores:
+        _refuse_video(store)
     truth = [store.is_truth() for store in stores]
     if len(stores) == 1 and truth[0] and labels_alone:
         return stores, None
@@ -127,6 +131,23 @@ def split_paths(
     if truth[-1]:
         return stores[:-1], stores[-1]
     return stores, None
+
+
+def _refuse_video(store: Contents) -> None:
+    """Raise `UsageError` for frames of a video in place of predictions."""
+    if not (Path(store.path) / "frames").is_dir() and "frames" not in store.kinds:
+        return
+    from uqeval.inputs.video_stores import frames_in, has_predictions
+
+    if what := frames_in(store):
+        video = quote(store.path)
+        advice = (
+            f"Check it with `uqeval inspect {video}`, or evaluate it with `uqeval tc {video}`."
+            if has_predictions(store.path)
+            else f"Give its predictions after it: `uqeval inspect {video} PREDS` checks both, "
+            f"`uqeval tc {video} PREDS` evaluates them."
+        )
+        raise UsageError(f"{store} has {what}, so it looks like a video. {advice}")
 
 
 def _predictions_of(stores: Sequence[Contents]) -> bool:
@@ -180,8 +201,6 @@ def _how_to_name_or_pack(stores: Sequence[Contents]) -> str:
 
 def _is_loose(path: str) -> bool:
     """Return whether a path is a .npy file, or a folder with such files."""
-    from pathlib import Path
-
     return path.endswith(".npy") or any(Path(path).rglob("*.npy"))
 
 

@@ -109,7 +109,11 @@ def _config(
     if not yaml_paths and (paths or "video" in of_input):
         if stores:
             raise UsageError("--store is for the stores of a file; give paths or a file.")
-        predictions, truth = o.split_paths(paths) if paths else ([], None)
+        video = of_input.get("video")
+        alone = video is not None
+        predictions, truth = o.split_paths(paths, labels_alone=alone) if paths else ([], None)
+        if video is not None and truth is None and len(predictions) == 1:
+            _refuse_ambiguous(predictions[0], video)
         labels = None if truth is None else str(truth)
         config = config_of_store([str(store) for store in predictions], labels, **of_input)
         stores_opened = [*predictions, *([] if truth is None else [truth])]
@@ -127,6 +131,19 @@ def _config(
     if not yaml_paths and not Path(FILE).is_file():
         raise UsageError(f"no paths given, and {no_file()}; give PREDS [LABELS], or a file.")
     return file, load_config(file), {}
+
+
+def _refuse_ambiguous(store: Contents, video: str) -> None:
+    """Raise `UsageError` for ids that may be predictions, or labels of those inside the video."""
+    from uqeval.inputs.video_stores import has_predictions
+
+    if store.is_truth() and has_predictions(video):
+        place, given = quote(video), quote(str(store))
+        raise UsageError(
+            f"{store} may be labels or predictions, and {cut(video)} has predictions, too. If they "
+            f"are labels: uqeval tc {place} --labels {given}. If they are predictions: "
+            f"uqeval tc {place} {given}"
+        )
 
 
 class OutcomePrinter(Listener):

@@ -11,6 +11,7 @@ from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.inputs.opened import Given, Inputs, Recipe
 from uqeval.inputs.options import InputOptions
 from uqeval.records.units import is_same_unit
+from uqeval.spelling import for_caller
 
 
 def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) -> Inputs:
@@ -244,6 +245,21 @@ def refuse_without_effect(options: InputOptions, inputs: Inputs) -> None:
             f"{'; '.join(messages)}; {inputs.source.where} does not have that (it holds "
             f"{available}). The option would have no effect: leave it out, or give what it needs."
         )
+
+
+def warned_of_flow(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> Inputs:
+    """Return inputs with a warning if a store of a video has a flow, and no flow is chosen."""
+    options = families.get("tc")
+    flows = inputs.record.get("flow") or ()
+    saved = [flow["path"] for flow in flows if flow["direction"] == "flow"]
+    if options is None or "flow" in options or not saved:
+        return inputs
+    fix = for_caller("--flow file", "flow='file'", "`flow: file`")
+    text = (
+        f"{cut(saved[0])}: its saved flow is not read, because the default is to estimate the flow "
+        f"(farneback). To use it, give {fix}."
+    )
+    return dataclasses.replace(inputs, warnings=[*inputs.warnings, text])
 
 
 #: Options of saved and cached flow.

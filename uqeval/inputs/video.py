@@ -136,6 +136,13 @@ def _warnings(
         for text in (*model.store.warnings, *model.match_warnings)
     ]
     warnings += [text for flows in video_inputs.flows.values() for text in flows.warnings]
+    if video_inputs.truth is None:
+        warnings += [
+            f"{model.store.path}: its array `labels` is not read, as only labels inside the video "
+            "are found. To compute mIoU_t, give this store as the labels, too."
+            for model in video_inputs.models
+            if "labels" in model.store.arrays
+        ]
     looks = [
         like_ids(video_inputs.frames, i, classes, void) for i in (pairs[0].before, pairs[-1].after)
     ]

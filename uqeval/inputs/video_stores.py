@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.errors import StoreError, UsageError, cut
@@ -13,10 +13,12 @@ from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.contents import Contents
-from uqeval.stores.names import read_names_file, refuse_reordered
+from uqeval.stores.kinds import PREDICTIONS as ARRAYS
+from uqeval.stores.names import files_below, read_names_file, refuse_reordered
 from uqeval.stores.orders import refuse_other_orders
-from uqeval.stores.store import open_store
+from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.video.sequences import Sequences, sequences_of
+from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.stores.zarr.source import is_url, is_zarr
 from uqeval.unicode_names import in_one_spelling
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from uqeval.stores.video.flow_files import Flows
     from uqeval.stores.video.frames import Frames
 
+#: Files of arrays. In a video, only those of saved flow are no predictions.
+_NUMBERS = (".npy", ".npz", ".nii", ".nii.gz")
 #: Subfolders of a video folder.
 FRAMES, PREDICTIONS, LABELS = "frames", "predictions", "labels"
 
@@ -79,7 +83,7 @@ def open_video_inputs(
 
     assert options.video is not None
     video = as_store(options.video, "video")
-    store = open_once(video) if _is_store(video) else None
+    store = open_once(video) if is_store(video) else None
     source = store if store is not None else inside(video, FRAMES) or video
     frames = open_frames(source, fill_missing=options.fill)
     count, names = len(frames), options.names
@@ -94,7 +98,7 @@ def open_video_inputs(
         refuse_reordered(names, frames.names, frames.where)
     sequences = sequences_of(item_names, count, frames.where)
     models = _models(predictions, video, store, item_names, count, options)
-    truth, truth_record = _truth(labels, video, models, item_names, count, options)
+    truth, truth_record = _truth(labels, video, frames, models, item_names, count, options)
     ids = [*models, *([truth] if truth else [])]
     of_frames = [replace(frames.store, names=item_names)] if frames.store else []
     refuse_other_orders([*of_frames, *(own.store for own in ids)])
@@ -108,7 +112,7 @@ def open_video_inputs(
     )  # fmt: skip
 
 
-def _is_store(video: Given) -> bool:
+def is_store(video: Given) -> bool:
     """Return whether a video is one store of named arrays, not a folder of files, a video file or
     an array."""
     if not isinstance(video, str | Path):
@@ -124,6 +128,38 @@ def inside(video: Given, name: str) -> Path | None:
     if is_zarr(str(video)) or not (local / name).exists():
         return None
     return local / name
+
+
+def frames_in(store: Contents) -> str:
+    """Return what makes an input a video of frames without other arrays of numbers than flow: its
+    folder `frames/`, or its array; empty if it is none, such as a folder of frames and `.npy`
+    predictions.
+    """
+    path, kinds = store.path, store.kinds
+    if is_store(path):
+        return f"an array `{FRAMES}`" if FRAMES in kinds and not kinds & ARRAYS else ""
+    folder = inside(path, FRAMES)
+    if folder is None or not folder.is_dir():
+        return ""
+    below = {PurePosixPath(file).parts[0] for file in files_below(path, _NUMBERS)}
+    if any(not name.startswith(("flow", FRAMES)) for name in below):
+        return ""
+    from uqeval.inputs.ids import UNKNOWN_CLASSES, like_ids
+    from uqeval.stores.video.image_folder import ImageFolder
+
+    try:
+        images = ImageFolder(folder)
+        are_ids = like_ids(images, 0, UNKNOWN_CLASSES, ASSUMED_VOID)
+    except StoreError:
+        return ""
+    return "" if are_ids else f"a folder `{FRAMES}/` of images"
+
+
+def has_predictions(video: str) -> bool:
+    """Return whether predictions are inside a video: a folder `predictions/`, or an array."""
+    if not is_store(video):
+        return inside(video, PREDICTIONS) is not None
+    return bool(contents_of(video).kinds & {"predictions", "probs", "logits"})
 
 
 def _models(
@@ -154,12 +190,16 @@ def _models(
 def _truth(
     labels: Given | None,
     video: Given,
+    frames: Frames,
     models: Sequence[Ids],
     names: tuple[str, ...] | None,
     count: int,
     options: InputOptions,
 ) -> tuple[Ids | None, str | None]:
-    """Return the labels or pseudo-labels, and which of the two they are."""
+    """Return the labels or pseudo-labels, and which of the two they are.
+
+    Those inside the video count if no others are given.
+    """
     if labels is not None and options.pseudo_labels is not None:
         raise UsageError("--labels and --pseudo-labels exclude each other; give one of them.")
     if options.pseudo_labels is not None:
@@ -175,10 +215,9 @@ def _truth(
     source = labels if labels is not None else inside(video, LABELS)
     if source is not None:
         return open_ids(source, names, count, "label", options, "labels"), "labels"
-    for model in models:
-        if identity_of(model.given) == identity_of(video) and "labels" in model.store.arrays:
-            parts = model.store.arrays["labels"]
-            return Ids(model.store, ("labels",), parts, None, (), model.given), "labels"
+    if frames.store is not None and "labels" in frames.store.arrays:
+        store = replace(frames.store, names=names)  # they are labels of the frames beside them
+        return Ids(store, ("labels",), store.arrays["labels"], None, (), video), "labels"
     return None, None
 
 

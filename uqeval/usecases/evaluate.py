@@ -16,7 +16,7 @@ from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.engine.reuse import map_cache_of, stamps_of
 from uqeval.errors import UsageError
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
-from uqeval.inputs.opening import refuse_flow_without_effect
+from uqeval.inputs.opening import refuse_flow_without_effect, warned_of_flow
 from uqeval.records.report import Report
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
@@ -204,6 +204,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     evaluations, map_names = evaluations_of(info, families, inputs.region_names())
     inputs.source.want(sorted(map_names))
     refuse_flow_without_effect(inputs, map_names)
+    inputs = warned_of_flow(inputs, families)
     with ExitStack() as stack:
         states = None
         leaves = options.states is not None or inputs.map_cache is not None

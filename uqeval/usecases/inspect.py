@@ -13,7 +13,7 @@ from uqeval.engine.options import RunOptions
 from uqeval.errors import UqevalError, listed, number_of
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
 from uqeval.inputs.opening import refuse_without_effect
-from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside
+from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside, is_store
 from uqeval.maps.contract import MapSource
 from uqeval.maps.names import GREY, prediction, void_of
 from uqeval.maps.sources import Source
@@ -71,8 +71,9 @@ def inspect(
     """Check a store: arrays, chunks, the values of a few items (`full`: of all), and the cost.
 
     On a cluster, the workers read the values. `problems` of the result lists errors in the store. A
-    store or a folder of frames and predicted ids is a video; its items are frames. Raises
-    `UqevalError` if the store cannot be opened. Options: those of `InputOptions`.
+    store or a folder of frames and predicted ids is a video; its items are frames. So are
+    predictions with the option `video`, whose stored frames are checked, too. Raises `UqevalError`
+    if the store cannot be opened. Options: those of `InputOptions`.
     """
     from uqeval.stores.store import open_store
 
@@ -82,9 +83,17 @@ def inspect(
         folder or stores[0], role="predictions", fill_missing=True,
         has_other_truth=labels is not None,
     )  # fmt: skip
-    inspection = _inspect_store(store, options.get("missing_chunks") == "fill")
-    if "labels" in store.arrays and len(store.arrays) == 1:
+    fill = options.get("missing_chunks") == "fill"
+    inspection = _inspect_store(store, fill)
+    video = options.get("video")
+    if video is None and "labels" in store.arrays and len(store.arrays) == 1:
         return inspection
+    if video is not None:
+        inspection.path = f"{video} {inspection.path}"
+    if video is not None and is_store(video):
+        of_frames = _inspect_store(open_store(video, role="frames", fill_missing=True), fill)
+        for name in ("arrays", "problems", "warnings", "unchecked"):
+            setattr(inspection, name, getattr(of_frames, name) + getattr(inspection, name))
     is_video = folder is not None or (len(stores) == 1 and _is_video(store))
     if is_video:
         inspection.path = str(stores[0])

@@ -62,8 +62,10 @@ class TemporalObserver:
     """TC_t of Varghese et al. 2020 frame by frame, as `uqeval tc` with the same flow::
 
         observer = TemporalObserver(classes=19, alarm=0.6)
-        for frame, prediction in camera:
-            if observer.update(frame, prediction).alarm: ...
+        for clip in clips:
+            observer.reset()  # before the first frame of each clip
+            for frame, prediction in clip:
+                if observer.update(frame, prediction).alarm: ...
 
     `flow`, `flow_scale`, `occlusion`: as in `TemporalSettings`, except `flow="file"`; `dis:fast` is
     a fast method that is still accurate. `classes`: the number of classes; by default ids are 0 to

@@ -6,7 +6,6 @@ import shutil
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,13 @@ from uqeval.stores.zarr.group import is_unfinished, path_of_new
 
 #: The part that a writer locks to complete the store.
 _END = "end"
+#: Warnings of a writer that closes.
+_WAITS = "all items are written; the store becomes complete when the other writers close."
+_WITHOUT_LABELS = (
+    "is complete, without labels. An earlier job has written all samples; it may have ended before "
+    "it added labels. If it was to add some, give commands the labels as a second path, or write "
+    "the store again with overwrite=True."
+)
 
 
 def root_of(path: str, resume: bool, overwrite: bool) -> Path:
@@ -60,6 +66,7 @@ class UnfinishedStore:
         self._samples, self._skip, self._ranks = samples, skip, ranks
         self._final = local_path(path)
         zw.check_replaceable(self._final)
+        self._has_labels = False
         self.finished = resume and not overwrite and zw.is_complete(self._final) is True
         root = root_of(path, resume, overwrite)
         overwrite = root != self._final
@@ -77,6 +84,12 @@ class UnfinishedStore:
         def create(folder: Path) -> None:
             NewStore(folder, len(names), names, dense).create(attributes)
 
+        was_closed = zw.is_complete(root) is True  # and then not moved to its path
+
+        def damaged(parts: set[str]) -> set[str]:
+            self._has_labels = _any_labels(parts)  # also where all labels are damaged
+            return damaged_parts(root, names, kinds, dense, parts)
+
         self._claims, self._earlier = begin(
             root,
             create,
@@ -84,9 +97,11 @@ class UnfinishedStore:
             shared=ranks > 1,
             resume=resume,
             restart=overwrite,
-            damaged=partial(damaged_parts, root, names, kinds, dense),
+            damaged=damaged,
         )
         self.kept = {i for i in range(len(names)) if self._all_of(i, self._earlier)}
+        self._has_labels |= _any_labels(self._earlier)
+        self._only_closes = len(self.kept) == len(names) and not was_closed
 
     def once(self, part: str, description: str, write: Callable[[], None]) -> bool:
         """Write a part; return False if it exists and repeated parts are skipped.
@@ -115,7 +130,9 @@ class UnfinishedStore:
                 )
         if self.finished or part in self._earlier:
             return False
-        return self.once(part, description, write)
+        is_new = self.once(part, description, write)
+        self._has_labels = True
+        return is_new
 
     @contextmanager
     def first_labels(self) -> Iterator[None]:
@@ -173,14 +190,19 @@ class UnfinishedStore:
         )
 
     def done(self, index: int, sample: int | None) -> bool:
-        """Return whether an item, or one sample of it, is written."""
+        """Return whether an item, or one sample of it, is written.
+
+        An item of an earlier job that lacks labels is not, once the store has some: that job may
+        have been killed between the two. `add` of such an item does nothing.
+        """
+        if self.over():
+            return True
         is_written = self._claims.is_written
+        lacks_labels = self._has_labels and not is_written(f"{index}.labels")
+        if sample is None and index in self.kept and lacks_labels:
+            return False
         samples = range(self._samples) if sample is None else (sample,)
-        return (
-            is_written(f"{index}.all")
-            or all(is_written(f"{index}.{t}") for t in samples)
-            or self.over()
-        )
+        return is_written(f"{index}.all") or all(is_written(f"{index}.{t}") for t in samples)
 
     def missing(self) -> list[str]:
         """Return the items whose samples (or labels, once one item has some) are not all
@@ -193,7 +215,7 @@ class UnfinishedStore:
 
     def _missing(self, parts: set[str]) -> tuple[set[str], set[str]]:
         """Return the items that lack samples, and those that lack labels."""
-        labels = any(part.endswith(".labels") for part in parts)
+        labels = _any_labels(parts)
         items = list(enumerate(self.names))
         return (
             {name for i, name in items if not self._all_of(i, parts)},
@@ -205,7 +227,12 @@ class UnfinishedStore:
         missing = [name for name in self.names if name in of_samples | of_labels]
         lacking = [name for name in missing if name not in of_samples]
         told = f"incomplete items ({len(missing)} of {len(self.names)}): {listed(missing)}."
-        return f"{told} Only the labels of {listed(lacking)} are missing." if lacking else told
+        if not lacking:
+            return told
+        return (
+            f"{told} Only the labels of {listed(lacking)} are missing: write them with add_labels. "
+            "In a resumed job, done() is False for these items."
+        )
 
     def close(self) -> None:
         """Mark the store complete if all parts are written, and move it to its path.
@@ -216,7 +243,7 @@ class UnfinishedStore:
         """
         if not self.open:
             return
-        self.open, waits = False, False
+        self.open, warning = False, ""
         try:
             with suppress(FileNotFoundError), self._claims.leaving() as others:
                 parts = self._claims.written()
@@ -229,17 +256,14 @@ class UnfinishedStore:
                         )
                 elif "0.labels" in parts or not any(map(self._claims.may_write, others)):
                     self._complete()  # with labels of all items, or of none
+                    if self._only_closes and "0.labels" not in parts:
+                        warning = _WITHOUT_LABELS
                 else:
-                    waits = True
+                    warning = _WAITS
         finally:
             self._claims.leave(clean=False)
-        if waits:
-            warnings.warn(
-                f"{cut(self.path)}: all items are written; the store becomes complete when the "
-                "other writers close.",
-                UserWarning,
-                stacklevel=3,
-            )
+        if warning:
+            warnings.warn(f"{cut(self.path)}: {warning}", UserWarning, stacklevel=3)
 
     def abandon(self) -> None:
         """Leave the store unfinished, so that a later job can resume it."""
@@ -260,3 +284,8 @@ class UnfinishedStore:
 
     def _all_of(self, index: int, parts: set[str]) -> bool:
         return f"{index}.all" in parts or all(f"{index}.{t}" in parts for t in range(self._samples))
+
+
+def _any_labels(parts: Collection[str]) -> bool:
+    """Return whether the labels of an item are among the parts."""
+    return any(part.endswith(".labels") for part in parts)
