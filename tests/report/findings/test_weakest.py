@@ -142,8 +142,8 @@ def test_opposite_errors_of_slices_are_said() -> None:
     text = weakest(**of_light(WHOLE, DAY, NIGHT))
     assert text.endswith(
         "Opposite errors of the slices cancel in the whole set: AUCE is 0.015 there, and 0.092 in "
-        "weather=day (the intervals are too wide) and 0.070 in weather=night (the intervals are "
-        "too narrow). Judge the slices."
+        "weather=day (most intervals are too wide) and 0.070 in weather=night (most intervals "
+        "are too narrow). Judge the slices."
     )
     assert "The weakest slice is weather=day" in text
 
