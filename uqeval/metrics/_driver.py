@@ -57,10 +57,11 @@ class Running(Generic[Key]):
 
 
 def drive(evaluations: Mapping[str, Evaluation[Any]], sectioned: bool = True) -> Passes:
-    """Run evaluations that share fitted numbers; return their sections by key, if `sectioned`.
+    """Run evaluations in the same passes; return their sections by key, if `sectioned`.
 
-    The first fits. Each tally that `scores` and `section` read is counted in the first pass for
-    which the fitted numbers are known. That may be a pass of `fit` or `exact`.
+    Only the first one fits. Only a sweep gives several: a family and its parts, without those that
+    fit (`OnSubsets.fixed`). Each tally that `scores` and `section` read is counted in the first
+    pass for which the fitted numbers are known. That may be a pass of `fit` or `exact`.
     """
     first = next(iter(evaluations.values()))
     exact = {key: evaluation.exact() for key, evaluation in evaluations.items()}
