@@ -146,7 +146,7 @@ def of_two_sides(over: float, under: float) -> dict[str, Any]:
     """Two filled bins of as many pixels, the first with too low and the second with too high
     confidence; a temperature fits both no better than one."""
     return {
-        "ece": (over + under) / 2,
+        "ece": (over + under) / 2, "ece_debiased": (over + under) / 2 - 0.01,
         "reliability": {
             "count": [9, 0, 9], "accuracy": [0.6 + under, None, 0.95 - over],
             "confidence": [0.6, None, 0.95],
@@ -161,16 +161,36 @@ def test_gaps_on_both_sides_are_not_corrected_by_a_temperature() -> None:
     items = [{"name": str(i)} for i in range(40)]
     main, *_, last = findings_of(report(items=items, settings={}, results={"calibration": record}))
     both = (
-        "the model is over-confident for some pixels and under-confident for others, which no "
-        "temperature corrects (0.180 and 0.170 of the ECE)."
+        "the model is over-confident for some pixels and under-confident for others "
+        "(0.180 and 0.170 of the ECE)."
     )
     assert main.text.endswith(f"This gap is large: {both}")
     assert f"T{both[1:]} The fitted temperature does not lower the ECE" in last.text
     del record["temperature"]
     text = next_step(results={"calibration": record})
     assert "Look at the ECE of each class" in text and "Fit a temperature" not in text
+    # Some temperatures lower the ECE nevertheless.
+    record["temperature"] = fitted(0.04, value=1.6)
+    text = next_step(results={"calibration": record})
+    assert "for others (0" in text and "falls from 0.090 to 0.040" in text
+    assert "corrects" not in text
+    record["temperature"] = {"value": 1.6, "ece": 0.1}  # fitted on the evaluated items
+    text = next_step(results={"calibration": record})
+    assert "for others (0" in text and "Fit a temperature on other images" in text
+    assert "corrects" not in text
     # Most of the gap is on one side.
     assert "is over-confident (acc" in next_step(results={"calibration": of_two_sides(0.5, 0.1)})
+
+
+@pytest.mark.parametrize("debiased", [0.019, None])
+def test_bins_of_few_items_are_on_both_sides_by_chance(debiased: float | None) -> None:
+    """An exactly calibrated model has such an ECE in 12 images; without --ci, nothing tells."""
+    record = of_two_sides(0.08, 0.07)
+    del record["temperature"]
+    assert "for others" in next_step(results={"calibration": record})
+    record["ece_debiased"] = debiased
+    text = next_step(results={"calibration": record})
+    assert "-confident" not in text and "Fit a temperature" in text
 
 
 def test_a_small_gap_on_both_sides_may_be_chance(tmp_path: Path) -> None:

@@ -49,10 +49,7 @@ def side(record: Record, settings: Record) -> str:
     it; empty if the results do not show it."""
     word, why = _side(record, settings)
     if word == "both":
-        return (
-            "the model is over-confident for some pixels and under-confident for others, which no "
-            f"temperature corrects ({why})"
-        )
+        return f"the model is over-confident for some pixels and under-confident for others ({why})"
     return f"the model is {word} ({why})" if word else ""
 
 
@@ -61,8 +58,9 @@ def _side(record: Record, settings: Record) -> tuple[str, str]:
     of_gap, numbers = _side_of_gap(record, settings)
     temperature = (record.get("temperature") or {}).get("value")
     if of_gap == "both":
-        # The bins of a small ECE may be on both sides by chance.
-        return (of_gap, numbers) if record["ece"] > LARGE_GAP else ("", "")
+        # Bins are on both sides by chance, too, which raises the ECE of few items.
+        is_shown = (record.get("ece_debiased") or 0.0) > LARGE_GAP
+        return (of_gap, numbers) if is_shown else ("", "")
     if not temperature or abs(temperature - 1) < _NEAR_1:
         return of_gap, numbers
     of_fit = "over-confident" if temperature > 1 else "under-confident"
@@ -121,6 +119,8 @@ def _advice_on(field: str) -> Callable[[Record, Record], str]:
                 f"{more if left else 'Fit on more images.'}"
             )
         word = _side(record, settings)[0]
+        if word == "both" and any(name == "temperature" for name, *_ in lowering):
+            word = ""  # it corrects more than it harms
         return _OF_SIDE[word] if word or record.get("reliability") else ""
 
     return advice
