@@ -259,8 +259,11 @@ def test_rows_and_columns_in_another_order_than_those_of_the_frame(dims: tuple[s
 
 
 @pytest.mark.parametrize(("attributes", "says"), [
-    ({"scale_factor": 2.0}, "packed"), ({"ignore_index": 2}, "the void id of the observer is 255"),
-    ({"_FillValue": 2}, "_FillValue"), ({"ignore_index": "x"}, "expected an integer"),
+    ({"scale_factor": 2.0}, "packed"), ({"ignore_index": "x"}, "expected an integer"),
+    ({"ignore_index": 2}, "the void id of the observer is 255. If 2 is void, use "
+     "TemporalObserver(ignore_index=2); else"),
+    ({"_FillValue": 2}, "If 2 is void, use TemporalObserver(ignore_index=2); if it is a class, use "
+     "TemporalObserver(ignore_index=255)."),
 ])  # fmt: skip
 def test_attributes_that_change_predicted_ids(attributes: dict[str, Any], says: str) -> None:
     """They were ignored, so void pixels counted as a class."""
@@ -270,6 +273,8 @@ def test_attributes_that_change_predicted_ids(attributes: dict[str, Any], says: 
     refused(lambda: TemporalObserver().update(image, bad), says, error=UqevalError)
     harmless = {"ignore_index": 255, "_FillValue": 0, "scale_factor": 1, "note": "a"}
     TemporalObserver().update(image, Labelled(ids, ("y", "x"), harmless))
-    if attributes == {"ignore_index": 2}:
-        own = Labelled(np.where(ids == 255, 2, ids), ("y", "x"), attributes)
+    own = Labelled(np.where(ids == 255, 2, ids), ("y", "x"), attributes)
+    if 2 in attributes.values() and attributes != {"scale_factor": 2.0}:
         TemporalObserver(ignore_index=2).update(image, own)
+    if attributes == {"_FillValue": 2}:
+        TemporalObserver(ignore_index=255).update(image, own)

@@ -115,15 +115,25 @@ def doubtful_fills(arrays: Iterable[StoredArray], void: int) -> dict[int, str]:
     return {fill: name for fill, name in fills.items() if fill != void}
 
 
-def refuse_fill_ids(ids: Array, array: StoredArray, void: int, where: str, noun: str) -> None:
-    """Raise `DataError` for ids of an array that are `doubtful_fills`: they would be a class."""
+def refuse_fill_ids(
+    ids: Array, array: StoredArray, void: int, where: str, noun: str, to: str = ""
+) -> None:
+    """Raise `DataError` for ids of an array that are `doubtful_fills`: they would be a class.
+
+    `to`: the Python class that takes the void id of an array in memory; "" for a store.
+    """
     for fill, name in doubtful_fills([array], void).items():
         if count := int(np.count_nonzero(ids == fill)):
+            advice = (
+                f"If {fill} is void, {how_to_give(fill, to)}; if it is a class, "
+                f"{how_to_give(int(void), to)}."
+                if to else
+                f"If {fill} is void, set the attribute ignore_index of the store to it; if it is a "
+                f"class, set that to {int(void)}. For labels, --ignore-index does the same."
+            )  # fmt: skip
             raise DataError(
                 f"{where}: {count} of {ids.size} pixels have {noun} {fill}, which the attribute "
-                f"{name} of the array declares to be none, but the void id is {int(void)}. If "
-                f"{fill} is void, set the attribute ignore_index of the store to it; if it is a "
-                f"class, set that to {int(void)}. For labels, --ignore-index does the same."
+                f"{name} of the array declares to be none, but the void id is {int(void)}. {advice}"
             )
 
 
@@ -133,22 +143,23 @@ def refuse_void_of_array(
     """Raise `DataError` for ids of an array that declares another void id than `void`, if they can
     have it, and for its `doubtful_fills`.
 
-    `of`: whose void id that is, `to`: what takes another one; both for the message.
+    `of`: whose void id that is, `to`: the class that takes another one; both for the message.
     """
     declared = declared_void(array.attributes, where)
     if declared is not None and declared != void and holds_id(array.dtype, declared):
         raise DataError(
             f"{where}: attribute ignore_index is {declared}, but the void id of {of} is "
-            f"{int(void)}. If {declared} is void, {how_to_give(declared)} to {to}; else remove the "
+            f"{int(void)}. If {declared} is void, {how_to_give(declared, to)}; else remove the "
             "attribute."
         )
-    refuse_fill_ids(ids, array, void, where, noun)
+    refuse_fill_ids(ids, array, void, where, noun, to)
 
 
-def how_to_give(void: int) -> str:
-    """Return how to say that an id is void, for a message: the option takes 32 bits."""
+def how_to_give(void: int, to: str = "") -> str:
+    """Return how to say that an id is void, for a message: by the option, or `to` a Python class.
+    Both take 32 bits."""
     if number_flaw("ignore_index", void) is None:
-        return f"give --ignore-index {void}"
+        return f"use {to}(ignore_index={void})" if to else f"give --ignore-index {void}"
     return f"save these labels with 255 in its place: np.where(labels == {void}, 255, labels)"
 
 
