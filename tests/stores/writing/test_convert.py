@@ -303,6 +303,30 @@ def test_an_array_pred_without_classes_may_hold_class_ids(tmp_path: Path, labell
     convert(tmp_path / "s.npz", tmp_path / "out", labels=labels, kind="predictions")
 
 
+@pytest.mark.parametrize("form", ["npz", "key", "h5", "npy"])
+@pytest.mark.parametrize("name", ["mean", "std", "samples", "target"])
+def test_numbers_beside_class_labels_are_no_probabilities(
+    tmp_path: Path, form: str, name: str
+) -> None:
+    """The message was that they do not sum to 1, with the advice --kind=logits."""
+    values, source, key = np.full((3, 9, 8), 7.0, "f4"), tmp_path / f"s.{form}", None
+    if form == "npy":
+        np.save(source, values)
+    elif form == "h5":
+        with h5py.File(source, "w") as file:
+            file[name] = values
+        source = f"{source}::/{name}"
+    else:
+        source, key = tmp_path / "s.npz", name if form == "key" else None
+        np.savez(source, **{name: values} | ({"other": np.ones(3)} if key else {}))
+    np.save(tmp_path / "y.npy", LABELS)
+    labels, says = tmp_path / "y.npy", "may hold any of several kinds. Give --kind"
+    refused(lambda: convert(source, tmp_path / "out", labels=labels, key=key), says)
+    if form == "npz":
+        np.savez(source, **{name: values[0]})
+        refused(lambda: convert(source, tmp_path / "out", labels=labels), says)
+
+
 def test_a_single_image_of_numbers_is_one_item(tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", mean=np.ones((9, 8)))
     convert(tmp_path / "s.npz", tmp_path / "out")

@@ -15,7 +15,7 @@ from uqeval.stores.files.hdf5_array import Hdf5Array
 from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.files.label_folder import open_predicted_ids, png_files
 from uqeval.stores.files.numpy_store import NpzStore
-from uqeval.stores.kinds import Declared, kind_of_bare, known_alone, with_scale
+from uqeval.stores.kinds import REGRESSION, Declared, kind_of_bare, known_alone, with_scale
 from uqeval.stores.orders import with_coordinates
 from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.zarr.source import is_url, is_zarr
@@ -99,13 +99,16 @@ def _member(
 
 def _kind(array: StoredArray, name: str | None, declared: Declared, has_labels: bool) -> str:
     """Return the kind of an array after naming its axes: the declared one, else that of its name,
-    else `probs` if an evaluation reads it as such and it cannot be a target: there are labels, or
-    it has a class axis or more than three axes.
+    else `probs` if an evaluation reads it as such and it must have a class axis: that is named, or
+    there are more than three axes, or labels beside two. With labels, three axes may be [N, T, C]
+    or numbers [N, H, W], and arrays with a name of numbers may be without classes.
     """
     declared.name_axes(array)
     if kind := declared.kind or (name and known_alone(name, array, has_labels)):
         return kind
-    is_of_classes = has_labels or "class" in array.named_axes or len(array.shape) > 3
+    rank, is_of_numbers = len(array.shape), name is not None and name in REGRESSION
+    is_of_classes = "class" in array.named_axes or rank > 3
+    is_of_classes |= has_labels and rank < 3 and not is_of_numbers
     if is_of_classes and kind_of_bare(array, "predictions", declared) == "probs":
         return "probs"
     raise UsageError(
