@@ -49,6 +49,14 @@ def test_models_with_other_labels_have_no_best_in_any_order(
         assert of_pair, f"no warning about {one} and {other}"
 
 
+def test_one_warning_about_all_reports_of_other_orders(tmp_path: Path) -> None:
+    names = tuple(f"r{k}" for k in range(7))
+    for k, name in enumerate(names):
+        save(tmp_path / f"{name}.json", k, 1.0, slice(k, None), metrics="calibration")
+    (warning,) = [w for w in compared(tmp_path, names).warnings if "order of items" in w]
+    assert all(f"{name}.json" in warning for name in names)
+
+
 @pytest.mark.parametrize("names", [*permutations("abc")])
 def test_thresholds_of_two_reports_are_warned_about_in_any_order(
     tmp_path: Path, names: tuple[str, ...]

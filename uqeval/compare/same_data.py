@@ -32,6 +32,7 @@ def differences_of_runs(models: Sequence[Sequence[Named]]) -> Iterator[str]:
     """
     reports = [named for of_model in models for named in of_model]
     yield from _once(reports, _of_data)
+    yield from _of_other_items(reports)
     for named in reports:
         if named.report.partial:
             yield f"{named.path}: partial, not all items were evaluated"
@@ -45,8 +46,8 @@ def _once(
 ) -> Iterator[str]:
     """Yield the `differences` of each two reports: pairs of what differs and a sentence.
 
-    Two reports may both agree with a third that lacks a result or has its items in another order,
-    so each pair is compared. A sentence about two reports that others name already is left out.
+    Two reports may both agree with a third that lacks a result, so each pair is compared. A
+    sentence about two reports that others name already is left out.
     """
     named: dict[str, set[int]] = {}
     for (m, first), (n, second) in combinations(enumerate(reports), 2):
@@ -60,22 +61,49 @@ def _once(
 def _of_data(first: Named, second: Named) -> Iterator[tuple[str, str]]:
     """Yield how the labels, frames, saved flow … of two reports differ."""
     one, other = first.report, second.report
-    keys = [key for key in one.results if key in other.results]
     if truth := truth_of_one(one, other, (str(first.path), str(second.path))):
         yield "labels of one", truth
-    if not (sentence := other_fingerprints(one, other, keys)):
-        return
-    both = f"{first.path} and {second.path}"
-    maps = [other_maps(one, other, key) for key in keys]
-    names = listed(list(dict.fromkeys(filter(None, [other_data(one, other), *maps]))))
-    if one.item_names == other.item_names or have_no_fingerprint(one, other, keys):
-        yield names, f"{both}: {sentence}"
-    else:
+    keys = _common(first, second)
+    sentence = other_fingerprints(one, other, keys)
+    if sentence and _are_comparable(first, second):
+        yield _differing(first, second), f"{first.path} and {second.path}: {sentence}"
+
+
+def _of_other_items(reports: Sequence[Named]) -> Iterator[str]:
+    """Yield a warning for each kind of data of which fingerprints say nothing, because reports have
+    other items or another order; it lists all these reports."""
+    of_data: dict[str, dict[int, None]] = {}
+    for (m, first), (n, second) in combinations(enumerate(reports), 2):
+        keys = _common(first, second)
+        differ = other_fingerprints(first.report, second.report, keys)
+        if differ and not _are_comparable(first, second):
+            of_data.setdefault(_differing(first, second), {}).update({m: None, n: None})
+    for names, numbers in of_data.items():
+        paths = [str(reports[m].path) for m in sorted(numbers)]
         yield (
-            f"order of {names}",
-            f"{both} have other items, or another order of items. Whether they have the same "
-            f"{names} is unknown, because fingerprints of {names} depend on the items",
+            f"{', '.join(paths[:-1])} and {paths[-1]} have other items, or another order of items. "
+            f"Whether they have the same {names} is unknown, because fingerprints of {names} "
+            "depend on the items"
         )
+
+
+def _common(first: Named, second: Named) -> list[str]:
+    return [key for key in first.report.results if key in second.report.results]
+
+
+def _are_comparable(first: Named, second: Named) -> bool:
+    """Return whether fingerprints of two reports can be compared, or a report has none."""
+    one, other = first.report, second.report
+    return one.item_names == other.item_names or have_no_fingerprint(
+        one, other, _common(first, second)
+    )
+
+
+def _differing(first: Named, second: Named) -> str:
+    """Return the data of which two reports have other fingerprints; empty without any."""
+    one, other = first.report, second.report
+    maps = [other_maps(one, other, key) for key in _common(first, second)]
+    return listed(list(dict.fromkeys(filter(None, [other_data(one, other), *maps]))))
 
 
 def _of_options(first: Named, other: Named) -> Iterator[tuple[str, str]]:
