@@ -42,8 +42,8 @@ class Group:
     """The settings of a group of rows by metric, and its scores.
 
     In settings, "FIT" is the report of other images, with the settings `fitting`, and "NAMES" the
-    file of `--fit-on`. `half`: also compare half of the images. `hard`: each model finds other
-    images hard.
+    file of `--fit-on`. `half`: also compare half of the images. `hard`: the share of images that
+    a model finds hard, other ones than the other model.
     """
 
     metrics: Mapping[str, Mapping[str, Any]]
@@ -51,7 +51,7 @@ class Group:
     fitting: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_numbers: bool = False
     half: bool = False
-    hard: bool = False
+    hard: float = 0.0
 
 
 _RECALIBRATED = {"temperature": True, "isotonic": True, "vector": True, "adaptive": False}
@@ -81,10 +81,18 @@ GROUPS: Mapping[str, Group] = {
     ),
     "mean of all images": Group(_at({"threshold": "mean"}), _OF_THRESHOLD, half=True),
     **{
-        f"{rule} of all images, other images hard": Group(
-            _at({"threshold": rule}), _OF_THRESHOLD, hard=True
+        f"{share:.0%} of images hard, {rule} of all": Group(
+            _at({"threshold": rule}), _OF_THRESHOLD, hard=share
         )
-        for rule in ("mean", "median", "p75", "range:0.5")
+        for rule, share in (
+            ("mean", 0.5),
+            ("median", 0.5),
+            ("p75", 0.5),
+            ("range:0.2", 0.5),
+            ("mean", 0.02),
+            ("range:0.2", 0.02),
+            ("max-surplus", 0.02),
+        )
     },
     "recalibrated on --fit-on": Group(
         {"calibration": {**_RECALIBRATED, "fit_on": "NAMES"}}, [*_OF_PARTS, "calibration.ece"]
@@ -136,11 +144,12 @@ def _correlated(rng: np.random.Generator, *shape: int) -> Array:
 
 
 def classes(
-    rng: np.random.Generator, images: int, hard: bool = False
+    rng: np.random.Generator, images: int, hard: float = 0.0
 ) -> tuple[Array, list[dict[str, Array]]]:
     """Return labels and the probabilities of two models that are exchangeable in each image.
 
-    `hard`: each model finds half of the images hard, independently of the other one.
+    `hard`: the share of images that each model finds hard, independently of the other one; the
+    others are easier if few are hard.
     """
     size = (images, SIDE // BLOCK, SIDE // BLOCK)
     labels = rng.integers(0, CLASSES, size).repeat(BLOCK, 1).repeat(BLOCK, 2)
@@ -153,7 +162,8 @@ def classes(
         quality = 2.2 * np.exp(-0.3 * (difficulty + rng.normal(0, SPREAD, images)))
         sharpness = np.exp(rng.normal(0, SPREAD, images))
         if hard:
-            quality = np.where(rng.random(images) < 0.5, 0.7, 3.0)
+            qualities = (0.2, 4.5) if hard < 0.1 else (0.7, 3.0)
+            quality = np.where(rng.random(images) < hard, *qualities)
             sharpness = np.full(images, 1.5)
         logits = quality[:, None, None, None] * right + 0.7 * (common + own)
         powers = np.exp(sharpness[:, None, None, None] * logits)

@@ -1,15 +1,18 @@
-"""The diffs of docs/development.md apply to this version, and what they add works."""
+"""The files and names of docs/development.md exist. Its diffs apply, and what they add works."""
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "development.md").read_text()
 DIFF = re.compile(r"^```diff\n\+\+\+ (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 #: Runs in the copy: the metric equals its oracle, also in a region and from states; the view counts
@@ -40,6 +43,33 @@ rows = uqeval.evaluate("probs.csv", "labels.npy", {"segmentation": {}}).results[
 assert np.isclose(rows["pixel_accuracy"], (probs[0, 0].argmax(axis=0) == labels[0]).mean())
 """
 
+#: A file, also as the end of its path, and a name that is in it.
+FILE = re.compile(r"[\w/*]+\.py\b")
+NAME_IN_FILE = re.compile(r"`-*([\w.]+)[^`]*`\s+(?:in|of)\s+`([\w/]+\.py)`")
+
+
+@functools.cache
+def files_of(path: str) -> list[Path]:
+    """Return the files of the project whose path ends so. The words a, b and x are any name."""
+    pattern = re.sub(r"(?<![a-z])[abx](?![a-z])", "*", path)
+    folders = ("uqeval", "tests", "benchmarks", "docs", "packaging")
+    return [file for folder in folders for file in (ROOT / folder).rglob("*.py")
+            if fnmatch(f"/{file.relative_to(ROOT).as_posix()}", f"*/{pattern}")]  # fmt: skip
+
+
+def test_files_and_names_of_the_page_exist() -> None:
+    text = DIFF.sub("", PAGE)
+    paths = set(FILE.findall(text))
+    assert len(paths) > 80
+    assert not {path for path in paths if not files_of(path)}
+    names = NAME_IN_FILE.findall(text)
+    assert len(names) > 10
+    lost = {
+        (name, path) for name, path in names
+        if not any(re.search(rf"\b{name}\b", file.read_text("utf-8")) for file in files_of(path))
+    }  # fmt: skip
+    assert not lost
+
 
 def apply(folder: Path, file: str, diff: str) -> None:
     """Change a file in `folder`. Lines without `+` must stand there, once and in this order."""
@@ -60,7 +90,7 @@ def test_the_diffs_of_the_page_work(tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "uqeval", tmp_path / "uqeval", ignore=ignored)
     shutil.copytree(ROOT / "tests" / "helpers", tmp_path / "tests" / "helpers", ignore=ignored)
-    diffs = DIFF.findall((ROOT / "docs" / "development.md").read_text())
+    diffs = DIFF.findall(PAGE)
     assert len(diffs) == 9
     for file, diff in diffs:
         apply(tmp_path, file, diff)

@@ -24,7 +24,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, stores: Path) -> Path:
     (made / "seeds").mkdir()
     for n, name in enumerate(("mc", "ens", "seeds/1", "seeds/2", "seeds/3")):
         store = save_predictions(made / "preds.zarr", probs(seed=n))
-        run_well("pavpu", store, stores / "labels", "-o", made / f"{name}.json", "-q")
+        run_well("pavpu", store, stores / "labels", "--threshold", "0.7", "-o",
+                 made / f"{name}.json", "-q")  # fmt: skip
         shutil.rmtree(store)
     run_well("pavpu", save_complete(made / "wide.zarr"), "--window", "8", "-o", made / "wide.json",
              "-q")  # fmt: skip

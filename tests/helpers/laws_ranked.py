@@ -44,6 +44,7 @@ EXAMPLES: tuple[Tally, ...] = (
     ItemPatchMaximum(Patches(ENTROPY, 4, 3, 1)),
     AboveThreshold(ENTROPY, 4, 0.25),
     AboveThreshold(ANYTHING, 4, 0.0),
+    AboveThreshold(ENTROPY, 4, None),
 )
 
 

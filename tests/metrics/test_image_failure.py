@@ -251,6 +251,19 @@ def test_fields_of_other_families_and_columns_of_a_table(tmp_path: Path) -> None
     assert report.items[2]["image_failure"]["confidence_reason"] == "its cell of the table is empty"
 
 
+def test_states_of_an_undefined_threshold_are_read_again(tmp_path: Path) -> None:
+    """No Surplus is defined where all patches are accurate, and so no `max-surplus`."""
+    right = np.full((4, 3, 8, 8), 0.9, np.float32)
+    right[:, 1:] = 0.05
+    options = {"threshold": "max-surplus", "risk": "accuracy", "confidence": "share"}
+    report = uqeval.evaluate(
+        right, np.zeros((4, 8, 8), np.uint8), {"image_failure": options},
+        states=tmp_path / "r.states.zip", workers=1,
+    )  # fmt: skip
+    assert report.results["image_failure"]["uncertainty_threshold"] is None
+    assert merge([tmp_path / "r.states.zip"]).results == report.results
+
+
 def test_a_variant_of_the_same_run() -> None:
     families = {"pavpu": {"window": [4, 7]}, "image_failure": {"risk": "pavpu[window=7].pavpu"}}
     report = uqeval.evaluate(*data(), families, workers=1)

@@ -13,13 +13,7 @@ from trained import N, labels, probs
 import uqeval
 from uqeval.compare import Choice, Comparison, Difference, compare, load_models
 from uqeval.gate import judge
-from uqeval.metrics._fitted_apart import (
-    FittedModel,
-    best_surplus,
-    following_threshold,
-    on_fit_items,
-    threshold,
-)
+from uqeval.metrics._fitted_apart import FittedModel, best_surplus, on_fit_items, threshold
 from uqeval.metrics.thresholds import Rule
 from uqeval.records.folder import Named
 from uqeval.report.tables.comparison import differences
@@ -127,35 +121,27 @@ def test_the_best_threshold_of_the_evaluated_items(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", ["mean", "median", "p90", "range:0.5"])
-def test_scores_that_follow_a_threshold_of_the_evaluated_items(tmp_path: Path, rule: str) -> None:
+def test_thresholds_that_follow_the_evaluated_items(tmp_path: Path, rule: str) -> None:
     own = {"threshold": rule}
     evaluated(tmp_path, pavpu=own | PATCHES, failure=own)
-    following = (
-        "pavpu.p_accurate_given_certain", "pavpu.p_uncertain_given_inaccurate", "pavpu.p_certain",
-        "pavpu.per_class.0.p_uncertain_given_inaccurate", "failure.undetected_error_rate",
-    )  # fmt: skip
-    steady = ("pavpu.pavpu", "pavpu.phi", "pavpu.surplus")
-    untested = {"range:0.5": (), "p90": (*following, *steady)}.get(rule, following)
-    found = changes(tmp_path, *following, *steady, *OF_ALL_THRESHOLDS)
-    for address, change in found.items():
-        if address in untested:
-            assert f"evaluated items (--threshold {rule})" in str(change.reason), address
-        else:
-            assert change.p is not None and change.interval is not None, address
+    found = changes(tmp_path, *OF_THRESHOLD, "pavpu.surplus", *OF_ALL_THRESHOLDS)
+    for address in (*OF_THRESHOLD, "pavpu.surplus"):
+        assert f"evaluated items (--threshold {rule})" in str(found[address].reason), address
+        assert found[address].p is None
+    for address in OF_ALL_THRESHOLDS:
+        assert found[address].p is not None and found[address].interval is not None, address
 
 
-def test_a_following_score_is_tested_at_one_threshold() -> None:
+def test_rules_that_give_one_threshold_are_tested() -> None:
     at = [FittedModel({"threshold": "mean"}, {"uncertainty_threshold": t}) for t in (0.3, 0.3, 0.4)]
-    assert following_threshold(at[:2]) == ""
-    assert following_threshold(at)
+    assert threshold(at[:2]) == ""
+    assert threshold(at)
     of_items = FittedModel({"threshold": "mean", "threshold_scope": "item"}, {})
-    assert following_threshold([of_items, of_items]) == ""
+    assert threshold([of_items, of_items]) == ""
     of_classes = FittedModel({"threshold": "mean", "threshold_scope": "class"}, {})
-    assert following_threshold([of_classes, of_classes])
+    assert threshold([of_classes, of_classes])
     number = FittedModel({"threshold": "0.3"}, {"uncertainty_threshold": 0.3})
-    assert following_threshold([number, at[0]]) == "" and following_threshold([number, at[2]])
-    best = FittedModel({"threshold": "max-surplus"}, {"uncertainty_threshold": 0.3})
-    assert "is the best one" in following_threshold([best, best])
+    assert threshold([number, at[0]]) == "" and threshold([number, at[2]])
 
 
 def test_the_surplus_of_a_part_is_not_at_its_maximum() -> None:

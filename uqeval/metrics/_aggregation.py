@@ -68,9 +68,7 @@ class Aggregation:
         if self.name == "patch-max":
             return ItemPatchMaximum(Patches(uncertainty, classes, patch, stride=1))
         if self.needs_threshold:
-            return AboveThreshold(
-                uncertainty, classes, math.nan if threshold is None else threshold
-            )
+            return AboveThreshold(uncertainty, classes, threshold)
         return Moments(uncertainty, classes)
 
     def value(self, state: State) -> float | None:

@@ -59,13 +59,13 @@ class Running(Generic[Key]):
 def drive(evaluations: Mapping[str, Evaluation[Any]], sectioned: bool = True) -> Passes:
     """Run evaluations in the same passes; return their sections by key, if `sectioned`.
 
-    Only the first one fits. Only a sweep gives several: a family and its parts, without those that
-    fit (`OnSubsets.fixed`). Each tally that `scores` and `section` read is counted in the first
-    pass for which the fitted numbers are known. That may be a pass of `fit` or `exact`.
+    Only a sweep gives several: a family and its parts. Each tally that `scores` and `section` read
+    is counted in the first pass for which the fitted numbers are known. That may be a pass of `fit`
+    or `exact`.
     """
-    first = next(iter(evaluations.values()))
-    exact = {key: evaluation.exact() for key, evaluation in evaluations.items()}
-    running = Running({None: first.fit(), **exact})
+    fits = {("fit", key): evaluation.fit() for key, evaluation in evaluations.items()}
+    exact = {("exact", key): evaluation.exact() for key, evaluation in evaluations.items()}
+    running = Running(fits | exact)
     results: dict[Tally, TallyResult] = {}
     new_results: Mapping[Tally, TallyResult] = {}
     while True:
@@ -90,7 +90,7 @@ def drive(evaluations: Mapping[str, Evaluation[Any]], sectioned: bool = True) ->
         results_of_evaluation = {
             tally: results[tally] for tally in (*evaluation.tallies(), *evaluation.extra_tallies())
         }
-        sections[key] = evaluation.section(results_of_evaluation, running.results[key])
+        sections[key] = evaluation.section(results_of_evaluation, running.results["exact", key])
     return sections
 
 

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+#: The rule that chooses a threshold by a score (`thresholds.Rule`).
 _BEST = "max-surplus"
-#: How the rules pNN begin. The median has its own word.
-_PERCENTILE = ("p",)
 _OTHER_CHANCE = "whose chance intervals and p-values of the evaluated items do not contain"
-_ONE_THRESHOLD = "evaluate all models at one --threshold NUMBER"
+_ONE_THRESHOLD = (
+    "evaluate all models at one --threshold NUMBER, or give --threshold-from one of the reports"
+)
 
 
 @dataclass(frozen=True)
@@ -64,44 +65,24 @@ def on_fit_items(noun: str) -> FittedApart:
 
 
 def threshold(models: Sequence[FittedModel]) -> str:
-    """Return the reason of a score that changes little if the threshold moves a little.
-
-    A percentile between two clusters of values moves far; the median (Ma et al.) less.
-    """
-    if any(model.rule == _BEST for model in models):
+    """Return the reason of a score at an uncertainty threshold."""
+    rules = [model.rule for model in models if model.rule and not _is_number(model.rule)]
+    if rules and not _is_one_number(models):
         return (
-            "the threshold of each model is the best one of the evaluated items (--threshold "
-            "max-surplus), and intervals and p-values do not contain the chance of this choice; "
-            f"{_ONE_THRESHOLD}"
+            f"the threshold of each model follows the evaluated items (--threshold {rules[0]}), "
+            f"which intervals and p-values do not contain; {_ONE_THRESHOLD}"
         )
-    return _moved(models, _PERCENTILE) or _of_other_reports(models)
-
-
-def following_threshold(models: Sequence[FittedModel]) -> str:
-    """Return the reason of a score that rises or falls with the threshold. Other items give another
-    mean or percentile."""
-    return threshold(models) or _moved(models, ("mean", "median"))
+    return _of_other_reports(models)
 
 
 def best_surplus(models: Sequence[FittedModel]) -> str:
     """Return the reason of the Surplus. The best threshold for it, chosen on the same patches,
     changes it little: the largest value is flat."""
-    best = [model for model in models if model.rule == _BEST]
-    at_best = all(m.is_whole and m.settings.get("threshold_scope") == "set" for m in best)
-    return _of_other_reports(models) if best and at_best else threshold(models)
-
-
-def _moved(models: Sequence[FittedModel], starts: tuple[str, ...]) -> str:
-    """Return the reason of thresholds that rules take from the evaluated items; empty if all are
-    the same number, and without a rule that starts so."""
-    rules = [model.rule for model in models if model.rule.startswith(starts)]
-    if not rules or _is_one_number(models):
-        return ""
-    return (
-        "the threshold of each model follows the evaluated items (--threshold "
-        f"{rules[0]}), and this score follows the threshold; intervals and p-values do not contain "
-        f"this; {_ONE_THRESHOLD}"
-    )
+    at_best = all(
+        model.is_whole and model.rule == _BEST and model.settings.get("threshold_scope") == "set"
+        for model in models
+    )  # fmt: skip
+    return "" if at_best else threshold(models)
 
 
 def _of_other_reports(models: Sequence[FittedModel]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import as_number
 from uqeval.metrics._contract import NO_LABEL, RANKING, Chance, Events, Metric, set_value
-from uqeval.metrics._fitted_apart import following_threshold
+from uqeval.metrics._fitted_apart import threshold
 from uqeval.metrics.failure_columns import (
     AT_CUTS,
     SCORES,
@@ -217,7 +217,7 @@ METRICS = (
            meaning="Share of all pixels that are wrong and not flagged as uncertain.",
            advice="Lower the uncertainty threshold (--threshold).", risk=True,
            interval="share",
-           counted=("pixels",), fitted_apart=following_threshold),
+           counted=("pixels",), fitted_apart=threshold),
 )  # fmt: skip
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
-from uqeval.metrics._fitted_apart import best_surplus, following_threshold, threshold
+from uqeval.metrics._fitted_apart import best_surplus, threshold
 from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ METRICS = (
            label="p(certain)", column="certain",
            meaning="Share of patches that are certain at the threshold.",
            interval="share", counted=COUNTS,
-           fitted_apart=following_threshold),
+           fitted_apart=threshold),
     Metric("pavpu", "p_accurate_given_certain", "fraction", "higher", (0.0, 1.0), f"{_M}, eq. 5",
            "no patch is certain", p_accurate_given_certain,
            label="p(accurate | certain)", headline=3, column="p(acc|cert)",
@@ -115,7 +115,7 @@ METRICS = (
            advice="Lower the uncertainty threshold, so that fewer patches count as certain.",
            interval="share", risk=True,
            counted=("n_ac", "n_ic"),
-           fitted_apart=following_threshold),
+           fitted_apart=threshold),
     Metric("pavpu", "p_uncertain_given_inaccurate", "fraction", "higher", (0.0, 1.0),
            f"{_M}, eq. 6", "no patch is inaccurate", p_uncertain_given_inaccurate,
            label="p(uncertain | inaccurate)", headline=4, column="p(unc|inacc)",
@@ -124,7 +124,7 @@ METRICS = (
            "better.",
            interval="share",
            counted=("n_ic", "n_iu"),
-           fitted_apart=following_threshold),
+           fitted_apart=threshold),
     Metric("pavpu", "pavpu", "fraction", "higher", (0.0, 1.0), f"{_M}, eq. 7", _NONE, pavpu,
            label="PAvPU", headline=2,
            meaning="Share of patches that are accurate and certain, or inaccurate and uncertain.",

@@ -75,8 +75,8 @@ class ItemPatchMaximum(Tally):
 class AboveThreshold(OfUncertainty):
     """Non-void pixels with an uncertainty above the threshold, or on it; compared as float32.
 
-    State: `counts` [pixels, above, above or on it]; `total`, the sum of the uncertainties of the
-    last.
+    If the threshold is None, no pixel is above it. State: `counts` [pixels, above, above or on it];
+    `total`, the sum of the uncertainties of the last.
     """
 
     id: ClassVar[str] = "above_threshold"
@@ -86,7 +86,7 @@ class AboveThreshold(OfUncertainty):
     }
     uncertainty: Uncertainty
     classes: int
-    threshold: float
+    threshold: float | None
 
     def flaw(self, state: State) -> str | None:
         pixels, above, reaching = (state["counts"][..., i] for i in range(3))
@@ -98,7 +98,7 @@ class AboveThreshold(OfUncertainty):
 
     def update(self, state: State, maps: Maps) -> None:
         values = self.uncertainty.values(maps)[maps["label"] != void_of(self.classes)]
-        threshold = np.float32(self.threshold)
+        threshold = np.float32(np.nan if self.threshold is None else self.threshold)
         reaching = values[values >= threshold]
         above = np.count_nonzero(reaching > threshold)
         state["counts"] += (values.size, above, reaching.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -164,8 +165,8 @@ def test_curves_of_all_draws_have_as_many_points(name: str, kind: str, tmp_path:
 
 
 def test_a_requested_part_is_evaluated_or_refused(data: dict[str, Any]) -> None:
-    """A requested part with a record of its own is fitted on a set, which subsets do not have, so
-    no option may request it."""
+    """A sweep has no record of a requested part, so no option may request one with a record of its
+    own."""
     left_out = {
         (family.name, part.requested_by)
         for family in FAMILIES.values() for part in family.parts
@@ -179,6 +180,24 @@ def test_a_requested_part_is_evaluated_or_refused(data: dict[str, Any]) -> None:
     assert sweep(*given, "pavpu", samples=[T]).settings["pavpu"]["deciles"] is False
     with pytest.raises(UsageError, match="cannot evaluate deciles of pavpu; leave it out"):
         sweep(*given, {"pavpu": {"deciles": True}}, samples=[T])
+
+
+def test_a_part_is_fitted_on_each_subset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bins of σ of equal mass, whose edges are found in two passes."""
+    family = FAMILIES["regression"]
+    on_subsets = dataclasses.replace(family.on_subsets, fixed={})
+    monkeypatch.setitem(FAMILIES, "regression", dataclasses.replace(family, on_subsets=on_subsets))
+    values = np.random.default_rng(0).normal(5, 1, (5, 4, 8, 9)).astype(np.float32)
+    samples, target = np.moveaxis(values[:4], 0, 1), values[4]
+    metrics = {"regression": {"ence": True, "ence_bins": 4}}
+    found = sweep({"samples": samples, "target": target}, None, metrics, samples=[3], repeats=2)
+    ((first, second),) = found.settings["sweep"]["subsets"]
+    for j, subset in enumerate((first, second)):
+        own = {"samples": samples[:, subset], "target": target}
+        alone = uqeval.evaluate(own, metrics=metrics).results["regression"]
+        for field in ("ence", "uce", "cv", "rmse"):
+            of_draws = found.results["sweep"][f"regression.{field}"]["values"][0]
+            assert of_draws[j] == alone[field]
 
 
 def test_images_of_equal_confidence_in_some_draws() -> None:

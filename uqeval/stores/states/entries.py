@@ -174,7 +174,7 @@ def read_entry(file: int, info: zipfile.ZipInfo) -> bytes:
 
 def tally_key(parameters: Mapping[str, Any]) -> str:
     """Return a tally's parameters as text, equal for equal tallies."""
-    return json.dumps(dict(parameters), sort_keys=True)
+    return json.dumps(dict(parameters), sort_keys=True, allow_nan=False)
 
 
 def digest_of(key: str) -> str:

@@ -9,30 +9,16 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.errors import option_name
 from uqeval.keys import Key, family_of
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import ranks, regions, slice_ranks, video
 from uqeval.usecases.verify.class_scores import estimates, smooth_ece
 from uqeval.usecases.verify.classes import ClassMaps, rounding_of, uncertainty_of
 from uqeval.usecases.verify.comparing import Recomputed, is_not_held
+from uqeval.usecases.verify.options import not_supported
 from uqeval.usecases.verify.rank_bounds import add_bounds
 from uqeval.usecases.verify.sparsification import of_groups, slack_of_errors
 
-#: Fields of the settings of a family, with the values that the plain path computes.
-_PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
-    "pavpu": {
-        "border": ("drop",), "void": ("exclude",), "top_k": (1,), "threshold_scope": ("set",),
-    },
-    "calibration": {"edge": ("lower",), "at_one": ("last",), "binary": ("top",)},
-    "sparsification": {
-        "keep": ("floor",), "ties": ("averaged",), "normalise": ("first",), "end": ("last",),
-        "grid": ("steps",), "error": ("brier", "zero-one", "rmse", "mse", "mae"),
-    },
-    "regression": {"proportion": ("interval",), "area": ("trapezoid",), "grid": ("open",)},
-    "nmerci": {"over": ("all",), "interpolation": ("linear", "inverted_cdf")},
-    "conformal": {"method": ("lac", "aps", "scaled")},
-}  # fmt: skip
 COVERED = (
     "segmentation", "pavpu", "calibration", "failure", "sparsification", "regression", "nmerci",
     "temporal", "divergence", "ood", "image_failure", "conformal", "annotators",
@@ -49,20 +35,8 @@ def not_covered(
         return f"{family} is not recomputed in plain NumPy"
     if region is not None and (reason := regions.not_covered(region, kind, class_names, source)):
         return reason
-    if family == "temporal":
-        return video.not_covered(settings)
-    for name, values in _PLAIN.get(family, {}).items():
-        if name in settings and settings[name] not in values:
-            return f"{option_name(name)} {settings[name]} is not supported by uqeval verify"
-    return None
-
-
-def converted(options: Mapping[str, Any]) -> str | None:
-    """Return why no score is recomputed where input options convert the predictions; else None."""
-    for name in ("baseline_focal", "median_scaling"):
-        if options.get(name):
-            return f"{option_name(name)} is not supported by uqeval verify"
-    return None
+    reason = not_supported(family, settings)
+    return reason or (video.not_covered(settings) if family == "temporal" else None)
 
 
 @dataclass

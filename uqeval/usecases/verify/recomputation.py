@@ -15,6 +15,7 @@ from uqeval.usecases.verify.annotators import Annotators
 from uqeval.usecases.verify.comparing import Comparison
 from uqeval.usecases.verify.conformal import Conformal
 from uqeval.usecases.verify.image_failure import ImageFailure
+from uqeval.usecases.verify.options import converted
 from uqeval.usecases.verify.out_of_distribution import OutOfDistribution
 from uqeval.usecases.verify.pooled import compare_levels, compare_presence
 from uqeval.usecases.verify.records import compare_records
@@ -45,7 +46,7 @@ class Recomputation(Comparison, ABC):
         options, names = report.inputs.get("options") or {}, inputs.class_names
         for key, settings in self.settings.items():
             reason = f.not_covered(key, settings, self.kind, names, self._source())
-            if reason := reason or f.converted(options):
+            if reason := reason or converted(options):
                 self.why_not[key] = reason
         self._item_scores: dict[str, Any] = {
             key: _BY_ITEM[family_of(key)](key, report)

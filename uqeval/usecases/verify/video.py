@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.errors import option_name
 from uqeval.usecases.verify.class_scores import ratio
 from uqeval.usecases.verify.classes import maps_of_samples
 from uqeval.usecases.verify.regions import of_labels, of_place
@@ -26,14 +25,7 @@ MEANS = {
 
 
 def not_covered(settings: Mapping[str, Any]) -> str | None:
-    """Return why a temporal consistency of these settings is not recomputed; None if it is."""
-    allowed = {
-        "grid": ("current",), "out_of_frame": ("exclude",), "absent": ("exclude", "zero"),
-        "flow_scale": (1.0,),
-    }  # fmt: skip
-    for name, values in allowed.items():
-        if settings.get(name, values[0]) not in values:
-            return f"{option_name(name)} {settings[name]} is not supported by uqeval verify"
+    """Return why temporal consistency by this flow is not recomputed; None if it is."""
     if str(settings["flow"]).partition(":")[0] not in ("farneback", "dis", "file"):
         return f"flow {settings['flow']} is not supported by uqeval verify"
     return None
