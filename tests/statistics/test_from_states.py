@@ -29,6 +29,8 @@ from uqeval.statistics.units_of_runs import common_items, resampling_of
 
 N = 12
 PAVPU = Address.parse("pavpu.pavpu")
+#: One threshold for all runs: without one, a change of PAvPU has no interval.
+AT = {"pavpu": {"threshold": 1.0}}
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +42,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     columns = {"name": names, "weather": weather, "drive": drive}
     table = table_file(folder / "t.csv", columns)
     options: dict[str, Any] = {"slices": table, "ci": 0.9, "draws": 300, "seed": 5}
-    run(folder / "new", N, slice_by=["weather"], group_by="drive", **options)
-    run(folder / "plain", N)
-    run(folder / "old", N, data=1)
-    run(folder / "fewer", N - 2, data=1)
+    run(folder / "new", N, AT, slice_by=["weather"], group_by="drive", **options)
+    run(folder / "plain", N, AT)
+    run(folder / "old", N, AT, data=1)
+    run(folder / "fewer", N - 2, AT, data=1)
     return folder
 
 
