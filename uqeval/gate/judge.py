@@ -7,13 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, joined, listed, quoted
-from uqeval.gate.baseline import (
-    Pair,
-    compares,
-    pair_of_result,
-    pairs_of,
-    without_report,
-)
+from uqeval.gate.baseline import Pair, compares, pair_of_result, pairs_of, without_report
 from uqeval.gate.bounds import bounds_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all

@@ -13,6 +13,7 @@ from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.contents import Contents
+from uqeval.stores.kinds import CLASS_PREDICTIONS
 from uqeval.stores.kinds import PREDICTIONS as ARRAYS
 from uqeval.stores.names import files_below, read_names_file, refuse_reordered
 from uqeval.stores.orders import refuse_other_orders
@@ -159,7 +160,7 @@ def has_predictions(video: str) -> bool:
     """Return whether predictions are inside a video: a folder `predictions/`, or an array."""
     if not is_store(video):
         return inside(video, PREDICTIONS) is not None
-    return bool(contents_of(video).kinds & {"predictions", "probs", "logits"})
+    return not contents_of(video).kinds.isdisjoint(CLASS_PREDICTIONS)
 
 
 def _models(

@@ -222,16 +222,16 @@ class UnfinishedStore:
             {name for i, name in items if labels and f"{i}.labels" not in parts},
         )
 
-    def _told_missing(self, of_samples: set[str], of_labels: set[str]) -> str:
+    def _missing_text(self, of_samples: set[str], of_labels: set[str]) -> str:
         """Return which items are incomplete, and which of them only lack labels."""
         missing = [name for name in self.names if name in of_samples | of_labels]
         lacking = [name for name in missing if name not in of_samples]
-        told = f"incomplete items ({len(missing)} of {len(self.names)}): {listed(missing)}."
+        items = f"incomplete items ({len(missing)} of {len(self.names)}): {listed(missing)}."
         if not lacking:
-            return told
+            return items
         return (
-            f"{told} Only the labels of {listed(lacking)} are missing: write them with add_labels. "
-            "In a resumed job, done() is False for these items."
+            f"{items} Only the labels of {listed(lacking)} are missing: write them with "
+            "add_labels. In a resumed job, done() is False for these items."
         )
 
     def close(self) -> None:
@@ -251,7 +251,7 @@ class UnfinishedStore:
                 if of_samples or of_labels:
                     if not others and self._ranks == 1:
                         raise OutputError(
-                            f"{cut(self.path)}: {self._told_missing(of_samples, of_labels)} The "
+                            f"{cut(self.path)}: {self._missing_text(of_samples, of_labels)} The "
                             f"store stays unfinished; continue with resume=True. {HINT}"
                         )
                 elif "0.labels" in parts or not any(map(self._claims.may_write, others)):
