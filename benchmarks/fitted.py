@@ -34,6 +34,8 @@ LEVEL, DRAWS = 0.95, 500
 #: Standard deviations: of the difficulty of an image, and of what a model makes of the image.
 SPREAD = 0.6
 _PATCHES = ("pavpu", "p_accurate_given_certain", "p_uncertain_given_inaccurate", "phi", "surplus")
+_CURVES = ("pavpu_peak.value", "surplus_peak.value", "surplus_auc")
+_OF_ITEMS = ("aurc", "e_aurc", "augrc", "auroc", "spearman", "kendall")
 _BINS = ("ece", "nll")
 
 
@@ -98,6 +100,30 @@ GROUPS: Mapping[str, Group] = {
         {"calibration": {**_RECALIBRATED, "fit_on": "NAMES"}}, [*_OF_PARTS, "calibration.ece"]
     ),
     "recalibrated on all images": Group({"calibration": _RECALIBRATED}, _OF_PARTS),
+    "2% of images hard, recalibrated on all": Group(
+        {"calibration": _RECALIBRATED},
+        [*_OF_PARTS, *(f"calibration.{n}" for n in _BINS)],
+        hard=0.02,
+    ),
+    "2% of images hard, curve of all": Group(
+        {"pavpu": {"deciles": False}}, [f"pavpu.{name}" for name in _CURVES], hard=0.02
+    ),
+    "2% of images hard, images by pavpu at mean": Group(
+        {"image_failure": {"risk": "pavpu.pavpu"}},
+        [f"image_failure.{name}" for name in ("mean_risk", *_OF_ITEMS)],
+        hard=0.02,
+    ),
+    "2% of images hard, images by share at mean": Group(
+        {"image_failure": {"risk": "accuracy", "confidence": "share"}},
+        [f"image_failure.{name}" for name in _OF_ITEMS],
+        hard=0.02,
+    ),
+    "5% of images hard, bins of σ of all": Group(
+        {"regression": {"ence": True}, "nmerci": {}},
+        ["regression.ence", "regression.uce", "nmerci.nmerci", "nmerci.merci"],
+        of_numbers=True,
+        hard=0.05,
+    ),
     "factor of σ on --fit-on": Group(
         {"regression": {"sigma_scale": True, "fit_on": "NAMES"}},
         ["regression.sigma_scale.nll", "regression.sigma_scale.nll_before"],
@@ -171,8 +197,11 @@ def classes(
     return labels.astype(np.uint8), models
 
 
-def numbers(rng: np.random.Generator, images: int) -> list[dict[str, Array]]:
-    """Return targets, means and σ of two models that are exchangeable in each image."""
+def numbers(rng: np.random.Generator, images: int, hard: float = 0.0) -> list[dict[str, Array]]:
+    """Return targets, means and σ of two models that are exchangeable in each image.
+
+    `hard`: the share of images of which each model has far too small σ, independently of the other.
+    """
     shape = (images, SIDE, SIDE)
     target = 8 * np.exp(0.4 * _correlated(rng, *shape))
     difficulty, noise = rng.normal(0, SPREAD, images), 0.5 * _correlated(rng, *shape)
@@ -182,6 +211,8 @@ def numbers(rng: np.random.Generator, images: int) -> list[dict[str, Array]]:
         std = 0.3 * np.exp(level[:, None, None] + noise + 0.3 * _correlated(rng, *shape))
         error = std * np.exp(rng.normal(0, SPREAD, images))[:, None, None]
         mean = target + error * _correlated(rng, *shape)
+        if hard:
+            std = np.where(rng.random(images)[:, None, None] < hard, std / 20, std)
         models.append(
             {name: own.astype(np.float32) for name, own in
              (("mean", mean), ("std", std), ("target", target))}
@@ -196,7 +227,7 @@ def _reports(
     names = [f"{i:03}" for i in range(items)]
     (folder / "names.txt").write_text("\n".join(names[:fit]), encoding="utf-8")
     if group.of_numbers:
-        labels, models = None, numbers(rng, items)
+        labels, models = None, numbers(rng, items, group.hard)
     else:
         labels, models = classes(rng, items, group.hard)
         other_labels, others = classes(rng, fit)

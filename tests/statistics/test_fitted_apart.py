@@ -13,7 +13,7 @@ from trained import N, labels, probs
 import uqeval
 from uqeval.compare import Choice, Comparison, Difference, compare, load_models
 from uqeval.gate import judge
-from uqeval.metrics._fitted_apart import FittedModel, best_surplus, on_fit_items, threshold
+from uqeval.metrics._fitted_apart import FittedModel, curve, on_items, threshold
 from uqeval.metrics.thresholds import Rule
 from uqeval.records.folder import Named
 from uqeval.report.tables.comparison import differences
@@ -25,9 +25,12 @@ OF_THRESHOLD = (
     "pavpu.pavpu", "pavpu.p_uncertain_given_inaccurate", "pavpu.phi", "pavpu.p_certain",
     "pavpu.per_class.0.surplus", "failure.undetected_error_rate",
 )  # fmt: skip
-OF_ALL_THRESHOLDS = (
-    "pavpu.p_accurate", "pavpu.surplus_auc", "pavpu.surplus_peak.value", "failure.auroc",
-)  # fmt: skip
+SURPLUS = ("pavpu.surplus", "pavpu.half_surplus")
+WITHOUT_THRESHOLD = ("pavpu.p_accurate", "failure.auroc")
+OF_CURVES = ("pavpu.surplus_auc", "pavpu.surplus_peak.value", "pavpu.pavpu_peak.value")
+OF_IMAGES = tuple(
+    f"image_failure.{name}" for name in ("aurc", "e_aurc", "augrc", "auroc", "spearman", "kendall")
+)
 RECALIBRATED = tuple(
     f"calibration.{part}.{field}"
     for part, fields in (("temperature", ("ece", "mce", "nll")),
@@ -89,12 +92,12 @@ def sources(tmp_path: Path) -> Path:
 def test_thresholds_of_other_reports(sources: Path) -> None:
     own = {"threshold_from": str(sources / "fit-MODEL.json")}
     evaluated(sources, pavpu=own | PATCHES, failure=own)
-    found = changes(sources, *OF_THRESHOLD, "pavpu.surplus", *OF_ALL_THRESHOLDS)
-    for address in (*OF_THRESHOLD, "pavpu.surplus"):
+    found = changes(sources, *OF_THRESHOLD, *SURPLUS, *WITHOUT_THRESHOLD)
+    for address in (*OF_THRESHOLD, *SURPLUS):
         reason = str(found[address].reason)
         assert "items of another report (--threshold-from)" in reason, address
         assert "evaluate all models at one --threshold NUMBER" in reason
-    for address in OF_ALL_THRESHOLDS:
+    for address in WITHOUT_THRESHOLD:
         assert found[address].p is not None and found[address].interval is not None, address
     text = differences(compared(sources, "pavpu.pavpu", "pavpu.surplus")).note
     assert "No interval of pavpu.pavpu, pavpu.surplus: the threshold of each model is " in text
@@ -104,31 +107,19 @@ def test_thresholds_of_other_reports(sources: Path) -> None:
 def test_a_shared_threshold_is_tested(sources: Path, given: dict[str, Any]) -> None:
     own = {k: str(sources / v) if isinstance(v, str) else v for k, v in given.items()}
     evaluated(sources, pavpu=own | PATCHES, failure=own)
-    for address, change in changes(sources, *OF_THRESHOLD, "pavpu.surplus").items():
+    for address, change in changes(sources, *OF_THRESHOLD, *SURPLUS).items():
         assert change.p is not None and change.interval is not None, address
 
 
-def test_the_best_threshold_of_the_evaluated_items(tmp_path: Path) -> None:
-    """At its own maximum, the Surplus of the whole set hardly depends on the threshold."""
-    own = {"threshold": "max-surplus"}
-    evaluated(tmp_path, pavpu=own | PATCHES, failure=own)
-    surplus = ("pavpu.surplus", "pavpu.half_surplus")
-    found = changes(tmp_path, *OF_THRESHOLD, *surplus, *OF_ALL_THRESHOLDS)
-    for address in OF_THRESHOLD:
-        assert "(--threshold max-surplus)" in str(found[address].reason), address
-    for address in (*surplus, *OF_ALL_THRESHOLDS):
-        assert found[address].p is not None and found[address].interval is not None, address
-
-
-@pytest.mark.parametrize("rule", ["mean", "median", "p90", "range:0.5"])
+@pytest.mark.parametrize("rule", ["mean", "median", "p90", "range:0.5", "max-surplus"])
 def test_thresholds_that_follow_the_evaluated_items(tmp_path: Path, rule: str) -> None:
     own = {"threshold": rule}
     evaluated(tmp_path, pavpu=own | PATCHES, failure=own)
-    found = changes(tmp_path, *OF_THRESHOLD, "pavpu.surplus", *OF_ALL_THRESHOLDS)
-    for address in (*OF_THRESHOLD, "pavpu.surplus"):
+    found = changes(tmp_path, *OF_THRESHOLD, *SURPLUS, *WITHOUT_THRESHOLD)
+    for address in (*OF_THRESHOLD, *SURPLUS):
         assert f"evaluated items (--threshold {rule})" in str(found[address].reason), address
         assert found[address].p is None
-    for address in OF_ALL_THRESHOLDS:
+    for address in WITHOUT_THRESHOLD:
         assert found[address].p is not None and found[address].interval is not None, address
 
 
@@ -144,18 +135,14 @@ def test_rules_that_give_one_threshold_are_tested() -> None:
     assert threshold([number, at[0]]) == "" and threshold([number, at[2]])
 
 
-def test_the_surplus_of_a_part_is_not_at_its_maximum() -> None:
-    best = {"threshold": "max-surplus", "threshold_scope": "set"}
-    assert best_surplus([FittedModel(best, {})]) == ""
-    assert best_surplus([FittedModel(best, {}, is_whole=False)])
-    assert best_surplus([FittedModel({**best, "threshold_scope": "class"}, {})])
+def test_rules_in_other_letters() -> None:
     assert Rule.parse(" Max-Surplus ").kind == "max-surplus"
-    assert threshold([FittedModel({**best, "threshold": " Max-Surplus "}, {})])
+    assert threshold([FittedModel({"threshold": " Max-Surplus "}, {})])
 
 
 def test_thresholds_of_each_item_go_with_it() -> None:
     own = FittedModel({"threshold": "max-surplus", "threshold_scope": "item"}, {})
-    assert threshold([own, own]) == best_surplus([own, own]) == ""
+    assert threshold([own, own]) == ""
 
 
 def test_a_rule_that_gives_the_threshold_of_the_other_report_is_shared() -> None:
@@ -178,9 +165,71 @@ def test_recalibration_on_other_items(tmp_path: Path) -> None:
         assert found[address].p is None
     assert "held out of a fit have no interval" in str(found[before].reason)
     assert found["calibration.ece"].p is not None
-    evaluated(tmp_path, calibration=options)  # on all items
-    for address, change in changes(tmp_path, *RECALIBRATED).items():
-        assert change.p is not None and change.reason is None, address
+
+
+def test_recalibration_on_the_evaluated_items(tmp_path: Path) -> None:
+    """An image that is hard for one model only changes the temperature of this model, and with it
+    the scores of all images."""
+    evaluated(tmp_path, calibration={"isotonic": True, "vector": True})
+    found = changes(tmp_path, *RECALIBRATED, "calibration.ece")
+    for address in RECALIBRATED:
+        assert "fitted on the evaluated items" in str(found[address].reason), address
+        assert found[address].p is None
+    assert found["calibration.ece"].p is not None
+
+
+@pytest.mark.parametrize("estimator", ["plug-in", "kumar-l2"])
+def test_bins_with_equal_numbers_of_pixels(tmp_path: Path, estimator: str) -> None:
+    evaluated(tmp_path, ["ence", "adaptive_ece", "car"], calibration={"estimator": estimator})
+    own = {"plug-in": "adaptive_ece", "kumar-l2": "kumar_l2"}[estimator]
+    fixed = ("calibration.ece", "calibration.per_class.adaptive_ece.ece")
+    found = changes(tmp_path, f"calibration.{own}", *fixed)
+    assert "bins of each model have edges" in str(found[f"calibration.{own}"].reason)
+    for address in fixed:
+        assert found[address].p is not None, address
+
+
+def test_curves_over_the_uncertainties_of_each_model(tmp_path: Path) -> None:
+    for options, is_tested in (
+        ({}, False), ({"curve_range": "0:1.2"}, True), ({"threshold_scope": "item"}, True)
+    ):  # fmt: skip
+        evaluated(tmp_path, pavpu={**options, **PATCHES})
+        for address, change in changes(tmp_path, *OF_CURVES).items():
+            assert (change.p is not None) == (change.interval is not None) == is_tested, address
+            if not is_tested:
+                assert "give all models the same --curve-range LOW:HIGH" in str(change.reason)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_tested"),
+    [
+        ({"confidence": "share"}, False),
+        ({"confidence": "mean-above"}, False),
+        ({"confidence": "share", "threshold": 0.5}, True),
+        ({"confidence": "mean"}, True),
+    ],
+)
+def test_confidences_of_images_at_a_threshold(
+    tmp_path: Path, options: dict[str, Any], is_tested: bool
+) -> None:
+    """The threshold changes the confidences of all images, but not their risks."""
+    evaluated(tmp_path, image_failure=options)
+    found = changes(tmp_path, *OF_IMAGES, "image_failure.mean_risk")
+    for address in OF_IMAGES:
+        assert (found[address].p is not None) == is_tested, address
+    assert found["image_failure.mean_risk"].p is not None
+
+
+@pytest.mark.parametrize("of_patches", [None, PATCHES, {**PATCHES, "threshold": 0.7}])
+def test_risks_of_images_at_a_threshold(tmp_path: Path, of_patches: dict[str, Any] | None) -> None:
+    """Also if the run evaluates the patches for the risks alone."""
+    others = {} if of_patches is None else {"pavpu": of_patches}
+    evaluated(tmp_path, image_failure={"risk": "pavpu.pavpu"}, **others)
+    is_tested = "threshold" in (of_patches or {})
+    for address, change in changes(tmp_path, *OF_IMAGES, "image_failure.mean_risk").items():
+        assert (change.p is not None) == is_tested, address
+        if not is_tested:
+            assert "evaluated items (--threshold mean)" in str(change.reason), address
 
 
 def test_a_class_may_be_called_like_the_items_of_a_fit(sources: Path) -> None:
@@ -193,9 +242,19 @@ def test_a_class_may_be_called_like_the_items_of_a_fit(sources: Path) -> None:
 
 
 def test_the_noun_of_the_fit_is_named() -> None:
-    reason = on_fit_items("vector scaling")([FittedModel({"fit_on": "x"}, {})])
+    reason = on_items("vector scaling")([FittedModel({"fit_on": "x"}, {})])
     assert reason.startswith("the vector scaling of each model is fitted on other items")
-    assert on_fit_items("temperature")([FittedModel({"fit_on": None}, {})]) == ""
+    reason = on_items("temperature")([FittedModel({"fit_on": None}, {})])
+    assert reason.startswith("the temperature of each model is fitted on the evaluated items")
+
+
+def test_curves_with_the_same_ends_are_tested() -> None:
+    at = [FittedModel({}, {"curve": {"threshold": [0.0, 0.5, most]}}) for most in (1.0, 1.0, 1.3)]
+    assert curve(at[:2]) == ""
+    assert curve(at)
+    unknown = FittedModel({}, {"curve": {"threshold": None}})
+    assert curve([unknown, unknown])
+    assert curve([FittedModel({"threshold_scope": "item"}, {})] * 2) == ""
 
 
 def test_a_gate_against_a_baseline_is_inconclusive(sources: Path) -> None:
@@ -206,11 +265,11 @@ def test_a_gate_against_a_baseline_is_inconclusive(sources: Path) -> None:
         for name in ("a", "b")
     )
     limits = "{max_drop: 0.9, confidence: 0.9}"
-    text = f"pavpu.pavpu: {limits}\npavpu.surplus_auc: {limits}"
-    found, of_curve = judge([now], rules(sources, text), [before], resampler()).verdicts
+    text = f"pavpu.pavpu: {limits}\npavpu.p_accurate: {limits}"
+    found, plain_share = judge([now], rules(sources, text), [before], resampler()).verdicts
     assert (found.status, found.counts_as) == ("inconclusive", "fail")
     assert "the change has no interval: the threshold of each model is fitted" in str(found.reason)
-    assert of_curve.status == "pass" and of_curve.interval is not None
+    assert plain_share.status == "pass" and plain_share.interval is not None
     (plain,) = judge([now], rules(sources, "pavpu.pavpu: {max_drop: 0.9}"), [before]).verdicts
     assert plain.status == "pass"
     limit = "pavpu.pavpu: {min: 0.01, confidence: 0.9}"

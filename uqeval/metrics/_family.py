@@ -8,7 +8,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -148,6 +148,13 @@ def normal_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
         unused = settings_of(family.settings_type, normal).unused(own.region is not None)
         normal |= {name: default_of(family.settings_type, name) for name in unused & record.keys()}
     return normal
+
+
+def default_settings(key: str) -> dict[str, Any]:
+    """Return the record of a result's settings if no option is given: those of a family that a run
+    evaluates only for another one."""
+    family = FAMILIES_IN_REPORTS.get(family_of(key))
+    return {} if family is None else asdict(family.settings_type())
 
 
 def results_read(key: str, record: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -10,24 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: The rule that chooses a threshold by a score (`thresholds.Rule`).
-_BEST = "max-surplus"
-_OTHER_CHANCE = "whose chance intervals and p-values of the evaluated items do not contain"
+_ITS_CHANCE = "whose chance intervals and p-values do not contain"
 _ONE_THRESHOLD = (
     "evaluate all models at one --threshold NUMBER, or give --threshold-from one of the reports"
+)
+#: The reason of a score in bins with equal numbers of pixels.
+EQUAL_MASS = (
+    "the bins of each model have edges at quantiles of the evaluated items, "
+    f"{_ITS_CHANCE}; compare the values"
 )
 
 
 @dataclass(frozen=True)
 class FittedModel:
-    """Settings and results of one metric of a model.
-
-    `is_whole`: the score is over all items and pixels on which the model was evaluated.
-    """
+    """Settings and results of one metric of a model."""
 
     settings: Mapping[str, Any]
     results: Mapping[str, Any]
-    is_whole: bool = True
 
     @property
     def threshold(self) -> float | None:
@@ -36,11 +35,25 @@ class FittedModel:
         return float(used) if _is_number(used) else None
 
     @property
+    def ends(self) -> tuple[float, float] | None:
+        """Return the ends of the curve over thresholds; None if there are no single ones."""
+        curve: Any = self.results.get("curve")
+        thresholds: Any = curve.get("threshold") if isinstance(curve, Mapping) else None
+        if not isinstance(thresholds, list) or not thresholds:
+            return None
+        ends = thresholds[0], thresholds[-1]
+        return (float(ends[0]), float(ends[1])) if all(map(_is_number, ends)) else None
+
+    @property
+    def is_of_item(self) -> bool:
+        """Return whether each item has its own threshold, which goes with it in swaps and draws."""
+        return self.settings.get("threshold_scope") == "item"
+
+    @property
     def rule(self) -> str:
         """Return the rule that gave the threshold (`thresholds.Rule`); empty if another report did,
-        and if each item has its own, which goes with the item in swaps and draws."""
-        is_of_item = self.settings.get("threshold_scope") == "item"
-        if is_of_item or self.settings.get("threshold_from"):
+        and if each item has its own."""
+        if self.is_of_item or self.settings.get("threshold_from"):
             return ""
         return str(self.settings.get("threshold")).strip().lower()
 
@@ -49,19 +62,18 @@ class FittedModel:
 FittedApart = Callable[[Sequence[FittedModel]], str]
 
 
-def on_other_items(noun: str) -> FittedApart:
-    """Return the reason of a number that is always fitted on other items."""
-    reason = (
-        f"the {noun} of each model is fitted on other items (--fit-on), {_OTHER_CHANCE}; compare "
-        "the values with several lists of --fit-on"
-    )
-    return lambda models: reason
+def on_items(noun: str) -> FittedApart:
+    """Return the reason of a number that is fitted on items: those of `fit_on`, or all."""
 
+    def reason(models: Sequence[FittedModel]) -> str:
+        of_others = any(model.settings.get("fit_on") for model in models)
+        items = "other items (--fit-on)" if of_others else "the evaluated items"
+        return (
+            f"the {noun} of each model is fitted on {items}, {_ITS_CHANCE}; compare the values "
+            "with several lists of --fit-on"
+        )
 
-def on_fit_items(noun: str) -> FittedApart:
-    """Return the reason of a number that is fitted on other items if the settings name them."""
-    reason = on_other_items(noun)
-    return lambda models: reason(models) if any(m.settings.get("fit_on") for m in models) else ""
+    return reason
 
 
 def threshold(models: Sequence[FittedModel]) -> str:
@@ -75,14 +87,15 @@ def threshold(models: Sequence[FittedModel]) -> str:
     return _of_other_reports(models)
 
 
-def best_surplus(models: Sequence[FittedModel]) -> str:
-    """Return the reason of the Surplus. The best threshold for it, chosen on the same patches,
-    changes it little: the largest value is flat."""
-    at_best = all(
-        model.is_whole and model.rule == _BEST and model.settings.get("threshold_scope") == "set"
-        for model in models
-    )  # fmt: skip
-    return "" if at_best else threshold(models)
+def curve(models: Sequence[FittedModel]) -> str:
+    """Return the reason of a score over the thresholds of a curve."""
+    ends = {model.ends for model in models if not model.is_of_item}
+    if not ends or (len(ends) == 1 and None not in ends):
+        return ""
+    return (
+        "the curve of each model spans its uncertainties of the evaluated items, "
+        f"{_ITS_CHANCE}; give all models the same --curve-range LOW:HIGH"
+    )
 
 
 def _of_other_reports(models: Sequence[FittedModel]) -> str:
@@ -91,7 +104,7 @@ def _of_other_reports(models: Sequence[FittedModel]) -> str:
         return ""
     return (
         "the threshold of each model is fitted on the items of another report (--threshold-from), "
-        f"{_OTHER_CHANCE}; {_ONE_THRESHOLD}"
+        f"{_ITS_CHANCE}; {_ONE_THRESHOLD}"
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Array, Floats, np
 from uqeval.metrics._columns import SetStates, as_numbers, over
 from uqeval.metrics._contract import LARGE_GAP, NO_LABEL, Metric
-from uqeval.metrics._fitted_apart import on_fit_items
+from uqeval.metrics._fitted_apart import on_items
 from uqeval.metrics._items import exact_sums
 from uqeval.metrics._score_kinds import Gaps
 from uqeval.metrics.temperature_advice import TEMPERATURE, by_temperature
@@ -104,7 +104,7 @@ def class_eces(classes: Binned, pixels: Array) -> Array:
 
 _EMPTY = "no bin holds a pixel"
 _UNFITTED = "there is no fitted temperature"
-_TEMPERATURE = on_fit_items("temperature")
+_TEMPERATURE = on_items("temperature")
 _OF_NLL = by_temperature("nll")
 _MORE = (
     "If it is no better than before, fit it on more images (--fit-on), or fit more parameters "

@@ -8,7 +8,7 @@ from uqeval.arrays import Array, np
 from uqeval.errors import number_of
 from uqeval.metrics._columns import over, quantile
 from uqeval.metrics._contract import NO_LABEL, Metric
-from uqeval.metrics._fitted_apart import on_other_items
+from uqeval.metrics._fitted_apart import on_items
 
 _CRC = "Angelopoulos et al. 2024, §1.1"
 _SIZE = "Angelopoulos & Bates 2023, §3.2"
@@ -20,7 +20,7 @@ INFINITE = (
 _CALIBRATE = "Calibrate on images like those of the evaluation (--fit-on)."
 _SMALLER = "A more accurate model has smaller sets; compare --method, too."
 _UNIT = (0.0, 1.0)
-_THRESHOLD = on_other_items("threshold")
+_THRESHOLD = on_items("threshold")
 
 
 def infinite(pixels: Sequence[int] | None) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
-from uqeval.metrics._fitted_apart import best_surplus, threshold
+from uqeval.metrics._fitted_apart import curve, threshold
 from uqeval.metrics._items import exact_sums
 
 if TYPE_CHECKING:
@@ -153,14 +153,14 @@ METRICS = (
            chance=Chance(0.0, "the uncertainty finds inaccurate patches", _best_surplus),
            advice=RANKING, interval="linear",
            units_with=_BY_ACCURACY,
-           fitted_apart=best_surplus),
+           fitted_apart=threshold),
     Metric("pavpu", "half_surplus", "correlation × std", "higher", (-0.5, 0.5), f"{_S}, §5.2",
            _ONE_ACCURACY, half_surplus,
            label="half Surplus",
            meaning="Half of the Surplus: the part of the certain patches only.",
            advice=RANKING, interval="linear",
            units_with=_BY_ACCURACY,
-           fitted_apart=best_surplus),
+           fitted_apart=threshold),
 )  # fmt: skip
 
 
@@ -181,7 +181,7 @@ OF_CURVES = (
     replace(
         _FIELD["pavpu"],
         field="pavpu_peak.value",
-        fitted_apart=None,
+        fitted_apart=curve,
         formula=peak,
         interval="logit",
         counted=(),
@@ -193,7 +193,7 @@ OF_CURVES = (
     replace(
         _FIELD["surplus"],
         field="surplus_peak.value",
-        fitted_apart=None,
+        fitted_apart=curve,
         formula=peak,
         label="highest Surplus",
         column="best Surplus",
@@ -205,7 +205,7 @@ OF_CURVES = (
     replace(
         _FIELD["surplus"],
         field="surplus_auc",
-        fitted_apart=None,
+        fitted_apart=curve,
         reference=f"{_S}, §6",
         formula=surplus_auc,
         label="area under the Surplus",

@@ -17,7 +17,7 @@ from uqeval.arrays import Array, State, np
 from uqeval.metrics._columns import SetColumns, SetStates, over
 from uqeval.metrics._contract import IntervalKind, Metric, set_value
 from uqeval.metrics._evaluation import Passes, Run
-from uqeval.metrics._fitted_apart import on_fit_items
+from uqeval.metrics._fitted_apart import on_items
 from uqeval.metrics._fitted_part import Recalibration
 from uqeval.metrics.calibration_results import of_bins
 
@@ -155,7 +155,7 @@ def _metrics(part: str, noun: str, reference: str) -> tuple[Metric, ...]:
             f"there is no fitted {noun}", formula, label=f"{label} after {noun}",
             meaning=f"{label} after {noun}, fitted on the items of --fit-on, or else on all.",
             advice="If it is no better than before, fit it on more images (--fit-on).",
-            interval=interval, fitted_apart=on_fit_items(noun),
+            interval=interval, fitted_apart=on_items(noun),
         )
         for field, label, unit, interval, formula, limits in _SCORES
     )  # fmt: skip

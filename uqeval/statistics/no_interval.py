@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from uqeval.errors import listed
+from uqeval.keys import family_of
 from uqeval.metrics import Metric
-from uqeval.metrics._fitted_apart import FittedModel
-from uqeval.records.addresses import ROWS, Address, without_row_names
+from uqeval.metrics._family import default_settings, results_read
+from uqeval.metrics._fitted_apart import EQUAL_MASS, FittedModel
+from uqeval.records.addresses import Address, without_row_names
 from uqeval.records.intervals import RARER, plural, rare_classes, units_of
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import Bounds, NoBounds, units_for_quantile
 from uqeval.statistics.samples import Samples
+from uqeval.statistics.scoring import Scoring
 
 #: The part of a fit's results with the scores of the items that it is not fitted on.
 _HELD_OUT = "held_out"
@@ -46,20 +49,38 @@ def unless_coarse(bounds: Bounds, value: float, exact: float | None) -> Bounds |
     )
 
 
-def fitted_apart(samples: Samples, text: str, runs: Iterable[int]) -> str | None:
+def fitted_apart(samples: Samples, text: str, runs: Sequence[int]) -> str | None:
     """Return why the difference of some runs has neither interval nor p-value, if each has a fitted
-    number of its own that decides the score."""
+    number of its own that decides the score, also that of an item which the score is computed from.
+    """
     address = Address.parse(text)
     metric = metric_at(_of_all_items(address))
-    if metric is None or metric.fitted_apart is None:
+    if metric is None:
         return None
+    if any(_is_in_own_bins(samples.runs[run], text) for run in runs):
+        return EQUAL_MASS
     models = []
     for run in runs:
         index = samples.runs[run].index
-        settings, results = (index[name].get(address.key, {}) for name in ("settings", "results"))
-        is_part = address.region is not None or address.fields[0] in ROWS
-        models.append(FittedModel(settings, results, not is_part and samples.is_whole(run)))
-    return metric.fitted_apart(models) or None
+        settings = index["settings"].get(address.key) or default_settings(address.key)
+        models.append(FittedModel(settings, index["results"].get(address.key, {})))
+    reason = metric.fitted_apart(models) if metric.fitted_apart is not None else ""
+    if reason:
+        return reason
+    read = dict.fromkeys(r for m in models for r in results_read(address.key, m.settings))
+    reasons = (
+        fitted_apart(samples, f"{key}.{field}", runs)
+        for key, field in read
+        if family_of(key) != family_of(address.key)  # a forged report may name itself
+    )
+    return next(filter(None, reasons), None)
+
+
+def _is_in_own_bins(scoring: Scoring, text: str) -> bool:
+    """Return whether a run found the edges of the bins of a score."""
+    evaluation = scoring.evaluations.get(scoring.key_of(text) or "")
+    fields = without_row_names(Address.parse(text).fields)
+    return evaluation is not None and not evaluation.equal_mass.isdisjoint(fields)
 
 
 def not_a_metric(text: str) -> str:
