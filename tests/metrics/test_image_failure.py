@@ -251,16 +251,23 @@ def test_fields_of_other_families_and_columns_of_a_table(tmp_path: Path) -> None
     assert report.items[2]["image_failure"]["confidence_reason"] == "its cell of the table is empty"
 
 
-def test_states_of_an_undefined_threshold_are_read_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("confidence", ["share", "mean-above"])
+def test_an_undefined_threshold(tmp_path: Path, confidence: str) -> None:
     """No Surplus is defined where all patches are accurate, and so no `max-surplus`."""
     right = np.full((4, 3, 8, 8), 0.9, np.float32)
     right[:, 1:] = 0.05
-    options = {"threshold": "max-surplus", "risk": "accuracy", "confidence": "share"}
+    labels = np.zeros((4, 8, 8), np.uint8)
+    labels[1, 0, 0] = labels[2, 0, :2] = 1  # items of other risks
+    options = {"threshold": "max-surplus", "risk": "accuracy", "confidence": confidence}
     report = uqeval.evaluate(
-        right, np.zeros((4, 8, 8), np.uint8), {"image_failure": options},
-        states=tmp_path / "r.states.zip", workers=1,
-    )  # fmt: skip
-    assert report.results["image_failure"]["uncertainty_threshold"] is None
+        right, labels, {"image_failure": options}, states=tmp_path / "r.states.zip", workers=1
+    )
+    results = report.results["image_failure"]
+    assert results["uncertainty_threshold"] is None
+    assert [results[name] for name in ("aurc", "augrc", "auroc", "items")] == [None, None, None, 0]
+    for item in report.items:
+        assert item["image_failure"]["confidence"] is None
+        assert "no Surplus is defined" in item["image_failure"]["confidence_reason"]
     assert merge([tmp_path / "r.states.zip"]).results == report.results
 
 

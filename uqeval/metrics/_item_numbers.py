@@ -50,8 +50,11 @@ class ItemNumber(ABC):
     confidences."""
 
     scale = Scale()
-    #: The reason if an item has none.
-    undefined = VOID
+
+    @property
+    def undefined(self) -> str:
+        """Return the reason if an item has none."""
+        return VOID
 
     def maps(self) -> set[str]:
         """Return the names of the maps that are read."""
@@ -112,9 +115,10 @@ class OfCounts(ItemNumber):
 
 @dataclass(frozen=True)
 class OfUncertainty(ItemNumber):
-    """Minus the aggregated uncertainty of an item's pixels.
+    """Minus the aggregated uncertainty of an item's pixels; undefined without a threshold that the
+    aggregation needs.
 
-    `fitting` puts the threshold into `fitted`.
+    `fitting` puts the threshold into `fitted`; `unfitted` is the reason if there is none.
     """
 
     aggregation: Aggregation
@@ -123,6 +127,15 @@ class OfUncertainty(ItemNumber):
     patch: int
     fitting: Callable[[], Passes]
     fitted: Mapping[str, Any]
+    unfitted: str
+
+    @property
+    def undefined(self) -> str:
+        return self.unfitted if self._has_no_threshold else VOID
+
+    @property
+    def _has_no_threshold(self) -> bool:
+        return self.aggregation.needs_threshold and self.fitted.get("threshold", 0.0) is None
 
     def maps(self) -> set[str]:
         return {"label", self.uncertainty.name}
@@ -139,7 +152,10 @@ class OfUncertainty(ItemNumber):
 
     def values(self, results: Mapping[Tally, TallyResult]) -> Numbers:
         (tally,) = self.tallies()
-        numbers = [self.aggregation.value(tally.unpack(data)) for data in results[tally].items]
+        items = results[tally].items
+        if self._has_no_threshold:
+            return [None] * len(items)
+        numbers = [self.aggregation.value(tally.unpack(data)) for data in items]
         return [None if number is None else -number for number in numbers]
 
 
@@ -151,7 +167,10 @@ class OfColumn(ItemNumber):
     table: str
     info: DatasetInfo
     scale: Scale
-    undefined = "its cell of the table is empty"
+
+    @property
+    def undefined(self) -> str:
+        return "its cell of the table is empty"
 
     @classmethod
     def read(cls, column: str, table: str, info: DatasetInfo) -> None:
@@ -192,7 +211,10 @@ class OfField(ItemNumber):
     evaluation: Evaluation[Any]
     scale: Scale
     region: str = ""
-    undefined = "the field is undefined for the item"
+
+    @property
+    def undefined(self) -> str:
+        return "the field is undefined for the item"
 
     def maps(self) -> set[str]:
         return self.evaluation.maps()

@@ -181,6 +181,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
             return item_numbers.OfUncertainty(
                 settings.aggregation, uncertainty_of(settings, info), info.classes,
                 settings.patch, self._fit_threshold, self.fitted,
+                Rule.parse(settings.threshold).undefined,
             )  # fmt: skip
         if wanted.column is not None:
             assert settings.item_table is not None
