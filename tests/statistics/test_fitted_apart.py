@@ -178,15 +178,19 @@ def test_recalibration_on_the_evaluated_items(tmp_path: Path) -> None:
     assert found["calibration.ece"].p is not None
 
 
-@pytest.mark.parametrize("estimator", ["plug-in", "kumar-l2"])
-def test_bins_with_equal_numbers_of_pixels(tmp_path: Path, estimator: str) -> None:
-    evaluated(tmp_path, ["ence", "adaptive_ece", "car"], calibration={"estimator": estimator})
-    own = {"plug-in": "adaptive_ece", "kumar-l2": "kumar_l2"}[estimator]
-    fixed = ("calibration.ece", "calibration.per_class.adaptive_ece.ece")
-    found = changes(tmp_path, f"calibration.{own}", *fixed)
-    assert "bins of each model have edges" in str(found[f"calibration.{own}"].reason)
-    for address in fixed:
-        assert found[address].p is not None, address
+def test_bins_of_sigma(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    target = rng.uniform(1, 9, (N, 6, 6)).astype(np.float32)
+    for name in MODELS:
+        std = rng.uniform(0.1, 1, target.shape)
+        arrays = {"mean": target + std * rng.standard_normal(target.shape), "std": std}
+        uqeval.evaluate(
+            {key: value.astype(np.float32) for key, value in arrays.items()}, target,
+            {"regression": {"ence": True}}, states=tmp_path / f"{name}.states.zip", workers=1,
+        ).save(tmp_path / f"{name}.json")  # fmt: skip
+    found = changes(tmp_path, "regression.ence", "regression.uce", "regression.rmse")
+    assert found.pop("regression.rmse").p is not None
+    assert all("bins of each model have edges" in str(own.reason) for own in found.values())
 
 
 def test_curves_over_the_uncertainties_of_each_model(tmp_path: Path) -> None:

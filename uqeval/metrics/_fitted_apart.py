@@ -14,11 +14,6 @@ _ITS_CHANCE = "whose chance intervals and p-values do not contain"
 _ONE_THRESHOLD = (
     "evaluate all models at one --threshold NUMBER, or give --threshold-from one of the reports"
 )
-#: The reason of a score in bins with equal numbers of pixels.
-EQUAL_MASS = (
-    "the bins of each model have edges at quantiles of the evaluated items, "
-    f"{_ITS_CHANCE}; compare the values"
-)
 
 
 @dataclass(frozen=True)
@@ -85,6 +80,14 @@ def threshold(models: Sequence[FittedModel]) -> str:
             f"which intervals and p-values do not contain; {_ONE_THRESHOLD}"
         )
     return _of_other_reports(models)
+
+
+def bins_of_sigma(models: Sequence[FittedModel]) -> str:
+    """Return the reason of a score in bins with equal numbers of pixels, by σ."""
+    return (
+        "the bins of each model have edges at quantiles of its σ of the evaluated items, "
+        f"{_ITS_CHANCE}; compare the values"
+    )
 
 
 def curve(models: Sequence[FittedModel]) -> str:

@@ -13,6 +13,7 @@ from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over, without_rounding
 from uqeval.metrics._contract import NO_PIXEL, Metric, set_value
 from uqeval.metrics._evaluation import Part, Passes, Run, TallyResult
+from uqeval.metrics._fitted_apart import bins_of_sigma
 from uqeval.metrics._fitted_part import FittedPart
 from uqeval.metrics._items import exact_sums, score_items
 from uqeval.metrics._score_kinds import Gaps
@@ -74,11 +75,11 @@ def likelihood(squares: float, logs: float, pixels: int, factor: float) -> float
 _LEVI = "Levi et al. 2022"
 OF_BINS = (
     Metric("regression", "ence", "fraction", "lower", (0.0, None), f"{_LEVI}, eq. 8", _ZERO_BIN,
-           ence, label="ENCE", **SCALE_SIGMA, interval="gaps",
+           ence, label="ENCE", **SCALE_SIGMA, interval="gaps", fitted_apart=bins_of_sigma,
            meaning="Mean relative difference between predicted and observed error, over bins of "
            "σ."),
     Metric("regression", "uce", "target²", "lower", (0.0, None), "Laves et al. 2020, eq. 8",
-           NO_PIXEL, uce, label="UCE", **SCALE_SIGMA, interval="gaps",
+           NO_PIXEL, uce, label="UCE", **SCALE_SIGMA, interval="gaps", fitted_apart=bins_of_sigma,
            meaning="Mean difference between predicted variance and squared error, over bins of "
            "σ."),
     Metric("regression", "cv", "fraction", None, (0.0, None), f"{_LEVI}, eq. 9",

@@ -11,7 +11,7 @@ from uqeval.errors import listed
 from uqeval.keys import family_of
 from uqeval.metrics import Metric
 from uqeval.metrics._family import default_settings, results_read
-from uqeval.metrics._fitted_apart import EQUAL_MASS, FittedModel
+from uqeval.metrics._fitted_apart import FittedModel
 from uqeval.records.addresses import Address, without_row_names
 from uqeval.records.intervals import RARER, plural, rare_classes, units_of
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE
@@ -19,7 +19,6 @@ from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import Bounds, NoBounds, units_for_quantile
 from uqeval.statistics.samples import Samples
-from uqeval.statistics.scoring import Scoring
 
 #: The part of a fit's results with the scores of the items that it is not fitted on.
 _HELD_OUT = "held_out"
@@ -57,8 +56,6 @@ def fitted_apart(samples: Samples, text: str, runs: Sequence[int]) -> str | None
     metric = metric_at(_of_all_items(address))
     if metric is None:
         return None
-    if any(_is_in_own_bins(samples.runs[run], text) for run in runs):
-        return EQUAL_MASS
     models = []
     for run in runs:
         index = samples.runs[run].index
@@ -74,13 +71,6 @@ def fitted_apart(samples: Samples, text: str, runs: Sequence[int]) -> str | None
         if family_of(key) != family_of(address.key)  # a forged report may name itself
     )
     return next(filter(None, reasons), None)
-
-
-def _is_in_own_bins(scoring: Scoring, text: str) -> bool:
-    """Return whether a run found the edges of the bins of a score."""
-    evaluation = scoring.evaluations.get(scoring.key_of(text) or "")
-    fields = without_row_names(Address.parse(text).fields)
-    return evaluation is not None and not evaluation.equal_mass.isdisjoint(fields)
 
 
 def not_a_metric(text: str) -> str:
