@@ -35,6 +35,7 @@ LEVEL, DRAWS = 0.95, 500
 SPREAD = 0.6
 _PATCHES = ("pavpu", "p_accurate_given_certain", "p_uncertain_given_inaccurate", "phi", "surplus")
 _CURVES = ("pavpu_peak.value", "surplus_peak.value", "surplus_auc")
+_OF_RANKS = ("auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc")
 _OF_ITEMS = ("aurc", "e_aurc", "augrc", "auroc", "spearman", "kendall")
 _BINS = ("ece", "nll")
 
@@ -117,6 +118,9 @@ GROUPS: Mapping[str, Group] = {
         {"image_failure": {"risk": "accuracy", "confidence": "share"}},
         [f"image_failure.{name}" for name in _OF_ITEMS],
         hard=0.02,
+    ),
+    "2% of images hard, ranks of all": Group(
+        {"failure": {"threshold": 0.5}}, [f"failure.{name}" for name in _OF_RANKS], hard=0.02
     ),
     "5% of images hard, bins of σ of all": Group(
         {"regression": {"ence": True}, "nmerci": {}},

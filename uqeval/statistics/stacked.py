@@ -74,12 +74,13 @@ class Stacked:
 
     @classmethod
     def paired(
-        cls, stacks: Sequence[Stacked], items: Sequence[Sequence[int]], factor: float = 1.0
-    ) -> Stacked:
+        cls, stacks: Sequence[Stacked], items: Sequence[Sequence[int]], factor: float = 1.0,
+        by_rank: bool = True,
+    ) -> Stacked:  # fmt: skip
         """Return the stack of some items of one run, then of some of another run.
 
         Their tallies have the same shape. `factor`: multiplies the uncertainties of the other run.
-        Where only their order counts, columns are in the order of ranks within each run.
+        `by_rank`: where only their order counts, columns are in the order of ranks within each run.
         """
         first, second = stacks
         self = cls.__new__(cls)
@@ -87,7 +88,7 @@ class Stacked:
         if first.ranked is not None and second.ranked is not None:
             ranked = (first.ranked, second.ranked)
             places: list[Array | None] = [None, None]
-            if first.tally.by_order:
+            if first.tally.by_order and by_rank:
                 places = [own.mean_ranks(at) for own, at in zip(ranked, items, strict=True)]
             elif factor != 1:
                 places = [

@@ -7,7 +7,9 @@ the saved states of both models are summed in other combinations.
 
 Scores that read only the order of an uncertainty are those of its ranks within each model: the
 uncertainties of two models may have other scales, in which items of both together would have
-another order (Venkatraman & Begg 1996).
+another order (Venkatraman & Begg 1996). But one image may take the first ranks of a model. Scores
+that these decide (`Metric.of_first_ranks`) have the larger p-value of two tests: swaps of ranks,
+and of the uncertainties as they are.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from uqeval.arrays import Floats
 from uqeval.statistics.blocks import in_blocks, in_threads
 from uqeval.statistics.checked_states import Evaluated
 from uqeval.statistics.draws import Resampling
+from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.scoring import ColumnsOfKey, Scoring
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.swap_partners import all_tallies, partners_of, problem_of
@@ -93,8 +96,21 @@ def swap_tests(
     addresses = [address for address in addresses if reasons[address] is None]
     if not addresses:
         return {**untested}
-    pair = _Pair(first, second, positions, partners)
     in_threads(lambda scoring: scoring.read(addresses), [first, second])
+    pair = _Pair(first, second, positions, partners)
+    tests = _tests(pair, resampling, addresses)
+    both = [address for address in tests if (m := metric_at(address)) and m.of_first_ranks]
+    if both:
+        unranked = _Pair(first, second, positions, partners, by_rank=False)
+        for address, test in _tests(unranked, resampling, both).items():
+            tests[address] = max(test, tests[address], key=lambda own: own.p)
+    return untested | tests
+
+
+def _tests(
+    pair: _Pair, resampling: Resampling, addresses: Sequence[str]
+) -> dict[str, SwapTest]:  # fmt: skip
+    """Return the test of every address whose observed difference is defined."""
     is_exact = 2**resampling.units <= EVERY
     counts = _counts(pair, resampling.items, addresses, is_exact)
     active = list(counts)
@@ -107,7 +123,7 @@ def swap_tests(
             for values in np.split(column, ends):
                 counts[address].add(values)
         active = [address for address in active if not counts[address].is_decided]
-    return untested | {address: count.test() for address, count in counts.items()}
+    return {address: count.test() for address, count in counts.items()}
 
 
 @dataclass
@@ -164,7 +180,8 @@ def _growing(blocks: Iterator[NDArray[np.int8]]) -> Iterator[list[NDArray[np.int
 class _Pair:
     """Two runs over the same n items, as 2n items: those of the first, then of the second.
 
-    The states of both are read once. Each run scores them with its own settings.
+    The states of both are read once. Each run scores them with its own settings. `by_rank`: where
+    only the order of uncertainties counts, they are the ranks within each run.
     """
 
     def __init__(
@@ -173,6 +190,7 @@ class _Pair:
         second_scoring: Scoring,
         positions: Sequence[Sequence[int]],
         partner: Mapping[Tally, Tally],
+        by_rank: bool = True,
     ) -> None:
         partner_of_second = {
             second_tally: first_tally for first_tally, second_tally in partner.items()
@@ -186,15 +204,16 @@ class _Pair:
             stacks = [first_scoring.stacked(tally), second_scoring.stacked(partner[tally])]
             if stacks[0].is_centred:
                 return Stacked.of(_Mixed(first, second, first), tally)
-            return Stacked.paired(stacks, positions, _factor(first, second, tally))
+            return Stacked.paired(stacks, positions, _factor(first, second, tally), by_rank)
 
         def ranked(values: Floats) -> Floats:
             return np.concatenate([_mean_ranks(own) for own in np.split(values, 2)])
 
-        self.ours = Scoring(_Mixed(first, second, first), stack_pair, ranked)
+        ordered = ranked if by_rank else None
+        self.ours = Scoring(_Mixed(first, second, first), stack_pair, ordered)
         self.theirs = Scoring(
             _Mixed(first, second, second),
-            lambda tally: self.ours.stacked(partner_of_second[tally]), ranked,
+            lambda tally: self.ours.stacked(partner_of_second[tally]), ordered,
         )  # fmt: skip
         self._back = partner_of_second
 
