@@ -178,7 +178,7 @@ def test_recalibration_on_the_evaluated_items(tmp_path: Path) -> None:
     assert found["calibration.ece"].p is not None
 
 
-def test_bins_of_sigma(tmp_path: Path) -> None:
+def test_bins_and_factor_of_sigma(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     target = rng.uniform(1, 9, (N, 6, 6)).astype(np.float32)
     for name in MODELS:
@@ -186,11 +186,18 @@ def test_bins_of_sigma(tmp_path: Path) -> None:
         arrays = {"mean": target + std * rng.standard_normal(target.shape), "std": std}
         uqeval.evaluate(
             {key: value.astype(np.float32) for key, value in arrays.items()}, target,
-            {"regression": {"ence": True}}, states=tmp_path / f"{name}.states.zip", workers=1,
+            {"regression": {"ence": True, "sigma_scale": True}},
+            states=tmp_path / f"{name}.states.zip", workers=1,
         ).save(tmp_path / f"{name}.json")  # fmt: skip
-    found = changes(tmp_path, "regression.ence", "regression.uce", "regression.rmse")
-    assert found.pop("regression.rmse").p is not None
-    assert all("bins of each model have edges" in str(own.reason) for own in found.values())
+    bins, tested = ("ence", "uce"), ("rmse", "sigma_scale.nll_before")
+    names = (*bins, *tested, "sigma_scale.nll")
+    found = changes(tmp_path, *(f"regression.{name}" for name in names))
+    for name in bins:
+        assert "bins of each model have edges" in str(found[f"regression.{name}"].reason)
+    for name in tested:
+        assert found[f"regression.{name}"].p is not None
+    reason = str(found["regression.sigma_scale.nll"].reason)
+    assert reason.startswith("the factor of σ of each model is fitted on the evaluated items")
 
 
 def test_curves_over_the_uncertainties_of_each_model(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from uqeval.arrays import Array, Floats, State, np
 from uqeval.metrics._columns import Place, SetColumns, SetStates, as_numbers, over, without_rounding
 from uqeval.metrics._contract import NO_PIXEL, Metric, set_value
 from uqeval.metrics._evaluation import Part, Passes, Run, TallyResult
-from uqeval.metrics._fitted_apart import bins_of_sigma
+from uqeval.metrics._fitted_apart import bins_of_sigma, on_items
 from uqeval.metrics._fitted_part import FittedPart
 from uqeval.metrics._items import exact_sums, score_items
 from uqeval.metrics._score_kinds import Gaps
@@ -99,7 +99,7 @@ OF_SCALE = (
     Metric("regression", "sigma_scale.nll", "nats", "lower", (None, None), f"{_LEVI}, §3.3",
            f"{ZERO_SIGMA}; or {_EXACT}", likelihood, label="NLL with the best factor",
            advice="If it is no better than before, fit the factor on more images (--fit-on).",
-           interval="draws",
+           interval="draws", fitted_apart=on_items("factor of σ"),
            meaning="Gaussian NLL with σ times the best factor."),
 )  # fmt: skip
 
