@@ -122,9 +122,12 @@ GROUPS: Mapping[str, Group] = {
     "2% of images hard, ranks of all": Group(
         {"failure": {"threshold": 0.5}}, [f"failure.{name}" for name in _OF_RANKS], hard=0.02
     ),
-    "5% of images hard, bins of σ of all": Group(
-        {"regression": {"ence": True}, "nmerci": {}},
-        ["regression.ence", "regression.uce", "nmerci.nmerci", "nmerci.merci"],
+    "5% of images with small σ, fitted on all": Group(
+        {"regression": {"ence": True, "sigma_scale": True}, "nmerci": {}},
+        [
+            *(f"regression.{n}" for n in ("ence", "uce", "sigma_scale.nll")),
+            *(f"nmerci.{n}" for n in ("nmerci", "merci")),
+        ],
         of_numbers=True,
         hard=0.05,
     ),

@@ -412,13 +412,13 @@ def test_a_ranking_is_tested_by_the_ranks_of_each_model(
     assert change.p == pytest.approx((defined >= differences[0] - 1e-12).mean())
 
 
-@pytest.mark.parametrize("score", ["aupr_error", "aupr_success"])
-@pytest.mark.parametrize("factor", [1, 4])
-def test_a_precision_is_tested_by_ranks_and_as_it_is(
+@pytest.mark.parametrize("score", ["aupr_error", "aupr_success", "fpr95"])
+@pytest.mark.parametrize("factor", [2, 4])
+def test_scores_of_few_ranks_are_tested_by_ranks_and_as_they_are(
     tmp_path: Path, score: str, factor: int
 ) -> None:
-    """One image may take the first ranks of a model, so the p-value is the larger one of all swaps
-    of ranks, and of the uncertainties as they are."""
+    """One image may move these ranks, so the p-value is the larger one of all swaps of ranks, and
+    of the uncertainties as they are."""
     first, u = wrong_and_uncertain(0, [0, 1, 2, 5])
     second, v = wrong_and_uncertain(1, [0, 3, 4, 5])
     u[2] += 200  # the first ranks are of one item
@@ -427,9 +427,12 @@ def test_a_precision_is_tested_by_ranks_and_as_it_is(
     found = held(tmp_path, "m0", "m1", metrics=(f"failure.{score}",), draws=100)
     change = found.rows[0].cells[1].difference
 
-    def precision(values: list[np.ndarray], own: list[int]) -> float:
+    def scored(values: list[np.ndarray], own: list[int]) -> float:
         order = np.concatenate([values[k][i] for i, k in enumerate(own)]).ravel()
         sought = np.concatenate([(first, second)[k][i] for i, k in enumerate(own)]).ravel() > 0
+        if score == "fpr95":
+            cut = max(t for t in order[sought] if (order[sought] >= t).mean() >= 0.95)
+            return float((order[~sought] >= cut).mean())
         if score == "aupr_success":
             order, sought = -order, ~sought
         at_least = order[None] >= order[sought][:, None]
@@ -439,7 +442,7 @@ def test_a_precision_is_tested_by_ranks_and_as_it_is(
     p_values = []
     for values in ([rankdata(own).reshape(own.shape) for own in (u, v)], [u, v]):
         pairs = [(list(own), [1 - k for k in own]) for own in swapped]
-        differences = np.abs([precision(values, a) - precision(values, b) for a, b in pairs])
+        differences = np.abs([scored(values, a) - scored(values, b) for a, b in pairs])
         p_values.append((differences >= differences[0] - 1e-12).mean())
     assert p_values[0] != p_values[1]
     assert change is not None

@@ -153,9 +153,9 @@ class Metric:
     #: Whether it changes if all uncertainties of a model are multiplied by a number, though other
     #: scores of its family do not: it has no test of swaps.
     has_scale: bool = dataclasses.field(default=False, kw_only=True)
-    #: Whether the most uncertain or the most certain pixels decide it, as a precision: swaps of two
-    #: models are of ranks, and of the uncertainties as they are.
-    of_first_ranks: bool = dataclasses.field(default=False, kw_only=True)
+    #: Whether few ranks of uncertainty decide it, as a precision or a cut, of which one image may
+    #: have all: swaps of two models are of ranks, and of the uncertainties as they are.
+    of_few_ranks: bool = dataclasses.field(default=False, kw_only=True)
     #: For a score of several sets: units (items, groups) that each set needs for an interval.
     least_in_set: int = dataclasses.field(default=3, kw_only=True)
     #: Which units (items, groups) it is computed from, where a single unit may have no value of

@@ -75,7 +75,7 @@ def _metric(field: str, label: str, meaning: str, better: Any = "higher") -> Met
         harmonic_mean, label=label, meaning=meaning,
         advice="Look at the lowest of its component scores.", interval="draws",
         quantile=0.05,  # that of FPR95
-        of_first_ranks=True,  # AUPRs
+        of_few_ranks=True,  # as AUPRs and FPR95 are
     )  # fmt: skip
 
 

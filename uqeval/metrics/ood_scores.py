@@ -69,7 +69,7 @@ _EVENTS = {"detection_error": Events(lambda error, last: 1.0, "OUT pixels", _OUT
 #: 16 % of its intervals lay wholly above the truth, with 10 of them 5 %
 #: (`benchmarks/few_events.py`). The detection error has its best threshold as that of pixels.
 _LEAST_IMAGES = {"aupr_in": 10, "detection_error": _OUT}
-_AUPR = ("aupr_out", "aupr_in")
+_OF_FEW_RANKS = ("aupr_out", "aupr_in", "fpr95", "detection_error")
 
 
 def _metric(
@@ -83,13 +83,13 @@ def _metric(
         headline=headline, meaning=meaning, advice=_ADVICE, interval=interval,
         units_with=_IN_AND_OUT, chance=_CHANCE.get(field), quantile=_QUANTILES.get(field),
         events=_EVENTS.get(field), of_part="ranking" if field == "auroc" else None,
-        of_first_ranks=field in _AUPR,
+        of_few_ranks=field in _OF_FEW_RANKS,
     )  # fmt: skip
     of_items = Metric(
         "ood", f"images.{field}", "fraction", better, limits, reference, _ITEMS, formula,
         label=f"{label} of images", meaning=meaning.replace("pixel", "image"), advice=_ADVICE,
         interval=interval, units_with=_IN_AND_OUT, quantile=_QUANTILES.get(field),
-        least_in_set=_LEAST_IMAGES.get(field, 3), of_first_ranks=field in _AUPR,
+        least_in_set=_LEAST_IMAGES.get(field, 3), of_few_ranks=field in _OF_FEW_RANKS,
     )  # fmt: skip
     return of_pixels, of_items
 

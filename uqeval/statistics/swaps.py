@@ -7,9 +7,9 @@ the saved states of both models are summed in other combinations.
 
 Scores that read only the order of an uncertainty are those of its ranks within each model: the
 uncertainties of two models may have other scales, in which items of both together would have
-another order (Venkatraman & Begg 1996). But one image may take the first ranks of a model. Scores
-that these decide (`Metric.of_first_ranks`) have the larger p-value of two tests: swaps of ranks,
-and of the uncertainties as they are.
+another order (Venkatraman & Begg 1996). But one image may move the ranks of its model. Scores that
+few ranks decide (`Metric.of_few_ranks`) have the larger p-value of two tests: swaps of ranks, and
+of the uncertainties as they are.
 """
 
 from __future__ import annotations
@@ -99,17 +99,15 @@ def swap_tests(
     in_threads(lambda scoring: scoring.read(addresses), [first, second])
     pair = _Pair(first, second, positions, partners)
     tests = _tests(pair, resampling, addresses)
-    both = [address for address in tests if (m := metric_at(address)) and m.of_first_ranks]
-    if both:
-        unranked = _Pair(first, second, positions, partners, by_rank=False)
-        for address, test in _tests(unranked, resampling, both).items():
+    of_few = [address for address in tests if (m := metric_at(address)) and m.of_few_ranks]
+    if of_few:
+        as_they_are = _Pair(first, second, positions, partners, by_rank=False)
+        for address, test in _tests(as_they_are, resampling, of_few).items():
             tests[address] = max(test, tests[address], key=lambda own: own.p)
     return untested | tests
 
 
-def _tests(
-    pair: _Pair, resampling: Resampling, addresses: Sequence[str]
-) -> dict[str, SwapTest]:  # fmt: skip
+def _tests(pair: _Pair, resampling: Resampling, addresses: Sequence[str]) -> dict[str, SwapTest]:
     """Return the test of every address whose observed difference is defined."""
     is_exact = 2**resampling.units <= EVERY
     counts = _counts(pair, resampling.items, addresses, is_exact)
