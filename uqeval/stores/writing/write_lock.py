@@ -41,12 +41,14 @@ def begin(
     resume: bool,
     restart: bool,
     damaged: Callable[[set[str]], set[str]],
-) -> tuple[WriteLock, set[str]]:
+    final: Path,
+) -> tuple[WriteLock, set[str]] | None:
     """Create the store at `root`, or join its writers; return the lock and the parts that are
-    written.
+    written. Return None if another process completes the store to resume meanwhile.
 
     `create` makes the groups of an empty store in a folder. One of several processes creates the
-    store, atomically. See `WriteLock.join` for the rest. Raises `OutputError`.
+    store, atomically. `final`: where a complete store is. See `WriteLock.join` for the rest. Raises
+    `OutputError`.
     """
     while True:
         if not is_taken(root):
@@ -70,17 +72,27 @@ def begin(
                 f"{cut(root)}: is a finished store. Give overwrite=True to replace it, or choose "
                 "another path."
             )
-        claims = WriteLock(root)
+        claims, joined = WriteLock(root), _identity(root)
         parts = claims.join(
             settings, shared=shared, resume=resume, restart=restart, damaged=damaged
         )
         if parts is not None:
             return claims, parts
+        if resume and joined is not None and joined == _identity(final) and is_complete(final):
+            return None
         if is_complete(root) is False and not (root / HIDDEN).exists():
             raise OutputError(
                 f"{cut(root)}: is an unfinished store of another kind of writer. Choose another "
                 "path, or give overwrite=True."
             )
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Return what identifies a folder, also after it is moved; None if there is none."""
+    with suppress(FileNotFoundError):
+        status = folder.stat()
+        return status.st_dev, status.st_ino
+    return None
 
 
 class WriteLock:
