@@ -60,9 +60,17 @@ def test_a_finished_store_is_resumed_at_once(tmp_path: Path) -> None:
             writer.add_labels("a", LABELS)
     assert {file: file.stat().st_mtime_ns for file in files_of(path)} == before
     assert not (path / zw.HIDDEN).exists()
-    for other in ({"samples": 5}, {"names": ("a", "b", "d")}, {"keep": "maps"}, {"kind": "logits"}):
-        with pytest.raises(OutputError, match="finished store with other settings"):
-            PredictionWriter(path, **ABOUT | other, resume=True)
+    for other, difference in (
+        ({"samples": 5}, "samples: 4 there, 5 here"),
+        ({"names": ("a", "b", "d")}, "names: 'c' there, 'd' here"),
+        ({"names": ("a", "b")}, "names: 3 there, 2 here"),
+        ({"keep": "maps"}, "keep: 'samples' there, 'maps' here"),
+        ({"kind": "logits"}, "arrays: probs there, logits here"),
+    ):
+        refused(
+            lambda own=other: PredictionWriter(path, **ABOUT | own, resume=True),
+            f"is a finished store with other settings ({difference}",
+        )
 
 
 @pytest.mark.parametrize("samples", [1, SAMPLES])
@@ -234,7 +242,8 @@ def test_resume_alone_does_not_choose_between_a_store_and_its_replacement(
         refused(
             lambda own=options: PredictionWriter(path, **ABOUT, **own),
             "p.zarr: its replacement .p.zarr.new, in the same folder, is unfinished",
-            "resume=True and overwrite=True to continue it", "only overwrite=True to begin it again",
+            "resume=True and overwrite=True to continue it",
+            "only overwrite=True to begin it again",
             "To keep the older store, remove .p.zarr.new",
         )  # fmt: skip
     writer = PredictionWriter(path, **both)

@@ -20,7 +20,8 @@ from typing import Any
 
 from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import hidden_path, sync_tree, writing
-from uqeval.errors import OutputError, cut, quoted
+from uqeval.errors import OutputError, cut
+from uqeval.stores.writing.verification import differences
 from uqeval.stores.zarr.writer import HIDDEN, is_complete, is_taken, put_in_place
 
 #: The hint if a process that expects to be alone may not be.
@@ -290,17 +291,11 @@ class WriteLock:
                 f"{cut(self.root)}: is an unfinished store of another kind of writer. Choose "
                 "another path, or give overwrite=True."
             ) from error
-        for key, value in json.loads(json.dumps(settings)).items():
-            if settings_of_first.get(key) != value:
-                differences = (
-                    "differ"
-                    if key == "names"
-                    else f"{quoted(settings_of_first.get(key))} there, {quoted(value)} here"
-                )
-                raise OutputError(
-                    f"{cut(self.root)}: was started with other settings: {key}: {differences}. "
-                    "All writers of a store need the same settings."
-                )
+        if different := differences(settings_of_first, json.loads(json.dumps(settings))):
+            raise OutputError(
+                f"{cut(self.root)}: was started with other settings ({cut(different)}). All "
+                "writers of a store need the same settings."
+            )
 
     def _writers(self) -> tuple[set[str], set[str]]:
         """Return the ids of living and of dead writers."""
