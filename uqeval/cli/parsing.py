@@ -29,8 +29,9 @@ _HELP_ALL = "--help-all"
 #: it leaves out those that the command shares with others.
 _MANY, _SEVERAL = 20, 14
 _COMMON = frozenset({
-    "output", "csv", "ci", "slices", "baseline", "against", "gallery", "gate", "images", "labels",
-    "metric", "ood_mask", "predictions", "risk", "samples", "repeats", "reference", "uncertainty",
+    "output", "csv", "ci", "slices", "group_by", "baseline", "against", "gallery", "gate", "images",
+    "labels", "metric", "ood_mask", "predictions", "risk", "samples", "repeats", "reference",
+    "uncertainty",
 })  # fmt: skip
 
 
