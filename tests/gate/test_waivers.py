@@ -37,6 +37,7 @@ def judged(folder: Path, limits: str, more: str = "", day: date = DAY, **options
         ("min: 0.9", {"at_least": "0.8"}, DAY, "waived", "for values of at least 0.8"),
         ("min: 0.9", {"at_least": "0.81"}, DAY, "fail", "at least 0.81 only, and the value is 0.8"),
         ("max: 0.7", {"at_most": "0.8"}, DAY, "waived", "for values of at most 0.8"),
+        ("max: 0.7", {"at_most": "0.7999999"}, DAY, "fail", "only, and the value is 0.8"),
         ("max: 0.7", {"at_most": "0.79"}, DAY, "fail", "covers values of at most 0.79 only"),
         ("min: 0.8", {}, DAY, "pass", "not needed"),
         ("min: 0.8", {}, date(2028, 1, 1), "pass", "not needed"),
