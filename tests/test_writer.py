@@ -215,7 +215,15 @@ def put(value: float) -> Callable[[np.ndarray], None]:
     [
         (put(np.nan), "item 'b', sample 2: 1 of 180 values are NaN, first in class 1, row 4, col"),
         (put(np.inf), "item 'b', sample 2: 1 of 180 values are infinite"),
-        (put(-0.1), "item 'b', sample 2: values from -0.1 to .* kind='logits'"),
+        (put(-0.1), "item 'b', sample 2: values from -0.1 to .* declare kind='logits', or give"),
+        (
+            lambda v: v * 7,
+            "All sums are about 7, so these may be scaled probabilities: divide them",
+        ),
+        (
+            lambda v: np.abs(np.log(v)),
+            "are values above 1. If these are logits, declare kind='logits'",
+        ),
         (lambda v: np.log(v) * 4, "item 'b', sample 0: values from -.*logits"),
         (lambda v: v * 0.99, "item 'b', sample 0: .* 60 of 60 pixels do not sum to 1"),
         (lambda v: v * 0, "do not sum to 1, the worst to 0 "),

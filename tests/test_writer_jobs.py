@@ -53,7 +53,7 @@ def test_an_error_inside_leaves_it_unfinished_and_resume_goes_on(tmp_path: Path)
         raise RuntimeError
     with pytest.raises(OutputError, match=r"ended early.*resume=True"):
         PredictionWriter(path, **ABOUT)
-    with pytest.raises(OutputError, match=r"other settings: samples|other settings: uqeval"):
+    with pytest.raises(OutputError, match=r"with other settings \(samples: 4 there, 5 here\)"):
         PredictionWriter(path, **{**ABOUT, "samples": 5}, resume=True)
     with PredictionWriter(path, **ABOUT, resume=True) as writer:
         assert [writer.done(name) for name in NAMES] == [True, True, False]

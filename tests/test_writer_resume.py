@@ -7,6 +7,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import uqeval
 from uqeval.disk.publishing import publish_folder
 from uqeval.errors import DataError, OutputError
 from uqeval.stores.store import open_store
+from uqeval.stores.writing.write_lock import WriteLock
 from uqeval.stores.zarr import writer as zw
 from uqeval.writer import PredictionWriter
 
@@ -44,6 +46,7 @@ def test_a_finished_store_is_resumed_at_once(tmp_path: Path) -> None:
     with PredictionWriter(path, **ABOUT) as writer:
         fill(writer)
         assert not writer.complete
+    assert writer.complete
     (path / zw.HIDDEN / "parts").mkdir(parents=True)  # killed before it removed this
     before = {file: file.stat().st_mtime_ns for file in files_of(path)}
     with PredictionWriter(path, **ABOUT, resume=True) as writer:
@@ -57,9 +60,17 @@ def test_a_finished_store_is_resumed_at_once(tmp_path: Path) -> None:
             writer.add_labels("a", LABELS)
     assert {file: file.stat().st_mtime_ns for file in files_of(path)} == before
     assert not (path / zw.HIDDEN).exists()
-    for other in ({"samples": 5}, {"names": ("a", "b", "d")}, {"keep": "maps"}, {"kind": "logits"}):
-        with pytest.raises(OutputError, match="finished store with other settings"):
-            PredictionWriter(path, **ABOUT | other, resume=True)
+    for other, difference in (
+        ({"samples": 5}, "samples: 4 there, 5 here"),
+        ({"names": ("a", "b", "d")}, "names: 'c' there, 'd' here"),
+        ({"names": ("a", "b")}, "names: 3 there, 2 here"),
+        ({"keep": "maps"}, "keep: 'samples' there, 'maps' here"),
+        ({"kind": "logits"}, "arrays: probs there, logits here"),
+    ):
+        refused(
+            lambda own=other: PredictionWriter(path, **ABOUT | own, resume=True),
+            f"is a finished store with other settings ({difference}",
+        )
 
 
 @pytest.mark.parametrize("samples", [1, SAMPLES])
@@ -190,6 +201,87 @@ def test_overwrite_with_resume_goes_on_with_what_is_unfinished(tmp_path: Path) -
     assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
 
 
+def left_replacement(path: Path) -> None:
+    """The first item of a replacement, left by a job that ended."""
+    writer = PredictionWriter(path, **ABOUT, overwrite=True)
+    writer.add("a", STACK[2])
+    writer._draft.abandon()
+
+
+def test_resume_alone_continues_what_overwrite_began(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    left_replacement(path)
+    refused(
+        lambda: PredictionWriter(path, **ABOUT),
+        ".p.zarr.new: is unfinished", "resume=True to continue", "overwrite=True to begin again",
+    )  # fmt: skip
+    writer = PredictionWriter(path, **ABOUT, resume=True)
+    assert [writer.done(name) for name in NAMES] == [True, False, False]
+    writer.add("b", STACK[1])
+    refused(writer.close, "continue with resume=True. ")
+    assert not writer.complete
+    with PredictionWriter(path, **ABOUT, resume=True) as writer:
+        writer.add("c", STACK[0])
+    assert writer.complete
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK[[2, 1, 0]].astype("f2"))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["p.zarr"]
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_resume_alone_does_not_choose_between_a_store_and_its_replacement(
+    tmp_path: Path, is_finished: bool
+) -> None:
+    path, both = tmp_path / "p.zarr", {**ABOUT, "overwrite": True, "resume": True}
+    if is_finished:
+        with PredictionWriter(path, **ABOUT) as writer:
+            fill(writer)
+    else:
+        unfinished(path)
+    left_replacement(path)
+    for options in ({"resume": True}, {}):
+        refused(
+            lambda own=options: PredictionWriter(path, **ABOUT, **own),
+            "p.zarr: its replacement .p.zarr.new, in the same folder, is unfinished",
+            "resume=True and overwrite=True to continue it",
+            "only overwrite=True to begin it again",
+            "To keep the older store, remove .p.zarr.new",
+        )  # fmt: skip
+    writer = PredictionWriter(path, **both)
+    assert [writer.done(name) for name in NAMES] == [True, False, False]
+    refused(writer.close, "continue with resume=True and overwrite=True. ")
+    with PredictionWriter(path, **both) as writer:
+        fill(writer, ("b", "c"))
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK[[2, 1, 2]].astype("f2"))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["p.zarr"]
+
+
+@pytest.mark.parametrize("options", [{}, {"overwrite": True}])
+def test_another_process_completes_the_store_to_resume_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, bool]
+) -> None:
+    path = tmp_path / "p.zarr"
+    if options:
+        with PredictionWriter(path, **ABOUT) as writer:
+            fill(writer)
+    writer = PredictionWriter(path, **ABOUT, overwrite=True)
+    fill(writer)
+    writer._draft.abandon()
+    about = ABOUT | options | {"resume": True, "ranks": 2}
+    first, join = PredictionWriter(path, **about), WriteLock.join
+
+    def completed_before(self: WriteLock, *own: Any, **settings: Any) -> set[str] | None:
+        monkeypatch.undo()
+        with pytest.warns(UserWarning, match="without labels"):
+            first.close()
+        return join(self, *own, **settings)
+
+    monkeypatch.setattr(WriteLock, "join", completed_before)
+    second = PredictionWriter(path, **about)
+    assert second.complete and all(map(second.done, NAMES))
+    second.close()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["p.zarr"]
+
+
 @pytest.mark.parametrize("resume", [True, False])
 def test_killed_before_the_older_store_was_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resume: bool
@@ -308,9 +400,10 @@ def test_damaged_metadata_are_written_again(
 def test_readers_name_the_unfinished_store_that_would_replace(tmp_path: Path, size: object) -> None:
     path, about = tmp_path / "p.zarr", ABOUT | {"size": size}
     unfinished(path, overwrite=True, size=size)
+    missing = "there is nothing here", ".p.zarr.new", "is unfinished", "again with resume=True,"
+    refused(lambda: open_store(path, role="predictions"), *missing)
+    refused(run_uqeval("inspect", path), *missing)
     words = ".p.zarr.new", "is unfinished", "resume=True and overwrite=True"
-    refused(lambda: open_store(path, role="predictions"), "there is nothing here", *words)
-    refused(run_uqeval("inspect", path), "there is nothing here", *words)
     with PredictionWriter(path, **about, overwrite=True, resume=True) as writer:
         assert writer.done("a")
         fill(writer, ("c",))

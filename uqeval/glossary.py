@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from uqeval.errors import option_name
 from uqeval.keys import Key
 
 if TYPE_CHECKING:
@@ -51,6 +53,36 @@ def display_of(family: str) -> Display:
         RowTable("By class", "per_class", (*fields, "pixels")),
     )
     return replace(known.display, tables=tables)
+
+
+def how_to_evaluate(key: str) -> str:
+    """Return the command that evaluates a key that a report lacks; empty for an unknown family."""
+    parsed = Key.parse(key)
+    known = families().get(parsed.family)
+    if known is None:
+        return ""
+    command = {"image_failure": "failure --images", "segmentation": "run"}.get(
+        known.name, known.name
+    )
+    if "video" in known.kinds and known.name != "image_failure":
+        inputs = "VIDEO"
+    elif known.needs_reference:
+        inputs = "PREDS REFERENCE"
+    elif known.kinds == ("ood",):
+        inputs = "IN_PREDS OUT_PREDS"
+    else:
+        inputs = "PREDS TARGET" if known.kinds == ("regression",) else "PREDS LABELS"
+    words = ["uqeval", command, inputs]
+    for change in (parsed.variant or "").split(",") if parsed.variant else ():
+        name, equals, value = change.rpartition("=")
+        name = name if equals else "uncertainty"
+        # The first value of an option has the key without a variant.
+        default = default_setting(parsed.family, name)
+        first = "FIRST" if default in (None, "") else default
+        words += [option_name(name), quote(str(first)), option_name(name), quote(value)]
+    if parsed.region is not None:
+        words += ["--region", quote(parsed.region)]
+    return " ".join([*words, "-o", "DIR" if command == "run" else "REPORT.json"])
 
 
 def default_setting(family: str, name: str) -> Any:

@@ -57,7 +57,8 @@ class PredictionWriter:
     items on disk stay (see `done`), others are written again in the same size. A finished store
     stays unchanged and takes no labels either; `complete` is true at once. `overwrite` writes
     next to an older store, and replaces it when complete. Both together resume an unfinished store
-    and replace a finished one.
+    and replace a finished one. `resume` alone also continues a store that `overwrite` began, if
+    there is no older one.
 
     Raises `UsageError` for settings that contradict each other, `OutputError` if nothing can be
     written.
@@ -224,7 +225,7 @@ class PredictionWriter:
                 f"{description}: have the shape {list(ids.shape)}, expected [{size}], or of R "
                 f"annotators [R, {size}]."
             )
-        if not self.complete:
+        if not self._draft.finished:
             self._check_size(index, ids, description)
         described = self._descriptions.check(own, "labels", description, [index], is_single=True)
         ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, description)
@@ -251,12 +252,13 @@ class PredictionWriter:
 
     @property
     def complete(self) -> bool:
-        """Return whether the store was finished when it was opened with `resume`.
+        """Return whether this or another process has completed the store.
 
-        Every `add` then returns False, and so does `add_labels` if the store has labels. Without
-        labels it raises `OutputError`: give them to commands as a second path.
+        If it was complete when it was opened with `resume`, every `add` returns False, and so does
+        `add_labels` if the store has labels. Without labels it raises `OutputError`: give them to
+        commands as a second path.
         """
-        return self._draft.finished
+        return self._draft.over()
 
     def missing(self) -> list[str]:
         """Return the items that lack samples (or labels, once one item has some)."""

@@ -43,6 +43,23 @@ def record(outcome: Outcome) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("failure.auroc", "no report has 'failure'; evaluate it with `uqeval failure PREDS LABELS "
+         "-o REPORT.json`."),
+        ("pavpu[bald].pavpu", "no two models have it; evaluate it with `uqeval pavpu PREDS LABELS "
+         "--uncertainty entropy --uncertainty bald -o REPORT.json`."),
+        ("pavpu.pavpu@weather=night", "no report has slices; add them with `uqeval merge REPORT "
+         "--slices FILE.csv -o NEW.json`."),
+        ("pavpu.pavpuu", "no two models have it; the nearest is pavpu.pavpu."),
+    ],
+)  # fmt: skip
+def test_a_score_that_no_report_has(folder: Path, address: str, says: str) -> None:
+    done = compare(folder, "mc.json", "ens.json", "--metric", address)
+    refused(done, f"--metric {address}: {says}")
+
+
 def test_tables(folder: Path, tmp_path: Path) -> None:
     outcome = compare(folder, "mc.json", "ens.json")
     assert outcome.status == 0

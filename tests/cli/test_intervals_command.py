@@ -44,6 +44,25 @@ def test_a_report(made: Path) -> None:
     assert any("intervals come from 4 groups" in text for text in found["warnings"])
 
 
+@pytest.mark.parametrize("by_file", [False, True])
+def test_groups_leave_the_slices_of_other_columns(
+    made: Path, tmp_path: Path, by_file: bool
+) -> None:
+    if by_file:
+        (tmp_path / "uqeval.yaml").write_text(
+            f"stores: {{city: {{predictions: {made}/preds.zarr}}}}\n"
+            "evaluate: {city: {pavpu: {}}}\n"
+            f"slices: {made}/meta.csv\ngroup_by: drive\nci: 0.9\noutput: {tmp_path}\n"
+        )
+        run_well("run", tmp_path / "uqeval.yaml")
+    else:
+        run_well("merge", "new.json", "--ci", "0.9", "--slices", "meta.csv", "--group-by", "drive",
+                 "-o", tmp_path / "city.json", cwd=made)  # fmt: skip
+    found = report(tmp_path, "city.json")
+    assert list(found["slices"]) == ["light=day", "light=night"]
+    assert found["settings"]["intervals"]["group_by"] == "drive"
+
+
 def test_the_same_seed_gives_the_same_report(made: Path, tmp_path: Path) -> None:
     run_well("pavpu", made / "preds.zarr", "--ci", "0.95", "--draws", "400",
              "--slices", made / "meta.csv", "--group-by", "drive", "--slice-by", "light",

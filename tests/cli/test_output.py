@@ -289,6 +289,7 @@ def test_the_short_help_leads_to_all_options() -> None:
     short = run_well("pavpu", "--help").stdout
     assert "--window" in short and "--top-k" not in short
     assert "more options: uqeval pavpu --help-all" in " ".join(short.split())
+    assert "--group-by" in run_well("run", "--help").stdout
     everything = run_well("pavpu", "--help-all").stdout
     assert "--top-k" in everything and "--help-all" not in everything
     assert not re.findall(r"<(bool|str|int|float|list)\b", everything)

@@ -71,6 +71,9 @@ BOMB = "\n".join(
         ("a: &x {b: 1}\nc: {<<: *x}", ":2: merge keys (<<) are not read; write the keys here"),
         ("a: b: c", ":1: a key inside a value; put each key on its own line"),
         ("a: 1\nb\n", "a key without a colon; write `key: value`"),
+        ("a:\n  b.c {max: 0.3}", ":2: a key without a colon; write `b.c: {max: 0.3}`"),
+        ("b.c {max: 0.3, id: X} # y\nd: 1", ":1: a key without a colon; write `b.c: {max: 0.3, i"),
+        ("a: 1\nb.c {}", ":2: a key without a colon; write `b.c: {}`"),
     ],
 )  # fmt: skip
 def test_refused(tmp_path: Path, text: str | bytes, says: str) -> None:

@@ -100,6 +100,16 @@ def test_a_rule_that_names_nothing(tmp_path: Path, address: str, says: str, near
     ("address", "says"),
     [
         ("pavpu[mi].pavpu", "no metric 'pavpu[mi]'; there are"),
+        (
+            "pavpu[mutual_information].surplus",
+            "Evaluate it with `uqeval pavpu PREDS LABELS --uncertainty entropy --uncertainty "
+            "mutual_information -o REPORT.json`.",
+        ),
+        (
+            "sparsification.ause",
+            "Evaluate it with `uqeval sparsification PREDS LABELS -o REPORT.js",
+        ),
+        ("pavpu@box:0:1.pavpu", "Evaluate it with `uqeval pavpu PREDS LABELS --region box:0:1 -o"),
         ("pavpu.per_class.person.pavpu", "no class 'person'"),
         ("town/pavpu.pavpu", "no report 'town'; the reports are city"),
         ("nmerci.by_depth.2.nmerci", "there are 0 … 1"),

@@ -13,7 +13,7 @@ from gate_reports import named, rules
 from uqeval.errors import UsageError
 from uqeval.gate import FailedStore, Judgement, judge
 from uqeval.gate.saved_verdicts import load_verdicts
-from uqeval.gate.waivers import UNNEEDED
+from uqeval.gate.waivers import UNNEEDED, Waiver, use_of
 from uqeval.report import verdicts as words
 from uqeval.report.verdict_files import to_annotations, to_json, to_junit
 from uqeval.report.verdict_table import table
@@ -55,6 +55,15 @@ def test_when_a_waiver_holds(
     assert verdict.waiver is not None and says in verdict.waiver.note
     ((_, facts),) = words.findings(found)
     assert says in "; ".join(facts)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.8123456789012345, "0.8123"), (0.8000123456789, "0.80001")]
+)
+def test_a_value_beyond_a_waiver_has_as_many_digits_as_it_needs(value: float, shown: str) -> None:
+    waiver = Waiver(until=DAY, by="A", why="B", at_most=0.8)
+    use = use_of(waiver, "max", "fail", "fail", value, DAY)
+    assert use.note.endswith(f"at most 0.8 only, and the value is {shown}")
 
 
 def notes_by_place(found: Judgement) -> dict[tuple[str | None, str], str]:

@@ -133,6 +133,8 @@ def stores(folder: Path) -> None:
     save(folder / "members.zarr", {"names": NAMES}, **numbers(3))
     save(folder / "v.zarr", {"names": pairs(), "class_names": CLASSES}, **video())
     (folder / "slices.csv").write_text(SLICES)
+    groups = [",".join(line.split(",")[:2]) for line in SLICES.splitlines()]
+    (folder / "groups.csv").write_text("\n".join(groups))
     (folder / "fit.txt").write_text("aachen_0\nbonn_1\n")
 
 
@@ -142,7 +144,7 @@ UNCERTAINTIES = ["entropy", "mutual_information", "confidence", "variation_ratio
 CASES: dict[str, dict[str, Any]] = {
     "classes": {"predictions": "p.zarr", "metrics": "all", **CUT},
     "classes of groups": {"predictions": "p.zarr", "metrics": "all", "ci": 0.9, "draws": 100,
-                          "slices": "slices.csv", "group_by": "city"},
+                          "slices": "groups.csv", "group_by": "city"},
     "two classes": {"predictions": "two.zarr", "metrics": "all"},
     "float16": {"predictions": "half.zarr", "metrics": ["pavpu", "calibration", "failure"]},
     "ensemble": {"predictions": ["p.zarr", "q.zarr"], "metrics": ["segmentation", "pavpu"]},

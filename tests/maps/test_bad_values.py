@@ -86,7 +86,8 @@ def hint(message: str) -> str:
         (lambda p: p * 100, "percentages: divide them by 100"),
         (lambda p: p * np.float32(1.0005), "too coarse to sum to 1. Take the softmax in float32"),
         (lambda p: p * np.float32(0.9), "Check the order of axes"),
-        (lambda p: p * np.float32(20), "There are values above 1. If these are logits"),
+        (lambda p: p * np.float32(20), "All sums are about 20, so these may be scaled probabilit"),
+        (lambda p: p * p * np.float32(20), "There are values above 1. If these are logits"),
     ],
 )
 def test_readers_and_the_writer_say_the_same_about_sums(

@@ -77,7 +77,13 @@ def test_columns_by_default(tmp_path: Path, table: Path) -> None:
     assert {key.split("=")[0] for key in report.slices} == {"weather", "drive", '"a,b"'}
     assert report.intervals == {} and "intervals" not in report.settings
     grouped, _ = run(tmp_path / "grouped", 8, slices=table, ci=0.9, draws=100, group_by="drive")
-    assert grouped.slices == {} and grouped.intervals
+    assert {key.split("=")[0] for key in grouped.slices} == {"weather", '"a,b"'}
+    assert grouped.intervals and grouped.slices["weather=sun"]["units"]["name"] == "group"
+    groups_alone = table_file(tmp_path / "g.csv", {"name": NAMES, "drive": list("aabbccdd")})
+    options = {"slices": groups_alone, "ci": 0.9, "draws": 100, "group_by": "drive"}
+    assert run(tmp_path / "alone", 8, **options)[0].slices == {}
+    chosen, _ = run(tmp_path / "chosen", 8, slice_by=["drive"], **options)
+    assert len(chosen.slices) == 4
 
 
 def test_one_item(tmp_path: Path) -> None:

@@ -79,14 +79,34 @@ COMMANDS = {
 _Mistake: Any = typer.BadParameter.__mro__[1]
 
 
+#: Names of options that are less similar (0 to 1) are not suggested.
+_SIMILAR = 0.7
+
+
 @contextmanager
 def _short_mistakes() -> Iterator[None]:
-    """Shorten the text of the command line that Typer's messages repeat."""
+    """Shorten the text of the command line that Typer's messages repeat, and leave out names of
+    options that are not similar.
+    """
     try:
         yield
     except _Mistake as error:
         error.message = cut(error.message, 400)
+        if possible := getattr(error, "possibilities", None):
+            error.possibilities = _similar(error.option_name, possible)
         raise
+
+
+def _similar(option: str, names: Sequence[str]) -> list[str]:
+    """Return the names of options that were probably meant by an unknown one, of those that Typer
+    found, the most similar first: it also compares the hyphens before them."""
+    from difflib import SequenceMatcher
+
+    if longer := [name for name in names if name.startswith(option)]:
+        return longer
+    text = option.strip("-")
+    similar = [n for n in names if SequenceMatcher(None, text, n.strip("-")).ratio() >= _SIMILAR]
+    return similar or [*names[:1]]
 
 
 def _command(name: str) -> tuple[Callable[..., None], Any]:

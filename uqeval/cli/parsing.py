@@ -32,6 +32,8 @@ _COMMON = frozenset({
     "output", "csv", "ci", "slices", "baseline", "against", "gallery", "gate", "images", "labels",
     "metric", "ood_mask", "predictions", "risk", "samples", "repeats", "reference", "uncertainty",
 })  # fmt: skip
+#: Further common options of commands whose help has room for them.
+_COMMON_OF = {"run": {"group_by"}, "merge": {"group_by"}}
 
 
 def unwrap(text: str) -> str:
@@ -87,7 +89,8 @@ class Command(TyperCommand):
             return []
         family = FAMILIES.get(self.name or "")
         family_options = options_of(family.settings_type) if family else {}
-        common = _COMMON | {name for name, option in family_options.items() if option.common}
+        common = _COMMON | _COMMON_OF.get(self.name or "", set())
+        common |= {name for name, option in family_options.items() if option.common}
         shared = shared_options()
         return [
             parameter

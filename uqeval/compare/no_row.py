@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from shlex import quote
 
 from uqeval.compare.models import Model
-from uqeval.errors import cut
+from uqeval.errors import cut, quoted
+from uqeval.glossary import how_to_evaluate
+from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.report import Report
-from uqeval.records.suggestions import suggestion
+from uqeval.records.suggestions import NO_SLICES, suggestion
 
 
 def no_row(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
@@ -19,8 +21,16 @@ def no_row(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
         left_out = warning.partition(": left out")[0].split(", ")
         if address.key in left_out or address.within in left_out:
             return f"--metric {cut(text)}: {warning}."
-    nearest = suggestion(_reports(models), address)
-    hint = f"; the nearest is {nearest}" if nearest and nearest != text else ""
+    reports = _reports(models)
+    keys = {key for report in reports for key in report.results}
+    command = "" if address.key in keys else how_to_evaluate(address.key)
+    evaluation = f"; evaluate it with `{command}`" if command else ""
+    if command and address.metric not in map(family_of, keys):
+        return f"--metric {cut(text)}: no report has {quoted(address.metric)}{evaluation}."
+    if address.where and not any(report.slices for report in reports):
+        return f"--metric {cut(text)}: {NO_SLICES}."
+    nearest = suggestion(reports, address)
+    hint = f"; the nearest is {nearest}" if nearest and nearest != text else evaluation
     return f"--metric {cut(text)}: no two models have it{hint}."
 
 

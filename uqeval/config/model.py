@@ -207,7 +207,7 @@ class Slices(GivenKeys):
     ] = Field(
         [],
         description="Columns that define slices; a list of columns for their combinations. "
-        "Default: each column with few values.",
+        "Default: each column with few values, but not that of `group_by`.",
     )
 
 

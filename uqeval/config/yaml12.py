@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,11 +92,14 @@ def read_yaml(path: str | Path) -> Document:
     try:
         node = _Loader(text).get_single_node()
         lines: dict[Location, int] = {}
-        data = None if node is None else _Reader(lines).value(node, ())
+        data = None if node is None else _Reader(lines, text.splitlines()).value(node, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = "" if mark is None else f"{mark.line + 1}: "
-        problem = _in_plain_words(str(error.problem or error.context))
+        problem = str(error.problem or error.context)
+        if mark is not None and problem.startswith(("mapping values", "could not find")):
+            problem = _without_colon(text.splitlines()[mark.line : mark.line + 1]) or problem
+        problem = _in_plain_words(problem)
         raise UsageError(f"{cut(path)}:{line or ' '}{cut(problem)}.") from None
     except yaml.YAMLError as error:
         raise UsageError(
@@ -125,11 +128,17 @@ def _in_plain_words(problem: str) -> str:
     return next(plain, problem)
 
 
+def _without_colon(lines: Sequence[str]) -> str:
+    """Return the problem of a line `calibration.ece {max: 0.3}`; empty for another line."""
+    match = re.fullmatch(r"\s*([^\s{}:#'\"]+)\s*(\{[^{}]*\})\s*(#.*)?", lines[0]) if lines else None
+    return f"a key without a colon; write `{match[1]}: {match[2]}`" if match else ""
+
+
 class _Reader:
     """Converter of nodes to values that records the line of each place."""
 
-    def __init__(self, lines: dict[Location, int]) -> None:
-        self.lines = lines
+    def __init__(self, lines: dict[Location, int], texts: Sequence[str]) -> None:
+        self.lines, self._texts = lines, texts
         self.count = 0
 
     def value(self, node: yaml.Node, place: Location) -> Any:
@@ -151,6 +160,9 @@ class _Reader:
             if not isinstance(key, yaml.ScalarNode):
                 self._refuse(key, "a key that is a list or a mapping; expected a name")
             line = key.start_mark.line + 1
+            problem = _without_colon(self._texts[line - 1 : line]) if "{" in key.value else ""
+            if problem and key.style is None:
+                self._refuse(key, problem)
             if key.value == "<<" and key.style is None:
                 self._refuse(key, "merge keys (<<) are not read; write the keys here again")
             if key.value in first_lines:

@@ -23,11 +23,13 @@ from uqeval.gate.verdict import (
     refuse_partial,
     with_needs,
 )
+from uqeval.glossary import how_to_evaluate
+from uqeval.keys import family_of
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, find
 from uqeval.records.resampling import Resampler
-from uqeval.records.suggestions import suggestion, with_slash
+from uqeval.records.suggestions import NO_SLICES, suggestion, with_slash
 
 
 def judge(
@@ -222,9 +224,16 @@ def _names_nothing(
         (lookup for lookup in lookups if isinstance(lookup, NoScore)),
         key=lambda lookup: lookup.depth,
     )
-    names = [named.name for named in candidates]
-    suggested = with_slash(rule.address, names) or suggestion(
-        (named.report for named in candidates), rule.address, nearest
-    )
+    names, reports = [named.name for named in candidates], [named.report for named in candidates]
+    if rule.address.where and not any(report.slices for report in reports):
+        return UsageError(f"{rule.place}: matches nothing in the reports: {NO_SLICES}.")
+    families = {family_of(key) for report in reports for key in report.results}
+    keys = {key for report in reports for key in report.results}
+    command = "" if rule.address.key in keys else how_to_evaluate(rule.address.key)
+    suggested = with_slash(rule.address, names)
+    if not suggested and (not command or rule.address.metric in families):
+        suggested = suggestion(reports, rule.address, nearest)
     hint = f" Did you mean {suggested}?" if suggested else ""
+    if command and not suggested:
+        hint = f" Evaluate it with `{command}`."
     return UsageError(f"{rule.place}: matches nothing in the reports: {nearest.why}.{hint}")

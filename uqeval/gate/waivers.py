@@ -110,6 +110,12 @@ def check_bounds(waiver: Waiver, limits: dict[Kind, float]) -> None:
         )
 
 
+def _apart(value: float, bound: float) -> str:
+    """Return a value with four significant digits, or as many as show that it is not the bound."""
+    texts = (f"{value:.{digits}g}" for digits in range(4, 17))
+    return next((text for text in texts if float(text) != bound), repr(value))
+
+
 def use_of(
     waiver: Waiver,
     kind: Kind,
@@ -130,7 +136,8 @@ def use_of(
     bound, low = waiver.bound(kind), kind in LOW_FAILS
     if bound is not None and (value < bound if low else value > bound):
         side = "at least" if low else "at most"
-        note = f"{prefix} covers values of {side} {bound!r} only, and the value is {value!r}"
+        text = _apart(value, bound)
+        note = f"{prefix} covers values of {side} {bound!r} only, and the value is {text}"
         return WaiverUse("beyond", note, status)
     status_without = "it fails" if status == "fail" else "it is inconclusive and counts as fail"
     reach = "" if bound is None else f", for values of at {'least' if low else 'most'} {bound!r}"

@@ -11,6 +11,11 @@ from uqeval.records.addresses import Address
 from uqeval.records.lookup import NoScore, addresses_in, find, nearest_key, row_of
 from uqeval.records.report import Report
 
+#: Why no address of a slice matches.
+NO_SLICES = (
+    "no report has slices; add them with `uqeval merge REPORT --slices FILE.csv -o NEW.json`"
+)
+
 
 def no_such_value(reports: Sequence[Report], address: Address) -> str | None:
     """Return why none of these reports has a value at an address, with the nearest valid address;

@@ -36,7 +36,7 @@ class CutOptions(Settings):
     slice_by: Sequence[str] = shared_option(
         (), "Slice by this column, or by combinations. Repeat for more.",
         metavar="COLUMN[,COLUMN]", panel=_CUT, list_by="repeat", in_file=False,
-        shown="every column with few values")
+        shown="every column with few values but that of --group-by")
     group_by: str | None = shared_option(
         None, "Resample groups of related items (drive, city, patient) instead of items.",
         metavar="COLUMN", panel=_CUT)

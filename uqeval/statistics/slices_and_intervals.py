@@ -65,11 +65,10 @@ def check_cut(
         return {}
     with errors_of("slices"):
         table = read_table(options.slices, names, sets)
-    with errors_of("slice_by"):
-        items_by_slice = slice_items(table, cuts_of(options, table))
     with errors_of("group_by"):
         _groups(options, names, table, cases)
-    return items_by_slice
+    with errors_of("slice_by"):
+        return slice_items(table, cuts_of(options, table))
 
 
 def cut_of_store(
@@ -103,8 +102,8 @@ def with_slices_and_intervals(report: Report, states: MergedStates, options: Cut
     if options.slices is not None:
         sets = scoring.index["facts"].get("sets") or ()
         table = read_table(options.slices, scoring.names, sets)
-    columns = [] if table is None else cuts_of(options, table)
     groups, group_name = _groups(options, scoring.names, table, cases_of(scoring))
+    columns = [] if table is None else cuts_of(options, table)
     changes: dict[str, Any] = {}
     warnings = list(report.warnings)
     if table is not None:
@@ -219,13 +218,13 @@ def _settings(
 
 
 def cuts_of(options: CutOptions, table: ItemTable) -> list[tuple[str, ...]]:
-    """Return the columns of each kind of slice; empty if the table is only for groups."""
+    """Return the columns of each kind of slice; empty if the table has no column but the groups."""
     if options.slice_by:
         return [
             (text,) if text in table.columns else tuple(text.split(","))
             for text in options.slice_by
         ]
-    return [] if options.group_by is not None else default_cuts(table)
+    return default_cuts(table, options.group_by)
 
 
 def slice_items(table: ItemTable, keys: Sequence[Sequence[str]]) -> dict[str, list[int]]:
@@ -274,19 +273,22 @@ def _items_by_values(table: ItemTable, columns: Sequence[str]) -> dict[tuple[str
     return items_by_values
 
 
-def default_cuts(table: ItemTable) -> list[tuple[str, ...]]:
+def default_cuts(table: ItemTable, groups: str | None = None) -> list[tuple[str, ...]]:
     """Return the default columns: those with at least two values, and at most half the items.
 
-    Together they define at most 256 slices."""
+    Together they define at most 256 slices. The column of the `groups` is none of them: its slices
+    would be single groups, without intervals."""
     selected: list[tuple[str, ...]] = []
     remaining = _MOST
     for column, cells in table.columns.items():
+        if column == groups:
+            continue
         values = [value for i, value in enumerate(cells) if value.strip() or i not in table.out]
         count = len(set(values))
         if 2 <= count <= min(max(len(values) // 2, 2), remaining):
             selected.append((column,))
             remaining -= count
-    if not selected:
+    if not selected and groups not in table.columns:
         raise UsageError(
             f"{table.path}: no column divides the items into slices; its columns are "
             f"{cut(', '.join(table.columns) or 'none')}. Name some with --slice-by."

@@ -128,7 +128,7 @@ def _without_items(values: Array) -> str:
 
 def checked_floats(
     values: Array, dtype: str, kind: str, where: str, row: int = 0, source: str = "",
-    tolerance: float | None = None,
+    tolerance: float | None = None, with_key: str = "",
 ) -> Array:  # fmt: skip
     """Return probabilities or logits of one sample [class, y, x] as they will be stored.
 
@@ -137,6 +137,7 @@ def checked_floats(
     floating point, not finite or negative, or do not sum to one over the classes (within the
     tolerance of `dtype`), and for logits that do. Values of a single class must be in [0, 1].
     `source`: the dtype in which they were computed, for the tolerance; `tolerance`: another one.
+    `with_key`: how the caller declares the kind of an array with a name, for messages.
     """
     if values.dtype.kind != "f":
         raise DataError(f"{where}: holds {values.dtype}, expected floating point {kind}.")
@@ -159,7 +160,7 @@ def checked_floats(
         if _is_sure(values, rounded, off, allowed) or _off(rounded) <= allowed:
             return rounded
     with np.errstate(over="ignore"):
-        problem = _explain(values, values.astype(dtype), row, allowed, of)
+        problem = _explain(values, values.astype(dtype), row, allowed, of, with_key)
     raise DataError(f"{where}: {problem}")
 
 
@@ -263,7 +264,9 @@ def _is_sure(values: Array, rounded: Array, off: float, allowed: float) -> bool:
     return off <= allowed - moved
 
 
-def _explain(values: Array, stored: Array, row: int, tolerance: float, of: str) -> str:
+def _explain(
+    values: Array, stored: Array, row: int, tolerance: float, of: str, with_key: str
+) -> str:
     """Return why probabilities are invalid. Slow: only called if they are."""
     exact = values.astype(np.float64)
     for bad, problem in ((np.isnan(exact), "NaN"), (np.isinf(exact), "infinite")):
@@ -275,8 +278,8 @@ def _explain(values: Array, stored: Array, row: int, tolerance: float, of: str) 
             )
     low, high = float(exact.min()), float(exact.max())
     logits = (
-        "If these are logits, declare --kind=logits (with --key NAME for an array with a name), or "
-        "give their softmax over the classes."
+        f"If these are logits, declare --kind=logits{with_key}, or give their softmax over the "
+        "classes."
     )
     if low < 0 or len(values) == 1:
         return f"values from {low:.4g} to {high:.4g} are not probabilities. {logits}"

@@ -216,6 +216,10 @@ def _marks(arrays: Sequence[StoredArray], dtype: np.dtype[Any]) -> Mapping[str, 
     return FROM_HALF if are_widened and any(halves) else {}
 
 
+#: How `uqeval convert` declares the kind of an array with a name.
+_WITH_KEY = " (with --key NAME for an array with a name)"
+
+
 def _check_floats(
     kind: str, values: Array, source: str, allowed: float, where: str, row: int
 ) -> None:
@@ -223,7 +227,7 @@ def _check_floats(
     computed as `source`. Raises as `Checks.check` does."""
     form = "logits" if kind == "logits" else "probs"
     for at, probs in _samples(values, where):
-        checked_floats(probs, values.dtype.name, form, at, row, source, allowed)
+        checked_floats(probs, values.dtype.name, form, at, row, source, allowed, _WITH_KEY)
 
 
 def _check_scaled(kind: str, values: Array, array: StoredArray, where: str, row: int) -> None:

@@ -28,10 +28,24 @@ _WITHOUT_LABELS = (
 
 
 def root_of(path: str, resume: bool, overwrite: bool) -> Path:
-    """Return the folder in which the store of `path` is written until it is complete."""
+    """Return the folder in which the store of `path` is written until it is complete.
+
+    Restore an older store that a killed process had moved aside. Raises `OutputError` if `path` is
+    no store, and without `overwrite` if it is older than an unfinished replacement.
+    """
     final = local_path(path)
+    zw.check_replaceable(final)
+    new = path_of_new(final)
+    if is_unfinished(new):
+        if not overwrite and zw.is_taken(final):
+            raise OutputError(
+                f"{cut(path)}: its replacement {cut(new.name)}, in the same folder, is unfinished. "
+                "Give resume=True and overwrite=True to continue it, or only overwrite=True to "
+                f"begin it again. To keep the older store, remove {cut(new.name)}."
+            )
+        return new
     is_resumed = resume and zw.is_complete(final) is False
-    return path_of_new(final) if overwrite and not is_resumed else final
+    return new if overwrite and not is_resumed else final
 
 
 class UnfinishedStore:
@@ -65,20 +79,11 @@ class UnfinishedStore:
         self.path, self.names, self.open = path, names, True
         self._samples, self._skip, self._ranks = samples, skip, ranks
         self._final = local_path(path)
-        zw.check_replaceable(self._final)
         self._has_labels = False
-        self.finished = resume and not overwrite and zw.is_complete(self._final) is True
         root = root_of(path, resume, overwrite)
-        overwrite = root != self._final
+        is_new = root != self._final
         self.store = NewStore(root, len(names), names, dense, compression)
-        if self.finished:
-            check_same_settings(root, attributes, names, kinds, dense)
-            # Its writer may have been killed before removing this.
-            shutil.rmtree(root / zw.HIDDEN, ignore_errors=True)
-            self._claims, self._earlier = WriteLock(root), set[str]()
-            self.kept = set(range(len(names)))
-            return
-        if overwrite and not is_unfinished(root):
+        if is_new and not is_unfinished(root):
             shutil.rmtree(root, ignore_errors=True)  # an older store that was replaced
 
         def create(folder: Path) -> None:
@@ -90,15 +95,28 @@ class UnfinishedStore:
             self._has_labels = _any_labels(parts)  # also where all labels are damaged
             return damaged_parts(root, names, kinds, dense, parts)
 
-        self._claims, self._earlier = begin(
-            root,
-            create,
-            {**attributes, **settings, "names": names, "compression": compression},
-            shared=ranks > 1,
-            resume=resume,
-            restart=overwrite,
-            damaged=damaged,
-        )
+        joined = None
+        if is_new or not resume or zw.is_complete(root) is not True:
+            joined = begin(
+                root,
+                create,
+                {**attributes, **settings, "names": names, "compression": compression},
+                shared=ranks > 1,
+                resume=resume,
+                restart=is_new and (resume or overwrite),
+                damaged=damaged,
+                final=self._final,
+            )
+        self.finished = joined is None
+        if joined is None:
+            check_same_settings(self._final, attributes, names, kinds, dense)
+            self.store.root = self._final  # to which another process may have moved it
+            # Its writer may have been killed before removing this.
+            shutil.rmtree(self._final / zw.HIDDEN, ignore_errors=True)
+            self._claims, self._earlier = WriteLock(self._final), set[str]()
+            self.kept = set(range(len(names)))
+            return
+        self._claims, self._earlier = joined
         self.kept = {i for i in range(len(names)) if self._all_of(i, self._earlier)}
         self._has_labels |= _any_labels(self._earlier)
         self._only_closes = len(self.kept) == len(names) and not was_closed
@@ -252,7 +270,7 @@ class UnfinishedStore:
                     if not others and self._ranks == 1:
                         raise OutputError(
                             f"{cut(self.path)}: {self._missing_text(of_samples, of_labels)} The "
-                            f"store stays unfinished; continue with resume=True. {HINT}"
+                            f"store stays unfinished; continue with {self._options()}. {HINT}"
                         )
                 elif "0.labels" in parts or not any(map(self._claims.may_write, others)):
                     self._complete()  # with labels of all items, or of none
@@ -264,6 +282,11 @@ class UnfinishedStore:
             self._claims.leave(clean=False)
         if warning:
             warnings.warn(f"{cut(self.path)}: {warning}", UserWarning, stacklevel=3)
+
+    def _options(self) -> str:
+        """Return the options that continue this store."""
+        replaces = self.store.root != self._final and zw.is_taken(self._final)
+        return "resume=True and overwrite=True" if replaces else "resume=True"
 
     def abandon(self) -> None:
         """Leave the store unfinished, so that a later job can resume it."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from uqeval.errors import OutputError, StoreError, cut
+from uqeval.errors import OutputError, StoreError, cut, quoted
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.array import ZarrArray
 from uqeval.stores.zarr.group import ZarrGroup, open_zarr_group
@@ -21,6 +21,8 @@ from uqeval.stores.zarr.source import FolderSource
 _STACKS = ("probs", "logits")
 #: What the attribute `uqeval` has once the store is complete.
 _AT_THE_END = ("complete", "arrays")
+#: The argument `keep` of a writer, by the format of its store.
+_KEEP = {"predictions": "samples", "maps": "maps"}
 
 
 def damaged_parts(
@@ -113,24 +115,44 @@ def check_same_settings(
             raise unreadable
     except StoreError as error:
         raise OutputError(f"{error} Or give overwrite=True to replace the store.") from error
-    differences = [
-        key
-        for key, value in {**attributes, "names": list(names)}.items()
-        if _comparable(found.get(key)) != _comparable(value)
-    ]
-    if not differences and set(first.arrays) - {"labels"} != set(kinds):
-        differences = ["kind, keep, size or mean_probs"]
-    if differences:
+    different = differences(found, {**attributes, "names": list(names)})
+    arrays = set(first.arrays) - {"labels"}
+    if not different and arrays != set(kinds):
+        there, here = (", ".join(sorted(kinds)) or "none" for kinds in (arrays, set(kinds)))
+        different = f"arrays: {there} there, {here} here, by kind, keep, size or mean_probs"
+    if different:
         raise OutputError(
-            f"{cut(root)}: is a finished store with other settings "
-            f"({cut(', '.join(differences))}). Give the settings that it was written with, set "
-            f"only overwrite=True to replace it, or choose another path."
+            f"{cut(root)}: is a finished store with other settings ({cut(different)}). Give the "
+            "settings that it was written with, set only overwrite=True to replace it, or choose "
+            "another path."
         )
 
 
-def _comparable(value: Any) -> Any:
-    return (
-        {k: v for k, v in value.items() if k not in _AT_THE_END}
-        if isinstance(value, dict)
-        else value
+def differences(earlier: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Return which settings of a writer differ from those of an earlier one, with both values;
+    empty for none."""
+    there, here = _flat(earlier), _flat(settings)
+    return ", ".join(
+        _difference(key, there.get(key), value)
+        for key, value in here.items()
+        if there.get(key) != value
     )
+
+
+def _difference(key: str, there: Any, here: Any) -> str:
+    if key == "names" and isinstance(there, list):
+        if len(there) != len(here):
+            there, here = len(there), len(here)
+        else:
+            there, here = next((a, b) for a, b in zip(there, here, strict=True) if a != b)
+    return f"{key}: {quoted(there)} there, {quoted(here)} here"
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a writer by the names of its arguments."""
+    own = settings.get("uqeval")
+    details = {k: v for k, v in own.items() if k not in _AT_THE_END} if own else {}
+    if "format" in details:
+        form = details.pop("format")
+        details["keep"] = _KEEP.get(form, form)
+    return {key: value for key, value in settings.items() if key != "uqeval"} | details

@@ -20,7 +20,8 @@ from typing import Any
 
 from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import hidden_path, sync_tree, writing
-from uqeval.errors import OutputError, cut, quoted
+from uqeval.errors import OutputError, cut
+from uqeval.stores.writing.verification import differences
 from uqeval.stores.zarr.writer import HIDDEN, is_complete, is_taken, put_in_place
 
 #: The hint if a process that expects to be alone may not be.
@@ -41,12 +42,14 @@ def begin(
     resume: bool,
     restart: bool,
     damaged: Callable[[set[str]], set[str]],
-) -> tuple[WriteLock, set[str]]:
+    final: Path,
+) -> tuple[WriteLock, set[str]] | None:
     """Create the store at `root`, or join its writers; return the lock and the parts that are
-    written.
+    written. Return None if another process completes the store to resume meanwhile.
 
     `create` makes the groups of an empty store in a folder. One of several processes creates the
-    store, atomically. See `WriteLock.join` for the rest. Raises `OutputError`.
+    store, atomically. `final`: where a complete store is. See `WriteLock.join` for the rest. Raises
+    `OutputError`.
     """
     while True:
         if not is_taken(root):
@@ -70,17 +73,27 @@ def begin(
                 f"{cut(root)}: is a finished store. Give overwrite=True to replace it, or choose "
                 "another path."
             )
-        claims = WriteLock(root)
+        claims, joined = WriteLock(root), _identity(root)
         parts = claims.join(
             settings, shared=shared, resume=resume, restart=restart, damaged=damaged
         )
         if parts is not None:
             return claims, parts
+        if resume and joined is not None and joined == _identity(final) and is_complete(final):
+            return None
         if is_complete(root) is False and not (root / HIDDEN).exists():
             raise OutputError(
                 f"{cut(root)}: is an unfinished store of another kind of writer. Choose another "
                 "path, or give overwrite=True."
             )
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Return what identifies a folder, also after it is moved; None if there is none."""
+    with suppress(FileNotFoundError):
+        status = folder.stat()
+        return status.st_dev, status.st_ino
+    return None
 
 
 class WriteLock:
@@ -278,17 +291,11 @@ class WriteLock:
                 f"{cut(self.root)}: is an unfinished store of another kind of writer. Choose "
                 "another path, or give overwrite=True."
             ) from error
-        for key, value in json.loads(json.dumps(settings)).items():
-            if settings_of_first.get(key) != value:
-                differences = (
-                    "differ"
-                    if key == "names"
-                    else f"{quoted(settings_of_first.get(key))} there, {quoted(value)} here"
-                )
-                raise OutputError(
-                    f"{cut(self.root)}: was started with other settings: {key}: {differences}. "
-                    "All writers of a store need the same settings."
-                )
+        if different := differences(settings_of_first, json.loads(json.dumps(settings))):
+            raise OutputError(
+                f"{cut(self.root)}: was started with other settings ({cut(different)}). All "
+                "writers of a store need the same settings."
+            )
 
     def _writers(self) -> tuple[set[str], set[str]]:
         """Return the ids of living and of dead writers."""

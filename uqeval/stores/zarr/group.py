@@ -30,9 +30,7 @@ from uqeval.stores.zarr.metadata import (
 from uqeval.stores.zarr.source import FolderSource, Source, ZipSource, array_place, is_url
 from uqeval.stores.zarr.writer import HIDDEN
 
-_CONTINUE = (
-    "Wait for its job, or run it again with resume=True and overwrite=True, which continues it"
-)
+_CONTINUE = "Wait for its job, or run it again with {}, which continues it."
 
 
 def open_source(path: str) -> Source:
@@ -234,7 +232,8 @@ def note_of_older(path: str) -> list[str]:
         return []
     return [
         f"{cut(path)}: these are the old predictions: their replacement {cut(new.name)} beside "
-        f"them is unfinished. {_CONTINUE}. To keep the old predictions, remove {cut(new.name)}."
+        f"them is unfinished. {_CONTINUE.format('resume=True and overwrite=True')} To keep the old "
+        f"predictions, remove {cut(new.name)}."
     ]
 
 
@@ -243,4 +242,5 @@ def hint_of_missing(path: str) -> str:
     new = unfinished_new(path)
     if new is None:
         return "Check the path."
-    return f"Its store {cut(new.name)}, in the same folder, is unfinished. {_CONTINUE}."
+    advice = _CONTINUE.format("resume=True")
+    return f"Its store {cut(new.name)}, in the same folder, is unfinished. {advice}"
