@@ -157,7 +157,7 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
             "0; no word: no difference seen."
         )
         if has_p_alone(comparison):
-            text += " A score without an interval has no word, however small its p."
+            text += " A score without an interval has no verdict, however small its p."
         text += "" if base else " Other trainings may differ more."
     untested = [comparison.names[m] for m in compared_models if several[m] != base]
     if untested and comparison.choice.level is not None:
