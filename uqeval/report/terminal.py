@@ -29,10 +29,10 @@ _LEAST = 12
 
 
 def transposed(table: Table) -> Table:
-    """Return the table with its rows as columns."""
-    first, *headings = table.columns
+    """Return the table with its rows as columns; the new names of rows have no heading."""
+    headings = table.columns[1:]
     texts = table.texts
-    columns = [first, *(row[0] for row in texts)]
+    columns = ["", *(row[0] for row in texts)]
     rows = [[name, *(row[i] for row in texts)] for i, name in enumerate(headings, 1)]
     return text_table(table.title, columns, rows, table.note)
 
