@@ -196,10 +196,11 @@ def _rounded(timing: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_options(text: str) -> Markup:
-    """Return a text whose command-line options do not break across lines."""
+    """Return a text whose command-line options, and numbers before "%", do not break across
+    lines."""
     from markupsafe import Markup, escape
 
-    escaped = str(escape(printable(text)))
+    escaped = str(escape(printable(text))).replace(" %", "&nbsp;%")
     return Markup(re.sub(r"(?<!\S)--[a-z][a-z-]*", r'<span class="option">\g<0></span>', escaped))
 
 
