@@ -20,7 +20,8 @@ _OTHERS = {"sweep": "Number of samples"}
 #: Parts of every family's results.
 _PARTS = {"per_class": "by class"}
 #: Words of fields that labels write in another way.
-_NAMES = {"ace": "ACE", "auce": "AUCE", "brier": "Brier", "ece": "ECE", "mce": "MCE",
+_NAMES = {"ace": "ACE", "auce": "AUCE", "brier": "Brier", "classwise": "class-wise",
+          "ece": "ECE", "mce": "MCE",
           "pavpu": "PAvPU", "surplus": "Surplus"}  # fmt: skip
 
 
@@ -162,6 +163,11 @@ def label(family: str, field: str) -> str:
     """
     if (metric := _metrics(family).get(field)) is not None:
         return metric.label
+    start, _, entry = field.partition(".")
+    for table in display_of(family).tables if entry else ():
+        for column in table.columns:
+            if not isinstance(column, str) and column.field == f"{start}.*":
+                return column.heading.format(entry)  # "risk at 80 % coverage"
     return ", ".join(_word(family, part) for part in field.split("."))
 
 

@@ -269,7 +269,7 @@ def test_a_page_of_reports_shows_the_differences(folder: Path, tmp_path: Path) -
         r'<span class="interval( differs)?">p [\d.]+( better| worse)?</span></td>'
     )
     assert len(re.findall(cell, page)) > 3
-    assert "swapping the two models in single units" in page
+    assert "swapping the two models item by item, adjusted for" in page
 
 
 def test_every_output_has_the_warnings_and_marks_nothing_that_cannot_be_compared(

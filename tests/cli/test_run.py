@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
 import time
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +220,13 @@ def test_the_gate_decides(folder: Path) -> None:
     assert done.status == 1 and done.stderr.count("Traceback") == 0
     assert "gate failed: 1 passed, 1 failed" in done.stdout
     assert "city/pavpu.pavpu" in (folder / "out/index.html").read_text()
+    _, after = done.stdout.split("gate failed")
+    assert done.stdout.count("Next") == after.count("Next, ") == 3
+    (step,) = re.findall(r"Next, city: (.*?)\n\S", after, re.DOTALL)
+    step, _, _ = step.partition(" (`threshold:`")  # the page has the option
+    assert step.startswith("city/pavpu.pavpu fails its rule.")
+    page = unescape(re.sub("<[^>]*>", "", (folder / "out/city.html").read_text()))
+    assert " ".join(step.split()) in " ".join(page.split())
     verdicts = json.loads((folder / "out/verdicts.json").read_text())
     assert verdicts["passed"] is False
     assert run_uqeval("gate", "out", "uqeval.yaml", cwd=folder).status == 1

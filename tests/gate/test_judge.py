@@ -889,14 +889,30 @@ def test_a_baseline_without_a_report_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limits", "debiased", "status", "notes"), [
-    ("min: 0.3", 0.4, "pass", 1), ("min: 0.3", 0.4205, "pass", 0),
-    ("max: 0.41", 0.4, "fail", 1), ("max: 0.5", 0.4, "pass", 0),
+    ("min: 0.41", 0.4, "pass", 1), ("min: 0.3", 0.4, "pass", 0), ("min: 0.3", 0.4205, "pass", 0),
+    ("max: 0.41", 0.4, "fail", 1), ("max: 0.3", 0.4, "fail", 0), ("max: 0.5", 0.4, "pass", 0),
+    ("max_rise: 0.05", 0.25, "fail", 1), ("max_rise: 0.05", 0.3, "fail", 0),
+    ("max_rise_relative: 0.3", 0.4, "pass", 1),
 ])  # fmt: skip
 def test_a_value_biased_upward_has_a_note_where_the_bias_can_decide(
     tmp_path: Path, limits: str, debiased: float, status: str, notes: int
 ) -> None:
-    """A value below a max in spite of its bias is as good as it looks."""
+    """It can if the debiased value, or its change, is on the other side of the limit."""
     own = named(results={"calibration": {"ece": 0.4204, "ece_debiased": debiased}})
-    found = only(tmp_path, f"calibration.ece: {{{limits}}}", own)
+    before = named(results={"calibration": {"ece": 0.35, "ece_debiased": 0.22}})
+    baseline = (before,) if "rise" in limits else ()
+    found = only(tmp_path, f"calibration.ece: {{{limits}}}", own, baseline=baseline)
     assert found.status == status
     assert sum("biased upward" in note for note in found.notes) == notes
+    if notes:
+        of_baseline = " (0.22 in the baseline)" if baseline else ""
+        other = "fail" if status == "pass" else "pass"
+        text = f"calibration.ece_debiased is {debiased}{of_baseline} and would {other}"
+        assert found.notes[-1].endswith(text)
+
+
+def test_a_baseline_without_a_debiased_value_gives_no_note_on_bias(tmp_path: Path) -> None:
+    own = named(results={"calibration": {"ece": 0.4204, "ece_debiased": 0.1}})
+    before = named(results={"calibration": {"ece": 0.35}})
+    found = only(tmp_path, "calibration.ece: {max_rise: 0.05}", own, baseline=(before,))
+    assert found.status == "fail" and not any("biased" in note for note in found.notes)

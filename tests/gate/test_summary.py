@@ -9,7 +9,8 @@ import pytest
 
 from uqeval.gate import Address, Judgement, Limits, Rule
 from uqeval.gate.verdict import Status, Verdict
-from uqeval.records.resampling import Mover
+from uqeval.gate.waivers import Kind
+from uqeval.records.resampling import Interval, Mover
 from uqeval.report.terminal import fitted
 from uqeval.report.verdict_files import to_annotations, to_json, to_junit
 from uqeval.report.verdict_table import table, to_markdown
@@ -71,6 +72,28 @@ def test_a_value_and_its_baseline_have_as_many_digits(
         change=value - baseline,
     )  # fmt: skip
     assert sentences(changed)[0] == says
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "change", "ends", "says"),
+    [
+        ("max_rise", 0.03, 0.0349, (0.01521, 0.0584), "+0.0349 [+0.0152, +0.0584]"),
+        ("max_drop", 0.01, -0.0098, (-0.02, 0.00996), "-0.0098 [-0.0200, +0.00996]"),
+        ("max_rise_relative", 0.07, 0.105, (0.07, 0.139), "+10.5 % [+7.0 %, +13.9 %]"),
+        ("max_drop_relative", 0.1, -0.1, (-0.1004, 0.0), "-10.0 % [-10.04 %, 0.0 %]"),
+        ("max_rise_relative", 0.05, 0.02, None, "+2.0 %"),
+    ],
+)  # fmt: skip
+def test_an_interval_of_a_change_is_beside_the_change(
+    kind: Kind, limit: float, change: float, ends: tuple[float, float] | None, says: str
+) -> None:
+    verdict = replace(
+        judgement("fail").verdicts[0], kind=kind, limit=limit, value=0.3660, change=change,
+        baseline=0.3311, interval=None if ends is None else Interval(0.95, *ends),
+    )  # fmt: skip
+    found = table(Judgement((verdict,)))
+    heading = "change" if ends is None else "change, 95 % interval"
+    assert dict(zip(found.columns, found.texts[0], strict=True))[heading] == says
 
 
 def test_every_output_has_the_warnings_of_the_gate() -> None:

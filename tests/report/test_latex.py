@@ -102,7 +102,7 @@ def test_a_small_p_without_an_interval_is_explained(with_interval: bool) -> None
     assert tex.count("$^{*}$") == 1 + with_interval
     assert ("A score without an interval has no *." in tex) == (not with_interval)
     note = differences(comparison).note
-    assert ("A score without an interval has no word" in note) == (not with_interval)
+    assert ("A score without an interval has no verdict" in note) == (not with_interval)
 
 
 @pytest.mark.parametrize(

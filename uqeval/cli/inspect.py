@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: What the table calls numbers of pixels that were read.
 _LABELS = {
     "pixels": "pixels checked",
-    "confidence_1": "pixels with full confidence",
+    "confidence_1": "pixels of confidence 1",
     "void": "void pixels",
 }
 #: Number of class names in the table; JSON has all.

@@ -57,10 +57,10 @@ def reduce(
     machine = MachineOptions(**{n: request.pop(n) for n in o.RUNNING if n in request})
     with errors, cluster_of(machine) as cluster:
         inputs = open_inputs(predictions, labels, InputOptions(**request, read_maps=maps or ()))
-        target = write_maps(
+        write_maps(
             inputs, output, maps or None, mean_probs=mean_probs, overwrite=overwrite,
             options=machine.run(progress=progress_for(shared.quiet), cluster=cluster),
         )  # fmt: skip
     warn(inputs.warnings, shared.quiet)
     if not shared.quiet:
-        tell(f"wrote {target}")
+        tell(f"wrote {output}")

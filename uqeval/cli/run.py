@@ -9,7 +9,7 @@ import dataclasses
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,10 @@ from uqeval.settings import options_of
 from uqeval.spelling import as_commands, as_keys, spelled
 from uqeval.stores.contents import Contents
 from uqeval.usecases.run.outcome import OF_ITEMS, Listener, Outcome, RunSettings, keys_of_file
+
+if TYPE_CHECKING:
+    from uqeval.gate import Judgement
+    from uqeval.report.findings.scores import Finding
 
 
 @with_options(
@@ -151,10 +155,14 @@ class OutcomePrinter(Listener):
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
+        self._gate_follows = False
+
+    def gate_follows(self) -> None:
+        """Leave the next step to `finish`: it depends on the verdicts."""
+        self._gate_follows = True
 
     def done(self, name: str, report: Report, path: Path) -> None:
         """Print the cost of a store and its scores."""
-        from uqeval.report.findings import findings_of
         from uqeval.report.page.overview import cost
         from uqeval.report.tables.of_report import headline_table
         from uqeval.report.terminal import fitted, print_table, show_findings, show_warnings
@@ -171,10 +179,8 @@ class OutcomePrinter(Listener):
             stdout = console()
             for part in fitted(table, stdout.width):
                 print_table(part, stdout)
-            # A shard has no page.
-            page = None if "part" in report.inputs else str(path.with_suffix(".html"))
-            findings = findings_of(report, path=str(path), page=page)
-            show_findings([replace(f, text=spelled(f.text)) for f in findings], stdout)
+            findings, next_steps = _findings(report, path)
+            show_findings([*findings, *([] if self._gate_follows else next_steps)], stdout)
 
     def failed(self, name: str, reason: str) -> None:
         """Print the error of a store, even with -q."""
@@ -183,6 +189,36 @@ class OutcomePrinter(Listener):
     def warned(self, text: str) -> None:
         """Print which rule cannot be judged, even with -q."""
         tell(f"uqeval: {text}")
+
+
+def _findings(
+    report: Report, path: Path, judgement: Judgement | None = None
+) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings on the report of a store; the next step, if there is one, apart."""
+    from uqeval.report.findings import NEXT, findings_of
+
+    # A shard has no page.
+    page = None if "part" in report.inputs else str(path.with_suffix(".html"))
+    findings = findings_of(report, judgement, str(path), page)
+    findings = [replace(found, text=spelled(found.text)) for found in findings]
+    return (
+        [found for found in findings if found.title != NEXT],
+        [found for found in findings if found.title == NEXT],
+    )
+
+
+def _show_next_steps(outcome: Outcome) -> None:
+    """Print the next step of each store, which depends on the verdicts."""
+    from uqeval.gate.saved_verdicts import of_stores
+    from uqeval.report.terminal import show_findings
+
+    steps = []
+    for name, report in outcome.reports.items():
+        judgement = of_stores(outcome.judgement, {name}) if outcome.judgement else None
+        _, next_steps = _findings(report, outcome.folder / f"{name}.json", judgement)
+        of_store = "" if len(outcome.reports) == 1 else f", {name}"
+        steps += [replace(found, title=found.title + of_store) for found in next_steps]
+    show_findings(steps, console())
 
 
 def _members(report: Report) -> str:
@@ -207,6 +243,8 @@ def finish(outcome: Outcome, quiet: bool) -> None:
         warn(outcome.judgement.warnings, quiet)
         lost = len(outcome.judgement.not_evaluated)
         show(outcome.judgement, lost if outcome.failed else outcome.announced)
+    if (outcome.judgement is not None or outcome.ungated is not None) and not quiet:
+        _show_next_steps(outcome)
     if outcome.judgement is not None and not outcome.failed:
         from uqeval.cli.gate import tell_not_evaluated
 

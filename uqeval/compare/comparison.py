@@ -78,16 +78,15 @@ class Difference:
     @property
     def verdict(self) -> str | None:
         """Return whether the models differ, by the adjusted p-value and the interval; None without
-        a p-value.
+        a p-value or without an interval.
 
         The p-value alone does not show it: swaps of models that count other numbers of pixels in
         a score, such as of wrong ones, give smaller differences than the models have by chance.
         """
-        if self.level is None or self.p_adjusted is None:
+        if self.level is None or self.p_adjusted is None or self.interval is None:
             return None
-        found = self.interval
-        is_seen = found is not None and not found.low <= 0 <= found.high
-        is_seen &= self.p_adjusted <= 1 - self.level
+        excludes_0 = not self.interval.low <= 0 <= self.interval.high
+        is_seen = excludes_0 and self.p_adjusted <= 1 - self.level
         return "differs" if is_seen else "no difference seen"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -15,6 +16,7 @@ from uqeval.gate.baseline import Pair, other_threshold, refuse_other_settings
 from uqeval.gate.bounds import DEBIASED, bounds_of
 from uqeval.gate.more_units import more_units
 from uqeval.gate.notes import (
+    debiased_of,
     moved_by,
     note_on_bias,
     note_on_classes,
@@ -68,8 +70,7 @@ class Case:
         Raises `UsageError` or `StoreError` if the rule cannot be judged.
         """
         verdict = self._unwaived()
-        of_bias = note_on_bias(self.score, self.kind, verdict.status)
-        verdict = replace(verdict, notes=(*verdict.notes, *of_bias))
+        verdict = replace(verdict, notes=(*verdict.notes, *self._note_on_bias()))
         waiver = self.rule.limits.waive
         if waiver is None:
             return verdict
@@ -287,6 +288,19 @@ class Case:
             f"{self.rule.place}: {self.named.path} has no interval at level {level!r}, and its "
             f"saved states give none: {reason}. Or evaluate again with --ci {level!r}."
         )
+
+    def _note_on_bias(self) -> Iterator[str]:
+        """Yield a note if the debiased value is on the other side of the limit."""
+        if (debiased := debiased_of(self.score)) is not None:
+            with suppress(UsageError):  # the baseline has no debiased value
+                scores = (self.score, debiased)
+                yield from note_on_bias(*map(self._without_confidence, scores))
+
+    def _without_confidence(self, score: Score) -> Verdict:
+        """Return the verdict on a score from its value alone."""
+        limits = self.rule.limits.model_copy(update={"confidence": None})
+        rule = replace(self.rule, limits=limits)
+        return replace(self, score=score, rule=rule, resampler=None)._unwaived()
 
     def _notes(self) -> list[str]:
         notes = []

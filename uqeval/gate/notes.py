@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from uqeval.errors import StoreError, is_number, number_of
-from uqeval.gate.verdict import Status
-from uqeval.gate.waivers import Kind
+from uqeval.gate.bounds import DEBIASED
+from uqeval.gate.verdict import Verdict
 from uqeval.glossary import class_field, metric_of
 from uqeval.records.addresses import Address, number_at
 from uqeval.records.folder import Named
@@ -90,22 +90,30 @@ def notes_on_value(report: Report, score: Score) -> Iterator[str]:
         )
 
 
-def note_on_bias(score: Score, kind: Kind, status: Status) -> Iterator[str]:
-    """Yield a note for a value that is biased upward, where this can have decided a verdict.
+def debiased_of(score: Score) -> Score | None:
+    """Return the score that is corrected for its upward bias; None if it is not smaller."""
+    address, record = score.address, score.results.get(score.address.key)
+    field = address.fields[-1] + DEBIASED
+    value: Any = record.get(field) if isinstance(record, dict) else None
+    if not is_number(value) or len(address.fields) > 1 or score.value is None:
+        return None
+    if value >= score.value:
+        return None
+    return replace(score, value=value, address=replace(address, fields=(field,)))
 
-    A value that is below a `max` in spite of the bias has none.
-    """
-    address = score.address
-    record = score.results.get(address.key)
-    field = address.fields[-1]
-    debiased: Any = record.get(f"{field}_debiased") if isinstance(record, dict) else None
-    if not is_number(debiased) or len(address.fields) > 1 or score.value is None:
+
+def note_on_bias(plain: Verdict, debiased: Verdict) -> Iterator[str]:
+    """Yield a note if the debiased value is on the other side of the limit."""
+    is_undefined = plain.reason is not None or debiased.reason is not None
+    if debiased.value is None or is_undefined or plain.status == debiased.status:
         return
-    if debiased < score.value and not (kind == "max" and status == "pass"):
-        yield (
-            f"the rule checks the plain value, which is biased upward; "
-            f"{replace(address, fields=(f'{field}_debiased',)).within} is {debiased:.4g}"
-        )
+    before = ""
+    if debiased.baseline is not None:
+        before = f" ({debiased.baseline:.4g} in the baseline)"
+    yield (
+        f"the rule checks the plain value, which is biased upward; {debiased.address.within} is "
+        f"{debiased.value:.4g}{before} and would {debiased.status}"
+    )
 
 
 def _is_fitted_here(report: Report, address: Address, record: dict[str, Any]) -> bool:

@@ -63,8 +63,8 @@ DISPLAY = Display(
             "Risk and coverage",
             (
                 _ERRORS,
-                Column("risk_at_coverage.*", "risk at {} %"),
-                Column("coverage_at_risk.*", "coverage at {} %"),
+                Column("risk_at_coverage.*", "risk at {} % coverage"),
+                Column("coverage_at_risk.*", "coverage at {} % risk"),
             ),
             "risk: share of wrong pixels among the most certain pixels.",
         ),

@@ -26,13 +26,15 @@ _FEW = 4
 _INDENT = 2
 #: A last column of text may be as narrow as this.
 _LEAST = 12
+#: A character for private use, of the width of a space.
+_NO_BREAK = "\ue000"
 
 
 def transposed(table: Table) -> Table:
-    """Return the table with its rows as columns."""
-    first, *headings = table.columns
+    """Return the table with its rows as columns; the new names of rows have no heading."""
+    headings = table.columns[1:]
     texts = table.texts
-    columns = [first, *(row[0] for row in texts)]
+    columns = ["", *(row[0] for row in texts)]
     rows = [[name, *(row[i] for row in texts)] for i, name in enumerate(headings, 1)]
     return text_table(table.title, columns, rows, table.note)
 
@@ -41,11 +43,14 @@ def fitted(table: Table, width: int) -> list[Table]:
     """Return the table as tables that fit `width`.
 
     A wide table is grouped under headings, or transposed if it has few rows, or split by column.
+    Several rows, such as slices, are not transposed if a split would then part them: they are there
+    to be compared.
     """
     if _total(table) <= width:
         return [table]
     if table.grouping is None and len(table.rows) <= _FEW:
-        table = transposed(table)
+        turned = transposed(table)
+        table = turned if len(table.rows) == 1 or _total(turned) <= width else table
     grouped = _grouped(table)
     if _total(grouped) - _slack(grouped) <= width:
         return [grouped]
@@ -128,12 +133,24 @@ def show_findings(findings: Sequence[Finding], console: Console) -> None:
     """Print one paragraph per finding, wrapped at words, and its command on one line."""
     for finding in findings:
         text = f"[bold]{escape(finding.title)}:[/] {escape(printable(finding.text))}"
-        console.print(text, highlight=False)
+        _print_text(text, console)
         if finding.command:
             command = escape(printable(finding.command))
             console.print(f"  {command}", highlight=False, soft_wrap=True)
     if findings:
         console.print()
+
+
+def _print_text(markup: str, console: Console) -> None:
+    """Print a paragraph, wrapped at words, but not between a number and its "%".
+
+    Rich also wraps at no-break spaces, so another character takes their place meanwhile.
+    """
+    text = Text.from_markup(markup, emoji=False)
+    text.plain = text.plain.replace(" %", _NO_BREAK + "%")
+    for line in text.wrap(console, console.width):
+        line.plain = line.plain.replace(_NO_BREAK, " ")
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def print_table(table: Table, console: Console) -> None:
@@ -148,7 +165,7 @@ def print_table(table: Table, console: Console) -> None:
             rich_table.add_row(*_cells(table, texts, widths))
         console.print(rich_table)
     if table.notes:
-        console.print(f"[dim]{escape(table.notes)}[/]", highlight=False)
+        _print_text(f"[dim]{escape(table.notes)}[/]", console)
         console.print()
 
 
@@ -171,7 +188,7 @@ def _cells(table: Table, texts: list[str], widths: list[int]) -> list[Text]:
     """
     cells = []
     for i, text in enumerate(texts):
-        cell = Text.from_markup(_escaped(text))
+        cell = Text.from_markup(_escaped(text), emoji=False)
         if i not in table.left and text.endswith(" "):
             cell.pad_left(widths[i] - cell.cell_len)
             cell.justify = "left"

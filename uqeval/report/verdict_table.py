@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from uqeval.report.markdown import cell, table_lines
@@ -56,7 +57,7 @@ def _range_heading(judgement: Judgement) -> str:
     changes = any(verdict.change is not None for verdict in judgement.verdicts)
     levels = _levels(judgement)
     interval = f"{100 * min(levels):g} % interval" if len(levels) == 1 else "interval"
-    return f"change or {interval}" if changes and levels else "change" if changes else interval
+    return f"change, {interval}" if changes and levels else "change" if changes else interval
 
 
 def _levels(judgement: Judgement) -> set[float]:
@@ -88,14 +89,24 @@ def addresses(judgement: Judgement) -> list[Address | None]:
 
 
 def _range(verdict: Verdict, with_level: bool) -> str:
+    """Return the change of the value, if the rule is on the change, and the interval of either."""
+    texts = [] if verdict.change is None else [_change(verdict, verdict.change)]
     if (interval := verdict.interval) is not None:
         rough = "≈ " if interval.approximate else ""
-        text = f"{rough}[{format_number(interval.low)}, {format_number(interval.high)}]"
-        return f"{text} at {100 * interval.level:g} %" if with_level else text
-    if verdict.change is None:
-        return "–"
+        write = format_number if verdict.change is None else partial(_change, verdict)
+        texts.append(f"{rough}[{write(interval.low)}, {write(interval.high)}]")
+        if with_level:
+            texts.append(f"at {100 * interval.level:g} %")
+    return " ".join(texts) or "–"
+
+
+def _change(verdict: Verdict, change: float) -> str:
+    """Return a change with its sign, as a percentage of the baseline for a relative limit."""
     against = -verdict.limit if "drop" in verdict.kind else verdict.limit
-    return signed(verdict.change, against)
+    if verdict.kind.endswith("relative"):
+        percent, limit = (round(100 * share, 12) for share in (change, against))  # 7, not 7.0…01
+        return f"{signed(percent, limit, 1)} %"
+    return signed(change, against)
 
 
 def to_markdown(judgement: Judgement) -> str:

@@ -262,9 +262,9 @@ def distinguishable(value: float, limit: float, least: int = 4) -> str:
     return repr(value)
 
 
-def signed(change: float, limit: float) -> str:
+def signed(change: float, limit: float, least: int = 4) -> str:
     """Return a change with its sign, and as many digits as `distinguishable` gives it."""
-    return f"{'+' if change > 0 else ''}{distinguishable(float(change), limit)}"
+    return f"{'+' if change > 0 else ''}{distinguishable(float(change), limit, least)}"
 
 
 def _how_many_more(units_to_add: MoreUnits | None) -> str:

@@ -44,6 +44,14 @@ def test_marks_tell_what_differs_and_show_their_numbers() -> None:
         assert part in svg
 
 
+def test_a_model_has_its_colour_of_the_other_figures() -> None:
+    """The baseline has the first one, there."""
+    drawn = forest.figure(comparison())
+    assert drawn is not None
+    svg = inline_svg(drawn)
+    assert "var(--series-2)" in svg and "var(--series-1)" not in svg
+
+
 def test_a_far_wider_interval_does_not_hide_the_others() -> None:
     (row, _), models = comparison().rows, comparison().models
     widths = {"a": 0.05, "wide": 2.0, "b": 0.04, "c": 0.03}

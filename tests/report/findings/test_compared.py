@@ -33,6 +33,8 @@ def change(p: float | None, better: bool | None) -> Difference:
 WORSE, BETTER, OTHER, SAME = (
     change(0.01, False), change(0.05, True), change(0.02, None), change(0.051, True)
 )  # fmt: skip
+ALONE = replace(WORSE, interval=None)  # a p-value alone
+UNTESTED = replace(WORSE, p=None, p_adjusted=None)
 
 
 @pytest.mark.parametrize(("differences", "text"), [
@@ -47,6 +49,13 @@ WORSE, BETTER, OTHER, SAME = (
     ((OTHER,), "Different from a in 1 of 1 score (segmentation.miou)."),
     ((SAME, SAME), "No difference from a is seen in any of the 2 scores."),
     ((SAME, None), "No difference from a is seen in the score."),
+    ((WORSE, ALONE), "Worse than a in 1 of 2 scores (segmentation.miou). 1 has no interval, so no "
+     "verdict."),
+    ((WORSE, SAME, ALONE, UNTESTED, UNTESTED), "Worse than a in 1 of 5 scores (segmentation.miou). "
+     "No difference is seen in 1. 1 has no interval and 2 have no p-value, so no verdict."),
+    ((SAME, SAME, UNTESTED), "No difference from a is seen in 2 of 3 scores. 1 has no p-value, so "
+     "no verdict."),
+    ((ALONE, ALONE), "2 have no interval, so no verdict."),
 ])  # fmt: skip
 def test_a_sentence_for_each_other_model(
     differences: tuple[Difference | None, ...], text: str
@@ -59,7 +68,8 @@ def test_a_sentence_for_each_other_model(
 def test_too_few_units_to_show_a_difference_are_named() -> None:
     """The smallest p-value of n units is 2^(1−n), or larger if it is adjusted."""
     few = Difference(
-        0.1, True, 0.95, p=0.25, p_adjusted=0.25, p_least=0.25, p_least_adjusted=0.25,
+        0.1, True, 0.95, Interval(0.95, -0.1, 0.3), p=0.25,
+        p_adjusted=0.25, p_least=0.25, p_least_adjusted=0.25,
         swapped=Units("batch", 3, 3),
     )  # fmt: skip
     adjusted = replace(few, p_least=0.03125, p_least_adjusted=0.0625, swapped=Units("item", 12, 6))

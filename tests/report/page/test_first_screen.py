@@ -13,11 +13,15 @@ import pytest
 from family_reports import of_classes, of_numbers
 from small_report import report
 
+from uqeval.compare import Cell, Choice, Comparison, Difference, Row
+from uqeval.compare.models import Model, Training
 from uqeval.config import load_rules
 from uqeval.gate import Judgement, judge
 from uqeval.gate.saved_verdicts import of_stores
+from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
 from uqeval.records.report import Report
+from uqeval.records.resampling import Interval, Units
 from uqeval.report.command import command_of, command_of_pictures
 from uqeval.report.findings import findings_of
 from uqeval.report.page.cards import cards
@@ -165,6 +169,34 @@ def test_rows_of_items_name_their_slices() -> None:
     (found,) = re.findall(r'<tr id="item-0" data-slices="([^"]*)"', html)
     assert json.loads(unescape(found)) == ['light="x"']
     assert '<select name="slice">' in html
+
+
+def changed(*units: str) -> Comparison:
+    """Return a comparison of scores whose test swaps these units."""
+    rows = []
+    for field, unit in zip(("pavpu", "surplus"), units, strict=False):
+        change = Difference(
+            0.1, True, 0.95, Interval(0.95, 0.05, 0.15), 0.01, 0.02, swapped=Units(unit, 9, 9)
+        )
+        cells = (Cell(0.5), Cell(0.6, difference=change))
+        rows.append(Row(Address.parse(f"pavpu.{field}"), "", "higher", 9, cells))
+    models = [Model(name, (Training(Path(name), {}),)) for name in ("the baseline", "this report")]
+    return Comparison(tuple(models), 0, Choice(), tuple(rows), (), tests=len(rows))
+
+
+@pytest.mark.parametrize(("units", "says"), [
+    (("group",), "two-sided p-value of swapping the two models group by group, adjusted for 1 "
+     "comparison (Holm)."),
+    (("item", "batch"), "swapping the two models item by item or batch by batch, adjusted for 2 "
+     "comparisons (Holm)."),
+    ((), "<p class=\"hint\">Change from the baseline.</p>"),
+])  # fmt: skip
+def test_a_change_from_the_baseline_names_the_units_and_the_number_of_its_tests(
+    units: tuple[str, ...], says: str
+) -> None:
+    own = of_classes(family="pavpu")
+    page = with_first_screen(to_html({"city": own}), own, None, changed(*units))
+    assert says in page
 
 
 def test_an_empty_judgement_is_no_verdict(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from small_report import report
 
 from uqeval.compare import Choice, Comparison, Model
 from uqeval.compare.models import Training
+from uqeval.glossary import label
 from uqeval.records.report import Report
 from uqeval.report.figures import linked_keys
 from uqeval.report.page.cards import cards
@@ -342,10 +343,32 @@ def test_intervals_of_classes_are_found_by_their_address() -> None:
     assert html.count("[0.1250, 0.8750]") == 1 and html.count("Lines: confidence intervals.") == 1
 
 
+def test_a_page_without_scores_of_the_set_and_of_items_has_no_empty_parts() -> None:
+    """As of a sweep: its items have names alone."""
+    html = to_html({"r": of_sweep()})
+    assert 'href="#summary"' not in html and '"#items"' not in html
+    assert '<section id="items"' not in html
+    html = to_html({"r": of_classes(family="pavpu")})
+    assert 'href="#summary"' in html and '<section id="items"' in html
+
+
+@pytest.mark.parametrize(("field", "text"), [
+    ("risk_at_coverage.80", "risk at 80 % coverage"),
+    ("coverage_at_risk.1", "coverage at 1 % risk"),
+])  # fmt: skip
+def test_labels_name_the_entry_of_a_part(field: str, text: str) -> None:
+    assert label("failure", field) == text
+
+
+def test_class_wise_scores_have_one_spelling() -> None:
+    for field in ("classwise_ece", "classwise_ece_debiased"):
+        assert label("calibration", field).startswith("class-wise ECE")
+
+
 def test_slices_and_how_intervals_were_drawn(tmp_path: Path) -> None:
     html = to_html({"r": Report.load(with_states(tmp_path))})
     assert 'id="figure-slices"' in html and "light=night" in html
-    assert "1 item, which is few" in html and ">all items<" in html
+    assert "1 item (few)" in html and ">all items<" in html
     assert "Intervals at level 90 % from 12 items. Below 30 they may be too narrow." in html
     assert "Hollow: a slice of few units." in html
 
@@ -421,7 +444,7 @@ def test_tables_by_class_begin_with_what_one_came_for() -> None:
     head = re.search(r"<caption>By class \(pavpu\)</caption>(.*?)</thead>", page, re.DOTALL)
     assert head is not None
     assert re.findall(r">([^<>\n]+)</th>", head[1])[:4] == [
-        "class", "Surplus", "PAvPU", "p(accurate | certain)",
+        "class", "Surplus", "PAvPU", "p(accurate&nbsp;| certain)",
     ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from uqeval.report.comparison_files import to_csv
 from uqeval.report.latex import to_latex
 from uqeval.report.tables.comparison import to_markdown
 from uqeval.report.tables.layouts import pivot
+from uqeval.report.terminal import fitted
 
 
 def comparison(*scores: tuple[str, tuple[float | None, ...]]) -> Comparison:
@@ -70,6 +71,9 @@ def test_models() -> None:
     found = comparison(*OF_CLASSES[:2], OF_CLASSES[-1])
     table = pivot(found, "models").table
     assert table.columns == ["model", "PAvPU ↑", "Surplus ↑", "mIoU ↑"]
+    (narrow,) = fitted(table, 40)
+    assert narrow.columns == ["", "apcnet", "deep_lab"] and narrow.texts[0][0] == "PAvPU ↑"
+    assert narrow.note == "★: the best value of a score."
     assert to_csv(found, "models").splitlines()[1] == "apcnet,0.678,0.282,0.742,"
     lines = [line for line in to_latex(found, "models").splitlines() if line[0] != "%"]
     assert lines[2] == r" & PAvPU $\uparrow$ & Surplus $\uparrow$ & mIoU $\uparrow$ \\"

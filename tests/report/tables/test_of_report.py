@@ -12,6 +12,7 @@ from small_report import report, scores
 
 from uqeval.errors import printable
 from uqeval.metrics import METRICS
+from uqeval.report.findings.scores import Finding
 from uqeval.report.page.html import to_html
 from uqeval.report.tables.cells import interval_of
 from uqeval.report.tables.of_report import headline_table, tables_of
@@ -24,7 +25,7 @@ from uqeval.report.tables.table import (
     format_number,
     text_table,
 )
-from uqeval.report.terminal import fitted, print_table, show, show_warnings
+from uqeval.report.terminal import fitted, print_table, show, show_findings, show_warnings
 
 
 @pytest.mark.parametrize(
@@ -284,8 +285,33 @@ def test_what_does_not_fit_is_split_under_the_same_headings() -> None:
 def test_a_wide_table_of_few_rows_is_transposed() -> None:
     table = text_table("Arrays", ["array", "shape", "dtype"], [["probs", "12×8×11×180", "float16"]])
     (turned,) = fitted(table, 25)
-    assert turned.columns == ["array", "probs"]
+    assert turned.columns == ["", "probs"]
     assert turned.texts == [["shape", "12×8×11×180"], ["dtype", "float16"]]
+
+
+def test_rows_that_are_compared_are_not_parted() -> None:
+    rows = [[name, *["0.4493 [0.4379, 0.4587]"] * 3] for name in ("all items", "night", "sun")]
+    table = text_table("Slices", ["slice", "mIoU", "PAvPU", "ECE"], rows)
+    parts = fitted(table, 60)
+    assert [part.columns for part in parts] == [["slice", "mIoU"], ["slice", "PAvPU"],
+                                                ["slice", "ECE"]]  # fmt: skip
+    assert all([row[0] for row in part.texts] == ["all items", "night", "sun"] for part in parts)
+    (turned,) = fitted(dataclasses.replace(table, rows=table.rows[:2]), 70)
+    assert turned.columns == ["", "all items", "night"]
+
+
+def test_names_between_colons_are_no_emoji() -> None:
+    table = text_table(":cat:", [":dog:", "b"], [[":bus:", "1"]], ":car:")
+    text = printed(lambda console: print_table(table, console), 80, emoji=False)
+    assert all(name in text for name in (":cat:", ":dog:", ":bus:", ":car:"))
+
+
+def test_a_number_and_its_percent_sign_are_in_one_line() -> None:
+    finding = Finding("F", f"{'a' * 20} AUROC (90 % interval 0.1 to 0.2)")
+    for width in range(30, 45):
+        lines = printed(lambda console: show_findings([finding], console), width).splitlines()
+        assert all(len(line.rstrip()) <= width for line in lines)
+        assert any("90 %" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -310,4 +336,5 @@ def test_numbers_with_and_without_a_star_stand_below_each_other() -> None:
 def test_a_sweep_has_labels_and_arrows() -> None:
     (table,) = [t for t in tables_of(of_sweep()) if t.title == "Over the number of samples M"]
     names = [row[0] for row in table.texts]
-    assert "pavpu.surplus: Surplus ↑" in names and all(": " in name for name in names)
+    assert "pavpu.p_accurate: p(accurate) ↑" in names
+    assert "pavpu.surplus ↑" in names  # not "pavpu.surplus: Surplus ↑"

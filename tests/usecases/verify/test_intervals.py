@@ -215,8 +215,8 @@ def test_other_fields_of_intervals_are_named(folder: Path) -> None:
     found = verify("rows.json", everything=True)
     assert any("standard_error is not recomputed" in text for text in found.not_verified)
     record = json.loads(Path("rows.json").read_text())
-    (sentence,) = (text for text in found.not_verified if text.startswith("units.defined of"))
-    assert sentence.endswith(f"of {len(record['intervals'])} is not recomputed.")
+    (sentence,) = (text for text in found.not_verified if text.startswith("units.defined is"))
+    assert sentence.endswith(f"of {len(record['intervals'])} intervals.")
 
 
 def test_a_changed_level_of_a_slice_and_units_of_groups_are_found(folder: Path) -> None:

@@ -68,7 +68,7 @@ def test_slices_follow_from_the_predictions_of_their_items(name: str, folder: Pa
     left = _left_out(f"{name}.json")
     slices = json.loads(Path(f"{name}.json").read_text())["slices"].values()
     assert all(bool(own["approximate"]) == (name == "later") for own in slices)
-    assert "Of 2 slices, " in left and "the scores of failure" not in left
+    assert "Not recomputed of 2 slices: " in left and "all scores of failure" not in left
 
 
 WET = "slice weather=wet"

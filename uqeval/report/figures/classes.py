@@ -89,16 +89,14 @@ def _draw(
     axes = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for panel, declared in zip(axes, panels, strict=True):
         field, mark = declared.field, declared.mark
+        # The name of the line is in the title: beside the line, it would cross bars or the title.
+        title = declared.title if mark is None else f"{declared.title} (line: {mark[1]})"
         draw_bars(
             panel, lines, names, lambda line, f=field: _column(line, names, f),
-            lambda line, f=field: _ends(line, names, f), declared.title,
+            lambda line, f=field: _ends(line, names, f), title,
         )  # fmt: skip
         if mark is not None:
             panel.axvline(mark[0], color=style.SOFT, linewidth=1.0)
-            panel.annotate(
-                mark[1], (mark[0], 1), xycoords=("data", "axes fraction"), xytext=(3, 1),
-                textcoords="offset points", fontsize=7, color=style.SOFT,
-            )  # fmt: skip
         values = [v for line in lines for v in _column(line, names, field) if v is not None]
         values += [v for line in lines for ends in _ends(line, names, field) if ends for v in ends]
         if values and min(values) >= 0 and 0.25 < max(values) <= 1:

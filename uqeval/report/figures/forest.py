@@ -91,7 +91,7 @@ def _draw(
             for n, model in enumerate(models):
                 if _known(row, model):
                     place = y + (n - (len(models) - 1) / 2) * 0.6 / len(models)
-                    _draw_difference(axes, row, model, place, n, comparison.names[model])
+                    _draw_difference(axes, row, model, place, comparison.names[model])
         axes.axvline(0, color=style.SOFT, linewidth=1.0)
         axes.set_yticks(range(len(rows)), [style.short(heading(row), 40) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -112,17 +112,18 @@ def _improvement(rows: Sequence[Row]) -> str:
     return f"improvement ({unit})" if unit not in ("", "1") else "improvement"
 
 
-def _draw_difference(axes: Axes, row: Row, model: int, y: float, n: int, name: str) -> None:
+def _draw_difference(axes: Axes, row: Row, model: int, y: float, name: str) -> None:
     change = row.cells[model].difference
     assert change is not None and change.interval is not None
     sign = -1 if row.direction == "lower" else 1
+    colour = style.colour(model)  # as in the other figures, which have all models
     ends = [sign * change.interval.low, sign * change.interval.high]
-    axes.plot(ends, [y, y], color=style.colour(n), linewidth=1.6)
+    axes.plot(ends, [y, y], color=colour, linewidth=1.6)
     filled = change.verdict == "differs"
     labelled = name not in axes.get_legend_handles_labels()[1]
     (mark,) = axes.plot(
-        [sign * change.value], [y], "o", markersize=6.5, color=style.colour(n),
-        markerfacecolor=style.colour(n) if filled else style.PAPER,
+        [sign * change.value], [y], "o", markersize=6.5, color=colour,
+        markerfacecolor=colour if filled else style.PAPER,
         label=name if labelled else f"_{name}",
     )  # fmt: skip
     text = f"{row.address}, {name}: {difference(row.cells[model]).plain}"

@@ -15,6 +15,7 @@ from uqeval.errors import OutputError, cut
 from uqeval.glossary import display_of
 from uqeval.records.report import Report
 from uqeval.report.figures.contract import Figure, Line, lines_of
+from uqeval.report.findings.weakest import weakest_slice_score
 
 FORMATS = ("svg", "png", "pdf")
 #: Modules that draw results of no family.
@@ -34,7 +35,7 @@ def figures_of(reports: Mapping[str, Report]) -> dict[str, list[Figure]]:
             figures[family] = drawn
     if len(reports) == 1:
         (report,) = reports.values()
-        by_slice = slices.figure(families, report.slices)
+        by_slice = slices.figure(families, report.slices, weakest_slice_score(report))
         figures |= {"slices": [by_slice]} if by_slice else {}
     return figures
 

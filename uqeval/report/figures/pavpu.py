@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, lines_with
-from uqeval.report.figures.curves import format_number, fractions, hover, numbers, reference
+from uqeval.report.figures.curves import format_number, fractions, hover, numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +54,8 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             )
             + ".",
             "At the uncertainty threshold in use. Dot: the accuracy threshold in use. Thin dashes: "
-            "the PAvPU of an uncertainty that is independent of the errors.",
+            "the PAvPU of an uncertainty that is independent of the errors."
+            + _at_1(plotted_accuracy),
             (8.2, 5.6),
             lambda canvas: _panels(
                 canvas,
@@ -64,6 +65,14 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
                 "accuracy threshold",
             ),
         )
+
+
+def _at_1(lines: Sequence[Line]) -> str:
+    """Return why no patch is accurate at the threshold 1, unless `accuracy_op` is >=."""
+    operators = {line.report.settings.get(line.key, {}).get("accuracy_op") for line in lines}
+    if ">" not in operators:
+        return ""
+    return " A patch is accurate above the threshold (>), so at 1 no patch is accurate."
 
 
 def _peak(record: dict[str, Any]) -> str:
@@ -88,7 +97,8 @@ def _panels(canvas: Canvas, lines: Sequence[Line], curve: str, over: str, label:
                     linewidth=1.0,
                 )
             _marks(panel, line, i, field, curve)
-        panel.set_title(title)
+        # The name of the line is in the title: beside the line, it would cross the curves.
+        panel.set_title(f"{title} (dashes: chance)" if field == "surplus" else title)
         fractions(panel, y=field != "surplus")
         if field == "surplus":
             _below_zero(panel)
@@ -120,8 +130,7 @@ def _threshold_position(record: dict[str, Any]) -> float | None:
 def _below_zero(panel: Axes) -> None:
     low, high = panel.get_ylim()
     low = min(low, -0.08 * max(high, 0.1))
-    # The line at 0 has its name: outside the panel, it would leave no place for the panels.
     high = high if high >= 0 else -0.08 * min(low, -0.1)
     panel.set_ylim(low, high)
     panel.axhspan(low, 0, color=style.BAD, alpha=0.12, linewidth=0, zorder=0)
-    reference(panel, 0, "chance", style.BAD)
+    panel.axhline(0, color=style.BAD, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)

@@ -20,15 +20,23 @@ MOST = 60
 _COLUMNS = 3
 
 
-def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) -> Figure | None:
-    """Return one panel per headline, with one point per slice and line; None if it is empty."""
+def figure(
+    families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any], first: tuple[str, str] | None
+) -> Figure | None:
+    """Return one panel per headline, with one point per slice and line; None if it is empty.
+
+    `first`: the family and the field of the score that the findings name. It is the first of its
+    family.
+    """
     slices = {name: record for name, record in slices.items() if record.get("results")}
     if not 0 < len(slices) <= MOST:
         return None
     panels: list[tuple[Sequence[Line], str]] = []
     grid: list[tuple[Sequence[Line], str] | None] = []  # a family begins a new row
     for family, lines in families.items():
-        fields = [f for f in headlines(family) if _has_values(lines, f, slices)][:_COLUMNS]
+        known = [f for f in headlines(family) if _has_values(lines, f, slices)]
+        named = [field for field in known if (family, field) == first]
+        fields = [*named, *(field for field in known if field not in named)][:_COLUMNS]
         panels += (record := [(lines, field) for field in fields])
         grid += [*record, *[None] * (-len(record) % _COLUMNS)]
     if not panels:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from uqeval.gate import Judgement, Verdict
     from uqeval.metrics import Metric
 
+#: The title of the finding that depends on verdicts.
+NEXT = "Next"
+
 
 def findings_of(
     report: Report, judgement: Judgement | None = None, path: str | None = None,
@@ -53,7 +56,7 @@ def findings_of(
     if (of_slices := cancelling(report)) is not None:
         second = _joined(second, of_slices)
     third = _advice(report, judgement, unproven, weak, path, page)
-    titled = ((heading, first), ("Weakest part", second), ("Next", third))
+    titled = ((heading, first), ("Weakest part", second), (NEXT, third))
     return [Finding(title, *sentence) for title, sentence in titled if sentence is not None]
 
 

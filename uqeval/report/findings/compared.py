@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.errors import number_of
@@ -18,19 +18,19 @@ _NAMED = 4
 
 
 def findings_of_comparison(comparison: Comparison) -> list[Finding]:
-    """Return a finding for each model except the baseline, from its scores that have a verdict.
+    """Return a finding for each model except the baseline, from the verdicts on its scores.
 
-    The verdict comes from the adjusted p-value. Without p-values there are no findings.
+    A finding counts the scores without a verdict apart. Without p-values there are no findings.
     """
     base = comparison.names[comparison.baseline]
     findings = []
     for m, name in enumerate(comparison.names):
-        changes = [(str(row.address), row.cells[m].difference) for row in comparison.rows]
-        tested = [
-            (at, change)
-            for at, change in changes
-            if change is not None and change.verdict is not None
+        changes = [
+            (str(row.address), change)
+            for row in comparison.rows
+            if (change := row.cells[m].difference) is not None
         ]
+        tested = [(at, change) for at, change in changes if change.p_adjusted is not None]
         if m == comparison.baseline or not tested:
             continue
         differing = [(at, change.better) for at, change in tested if change.verdict == "differs"]
@@ -38,7 +38,11 @@ def findings_of_comparison(comparison: Comparison) -> list[Finding]:
             word: [at for at, better in differing if better is way]
             for word, way in (("better", True), ("worse", False), ("different", None))
         }
-        text = _sentence(base, ways, len(tested))
+        missing = {
+            "interval": sum(change.verdict is None for _, change in tested),
+            "p-value": len(changes) - len(tested),
+        }
+        text = _sentences(base, ways, missing, len(changes))
         if all(change.has_too_few_units for _, change in tested):
             text += f" {too_few_units(tested)}"
         findings.append(Finding(name, text))
@@ -72,23 +76,41 @@ def _few(change: Difference) -> tuple[str, str]:
     return f"{count} {plural(noun, count)}", f"{least:.2g}{after}"
 
 
-def _sentence(base: str, ways: dict[str, list[str]], scores: int) -> str:
-    """Return the sentence; `ways`: the addresses of the scores that are better, worse, …"""
-    claims = [
-        (word, f"in {len(addresses)}", f"({_listed(addresses)})")
-        for word, addresses in ways.items()
-        if addresses
-    ]  # fmt: skip
-    if not claims:
+def _sentences(
+    base: str, ways: Mapping[str, Sequence[str]], missing: Mapping[str, int], scores: int
+) -> str:
+    """Return the sentences on all `scores`, which are so many.
+
+    `ways`: the addresses of the scores that are better, worse, … `missing`: the numbers of scores
+    without a verdict, by what they have not.
+    """
+    of_all = f"of {number_of(scores, 'score')}"
+    sentences = []
+    if claims := [(word, addresses) for word, addresses in ways.items() if addresses]:
+        (word, addresses), *further_claims = claims
+        than = "from" if word == "different" else "than"
+        text = f"{word.capitalize()} {than} {base} in {len(addresses)} {of_all} "
+        text += f"({_listed(addresses)})"
+        for word, addresses in further_claims:
+            text += f", {word} in {len(addresses)} ({_listed(addresses)})"
+        sentences.append(text)
+    unseen = scores - sum(map(len, ways.values())) - sum(missing.values())
+    if unseen and claims:
+        other = "" if any(missing.values()) else "the other "
+        count = "one" if other and unseen == 1 else str(unseen)
+        sentences.append(f"No difference is seen in {other}{count}")
+    elif unseen:
         scope = f"any of the {scores} scores" if scores > 1 else "the score"
-        return f"No difference from {base} is seen in {scope}."
-    (word, count, named), *further_claims = claims
-    than = "from" if word == "different" else "than"
-    text = f"{word.capitalize()} {than} {base} {count} of {number_of(scores, 'score')} {named}"
-    text += "".join(f", {' '.join(claim)}" for claim in further_claims)
-    undecided = scores - sum(map(len, ways.values()))
-    others = str(undecided) if undecided > 1 else "one"
-    return f"{text}." + (f" No difference is seen in the other {others}." if undecided else "")
+        scope = scope if unseen == scores else f"{unseen} {of_all}"
+        sentences.append(f"No difference from {base} is seen in {scope}")
+    lacks = [
+        f"{count} {'has' if count == 1 else 'have'} no {what}"
+        for what, count in missing.items()
+        if count
+    ]
+    if lacks:
+        sentences.append(f"{' and '.join(lacks)}, so no verdict")
+    return ". ".join(sentences) + "."
 
 
 def _listed(addresses: Sequence[str]) -> str:

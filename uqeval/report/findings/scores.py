@@ -45,6 +45,11 @@ class Score:
     key: str = ""
 
     @property
+    def verb(self) -> str:
+        """Return the verb after the label: "undetected errors are"."""
+        return "are" if self.label.endswith("errors") else "is"
+
+    @property
     def text(self) -> str:
         """Return the value with its interval: `0.904 (95 % interval 0.890 to 0.917)`."""
         if self.interval is None:
@@ -85,7 +90,7 @@ def number(value: float) -> str:
 
 def described(score: Score) -> str:
     """Return a score as text: `AUROC is 0.904 (95 % interval 0.890 to 0.917)`."""
-    return f"{score.label} is {score.text}"
+    return f"{score.label} {score.verb} {score.text}"
 
 
 def whole_scores(report: Report) -> Iterator[Score]:

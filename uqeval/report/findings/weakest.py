@@ -34,17 +34,34 @@ _ORDER = ("error", "calibration", "ranking")
 def weakest(report: Report) -> tuple[tuple[str, str] | None, tuple[str, Score] | None]:
     """Return the sentence and its family; and the kind and the score of the part, if it is weaker
     beyond its interval."""
+    if (weak := _weakest(report)) is None:
+        return None, None
+    family = weak.score.metric.family
+    if weak.is_separated:
+        return (_weak_text(weak), family), (weak.kind, weak.score)
+    return (_not_weaker_text(weak), family), None
+
+
+def weakest_slice_score(report: Report) -> tuple[str, str] | None:
+    """Return the family and the field of the score by which the sentence names a slice; None if it
+    names none."""
+    weak = _weakest(report)
+    if weak is None or weak.kind != "slice":
+        return None
+    return weak.score.metric.family, weak.score.metric.field
+
+
+def _weakest(report: Report) -> _Weak | None:
+    """Return the first part that is weaker beyond its interval, else the first weaker one."""
     wholes = {(s.metric.family, s.metric.field): s for s in whole_scores(report)}
     first: _Weak | None = None
     for kind, of_parts in _candidates(report):
         metric = of_parts[0].metric
         found = _weak_of(kind, of_parts, wholes.get((metric.family, metric.field)))
-        if found is None:
-            continue
+        if found is not None and found.is_separated:
+            return found
         first = first or found
-        if found.is_separated:
-            return (_weak_text(found), metric.family), (kind, found.score)
-    return (None if first is None else (_not_weaker_text(first), first.score.metric.family)), None
+    return first
 
 
 def cancelling(report: Report) -> tuple[str, str] | None:
@@ -93,7 +110,7 @@ def _cancelling_text(report: Report, whole: Score, scores: list[Score]) -> str:
         least = number(min(score.value for score in scores))
         named = f"at least {least} in each of {len(scores)} slices, such as {named}"
     return (
-        f"Opposite errors of the slices cancel in the whole set: {whole.label} is "
+        f"Opposite errors of the slices cancel in the whole set: {whole.label} {whole.verb} "
         f"{number(whole.value)} there, and {named}. Judge the slices."
     )
 
@@ -189,7 +206,7 @@ def _compared(weak: _Weak) -> str:
     """Return the score that the worst part is compared with, as a clause."""
     other = weak.other
     if not other.part:
-        return f"{other.label} of the whole set is {other.text}"
+        return f"{other.label} of the whole set {other.verb} {other.text}"
     if weak.is_next:
         return f"the next is {printable(other.part)} with {other.text}"
     least = "at least" if other.metric.direction == "higher" else "at most"
@@ -199,11 +216,11 @@ def _compared(weak: _Weak) -> str:
 def _not_weaker_text(weak: _Weak) -> str:
     score, kind = weak.score, weak.kind
     name = printable(score.part)
-    extreme = f"the {_extreme(score)} {score.label} is {score.text} ({name})"
+    extreme = f"the {_extreme(score)} {score.label} {score.verb} {score.text} ({name})"
     among, none = f"Of {_number_of(kind, weak.count)}, {extreme}", f"No {kind} is clearly weaker"
     if weak.count == 1:
         name = _name(kind, score)
-        extreme = f"{score.label} is {score.text}"
+        extreme = f"{score.label} {score.verb} {score.text}"
         among, none = f"In the {kind} {name}, {extreme}", f"The {kind} {name} is not clearly weaker"
     if score.interval is None or weak.other.interval is None:
         return (

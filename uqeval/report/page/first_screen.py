@@ -12,7 +12,7 @@ from uqeval.report import verdicts
 from uqeval.report.findings import findings_of
 from uqeval.report.findings.scores import Finding
 from uqeval.report.page.cards import Card, cards
-from uqeval.report.tables.comparison import difference
+from uqeval.report.tables.comparison import difference, meaning_of_p
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
@@ -56,7 +56,7 @@ def first_screen(
         findings_of(report, judgement),
         key_numbers(cards(report)),
         _changes(comparison),
-        f"Change from {comparison.names[comparison.baseline]}." if comparison else "",
+        _change_note(comparison),
     )
 
 
@@ -97,6 +97,14 @@ def _changes(comparison: Comparison | None) -> dict[str, str]:
         return {}
     model = next(m for m in range(len(comparison.names)) if m != comparison.baseline)
     return {str(row.address): difference(row.cells[model]).plain for row in comparison.rows}
+
+
+def _change_note(comparison: Comparison | None) -> str:
+    """Return from which model the changes are, and what their p-values mean."""
+    if comparison is None:
+        return ""
+    texts = (f"Change from {comparison.names[comparison.baseline]}.", meaning_of_p(comparison))
+    return " ".join(filter(None, texts))
 
 
 def replaced(page: str, first: str) -> str:

@@ -196,11 +196,19 @@ def _rounded(timing: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_options(text: str) -> Markup:
-    """Return a text whose command-line options do not break across lines."""
+    """Return a text whose command-line options, and numbers before "%", do not break across
+    lines."""
     from markupsafe import Markup, escape
 
-    escaped = str(escape(printable(text)))
+    escaped = str(escape(printable(text))).replace(" %", "&nbsp;%")
     return Markup(re.sub(r"(?<!\S)--[a-z][a-z-]*", r'<span class="option">\g<0></span>', escaped))
+
+
+def _unbroken(text: str) -> Markup:
+    """Return a heading that never has a line with a single "|", as of `p(accurate | certain)`."""
+    from markupsafe import Markup, escape
+
+    return Markup(str(escape(printable(text))).replace(" |", "&nbsp;|"))
 
 
 def _svg(figure: Figure, targets: Collection[str], titles: Mapping[str, str]) -> Markup:
@@ -230,7 +238,7 @@ def _environment() -> Environment:
         finalize=safe_text,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters["with_options"] = _with_options
+    environment.filters |= {"with_options": _with_options, "unbroken": _unbroken}
     environment.globals |= {"rough": ROUGH, "legend": LEGEND}
     return environment
 

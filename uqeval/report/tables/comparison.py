@@ -145,19 +145,13 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
     """Return the meaning of p-values and words, and which models have none."""
     several = [len(model.trainings) > 1 for model in comparison.models]
     base = several[comparison.baseline]
-    text = ""
-    if comparison.tests or comparison.tests_of_parts:
-        counts = _numbers_of_tests(comparison.tests, comparison.tests_of_parts)
-        test = (
-            "Welch's t-test over trainings" if base else "swapping the two models in single units"
-        )
-        text = (
-            f"p: two-sided p-value of {test}, adjusted for {counts} (Holm). better, worse: p is "
-            f"at most {1 - (comparison.choice.level or 0):.3g}, and the interval does not contain "
-            "0; no word: no difference seen."
+    if text := meaning_of_p(comparison):
+        text += (
+            f" better, worse: p is at most {1 - (comparison.choice.level or 0):.3g}, and the "
+            "interval does not contain 0; no word: no difference seen."
         )
         if has_p_alone(comparison):
-            text += " A score without an interval has no word, however small its p."
+            text += " A score without an interval has no verdict, however small its p."
         text += "" if base else " Other trainings may differ more."
     untested = [comparison.names[m] for m in compared_models if several[m] != base]
     if untested and comparison.choice.level is not None:
@@ -166,6 +160,20 @@ def _tests(comparison: Comparison, compared_models: Sequence[int]) -> str:
             "give both models several trainings (--replicates)."
         )
     return text.strip()
+
+
+def meaning_of_p(comparison: Comparison) -> str:
+    """Return the test of the p-values, and for how many tests they are adjusted; empty if none."""
+    if not (comparison.tests or comparison.tests_of_parts):
+        return ""
+    counts = _numbers_of_tests(comparison.tests, comparison.tests_of_parts)
+    test = "Welch's t-test over trainings"
+    if len(comparison.models[comparison.baseline].trainings) == 1:
+        changes = (cell.difference for row in comparison.rows for cell in row.cells)
+        names = dict.fromkeys(own.swapped.name for own in changes if own and own.swapped)
+        units = " or ".join(f"{name} by {name}" for name in names)
+        test = f"swapping the two models {units}".strip()
+    return f"p: two-sided p-value of {test}, adjusted for {counts} (Holm)."
 
 
 def has_p_alone(comparison: Comparison) -> bool:

@@ -53,7 +53,7 @@ def _by_model(comparison: Comparison) -> Pivot:
         Row(name, [score_cell(row.cells[m]) for row in comparison.rows])
         for m, name in enumerate(comparison.names)
     ]
-    note = _note(comparison, "column")
+    note = _note(comparison, "score")
     table = Table("Scores", ["model", *heads], rows, note)
     return Pivot(table, ("",) * len(heads), heads)
 
@@ -89,7 +89,7 @@ def _by_class(comparison: Comparison) -> Pivot:
     titles = [f"{group} {head}" for group, head in zip(groups, heads, strict=True)]
     title = "Scores of classes"
     return Pivot(
-        Table(title, ["class", *titles], rows, _note(comparison, "row")), groups, heads
+        Table(title, ["class", *titles], rows, _note(comparison, "class")), groups, heads
     )  # fmt: skip
 
 
@@ -102,7 +102,8 @@ def _score_of(row: ScoreRow) -> str:
     return paper_heading(plain, row.direction)
 
 
-def _note(comparison: Comparison, line: str) -> str:
+def _note(comparison: Comparison, of: str) -> str:
+    """Return the note; it holds also for the transposed table of a narrow terminal."""
     stars = any(cell.best for row in comparison.rows for cell in row.cells)
-    best = f"★: the best of a {line if line == 'column' else 'class'}." if stars else ""
+    best = f"★: the best value of a {of}." if stars else ""
     return " ".join([*([best] if best else []), *notes_on_trainings(comparison)])

@@ -293,9 +293,11 @@ def _sweep(report: Report) -> Table:
     for name, record in sweep.items():
         if name in report.metrics:
             family, _, field = name.partition(".")
-            score = with_arrow(label(family, field), report.metrics[name].get("direction"))
+            score = label(family, field)
+            # Not "pavpu.phi: phi".
+            heading = name if _is_same_word(field, score) else f"{name}: {score}"
             values = map(_plus_minus, record["mean"], record["std"], record["repeats"])
-            rows.append([f"{name}: {score}", *values])
+            rows.append([with_arrow(heading, report.metrics[name].get("direction")), *values])
     counts = ", ".join(map(str, first["repeats"]))
     return text_table(
         "Over the number of samples M",
@@ -304,6 +306,11 @@ def _sweep(report: Report) -> Table:
         f"mean ± std over subsets of the samples; numbers of subsets: {counts}.",
         grouping=by_address,
     )
+
+
+def _is_same_word(field: str, label_of_field: str) -> bool:
+    """Return whether a label is the field in other letters: "mIoU" of `miou`."""
+    return field.replace("_", " ").casefold() == label_of_field.casefold()
 
 
 def _plus_minus(mean: float | None, std: float | None, repeats: int) -> str:

@@ -152,9 +152,7 @@ def slices(report: Report) -> Table | None:
         hint = f"{count} item{'' if count == 1 else 's'}"
         units = units_of(slice_record)
         hint += f", {units}" if units and units != hint else ""
-        rows.append(
-            Row(name, cells, hint + (", which is few" if slice_record.get("small") else ""))
-        )
+        rows.append(Row(name, cells, hint + (" (few)" if slice_record.get("small") else "")))
     headings = [_heading(report, *c) for c in columns]
     return Table("Headlines by slice", ["slice", *headings], rows, _about_ranks(records_of_slices))
 

@@ -56,6 +56,9 @@ class Outcome:
 class Listener:
     """Receives the results of stores as they finish. This base class ignores them."""
 
+    def gate_follows(self) -> None:
+        """Handle that a gate judges the results of this run. A run calls it before the stores."""
+
     def done(self, name: str, report: Report, path: Path) -> None:
         """Handle a store that was evaluated and whose files are written; `path`: the report."""
 

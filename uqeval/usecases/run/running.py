@@ -112,6 +112,8 @@ def _run(
     sliced = cut_settings is not None and cut_settings.slices is not None
     gate = RunRules(rules, run_settings.listener.warned)
     gate.check(list(config.stores), names, before, sliced=sliced)
+    if rules:
+        run_settings.listener.gate_follows()
     make_folder(
         outcome.folder, names, [config.stores[name] for name in names],
         _files(cut_settings, file, *map(run_settings.fitted_of, names)),

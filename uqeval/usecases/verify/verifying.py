@@ -312,14 +312,13 @@ def _slices_left_out(recomputation: Recomputation, report: Report) -> str:
         for address, record in (own.get("intervals") or {}).items()
     )
     omitted = [number_of(number, "interval")] if number else []
-    omitted += [f"the scores of {_all(keys)}"] if keys else []
+    omitted += [f"all scores of {_all(keys)}"] if keys else []
     approximate = {
         family_of(key) for own in report.slices.values() for key in own.get("approximate", ())
     }
     omitted += ["scores in bins of equal mass"] if "calibration" in approximate else []
     omitted += ["curves of patches and of risk", "temperatures", "scores of single images"]
-    of_slices = number_of(len(report.slices), "slice")
-    return f"Of {of_slices}, {', '.join(omitted[:-1])} and {omitted[-1]} are not recomputed."
+    return f"Not recomputed of {number_of(len(report.slices), 'slice')}: {'; '.join(omitted)}."
 
 
 def _records_left_out(recomputation: Recomputation, report: Report) -> list[str]:
@@ -332,14 +331,14 @@ def _records_left_out(recomputation: Recomputation, report: Report) -> list[str]
     ]
     if omitted := [name for name in report.intervals if name not in recomputation.defined]:
         messages.append(
-            f"units.defined of {number_of(len(omitted), 'interval')} of {len(report.intervals)} is "
-            "not recomputed."
+            f"units.defined is not recomputed for {len(omitted)} of "
+            f"{number_of(len(report.intervals), 'interval')}."
         )
     if "lag1" in report.settings.get("intervals", {}):
         omitted = [name for name in report.intervals if ("", name) not in recomputation.series]
         messages.append(
-            f"lag1 and effective of {number_of(len(omitted), 'interval')} of "
-            f"{len(report.intervals)}, and those of the settings, are taken from the report."
+            f"lag1 and effective are taken from the report, in the settings and for {len(omitted)} "
+            f"of {number_of(len(report.intervals), 'interval')}."
         )
     return messages
 
