@@ -5,8 +5,9 @@ and two models that are exchangeable in every image, so the true difference is 0
 threshold, a temperature or a factor of σ of its own: from `--fit` other images, from as many of the
 evaluated ones, or from all of them. A row has the share of repetitions with p <= 0.05 in the test
 of swaps (aim: at most 5 %) and the share of intervals at 95 % that contain 0, each with its Monte
-Carlo error. Both are computed as if nothing had been fitted; "compare" says whether `uqeval
-compare` gives them. "half": the fit is on all images, the test on half of them, as in a slice.
+Carlo error. Both are computed as if nothing had been fitted, and scores by rank from swaps of ranks
+alone; "compare" says whether `uqeval compare` gives them. "half": the fit is on all images, the
+test on half of them, as in a slice.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Group:
     """The settings of a group of rows by metric, and its scores.
 
     In settings, "FIT" is the report of other images, with the settings `fitting`, and "NAMES" the
-    file of `--fit-on`. `half`: also compare half of the images. `hard`: the share of images that
-    a model finds hard, other ones than the other model.
+    file of `--fit-on`. `half`: also compare half of the images. `hard`, `sure`: the shares of
+    images that a model finds hard, or has full confidence in; other ones than the other model.
     """
 
     metrics: Mapping[str, Mapping[str, Any]]
@@ -55,6 +56,7 @@ class Group:
     of_numbers: bool = False
     half: bool = False
     hard: float = 0.0
+    sure: float = 0.0
 
 
 _RECALIBRATED = {"temperature": True, "isotonic": True, "vector": True, "adaptive": False}
@@ -122,6 +124,9 @@ GROUPS: Mapping[str, Group] = {
     "2% of images hard, ranks of all": Group(
         {"failure": {"threshold": 0.5}}, [f"failure.{name}" for name in _OF_RANKS], hard=0.02
     ),
+    "full confidence in 5% of images, ranks of all": Group(
+        {"failure": {"threshold": 0.5}}, [f"failure.{name}" for name in _OF_RANKS], sure=0.05
+    ),
     "5% of images with small σ, fitted on all": Group(
         {"regression": {"ence": True, "sigma_scale": True}, "nmerci": {}},
         [
@@ -177,12 +182,12 @@ def _correlated(rng: np.random.Generator, *shape: int) -> Array:
 
 
 def classes(
-    rng: np.random.Generator, images: int, hard: float = 0.0
+    rng: np.random.Generator, images: int, hard: float = 0.0, sure: float = 0.0
 ) -> tuple[Array, list[dict[str, Array]]]:
     """Return labels and the probabilities of two models that are exchangeable in each image.
 
     `hard`: the share of images that each model finds hard, independently of the other one; the
-    others are easier if few are hard.
+    others are easier if few are hard. `sure`: the share in which it has full confidence.
     """
     size = (images, SIDE // BLOCK, SIDE // BLOCK)
     labels = rng.integers(0, CLASSES, size).repeat(BLOCK, 1).repeat(BLOCK, 2)
@@ -200,7 +205,11 @@ def classes(
             sharpness = np.full(images, 1.5)
         logits = quality[:, None, None, None] * right + 0.7 * (common + own)
         powers = np.exp(sharpness[:, None, None, None] * logits)
-        models.append({"probs": (powers / powers.sum(1, keepdims=True)).astype(np.float32)})
+        probs = (powers / powers.sum(1, keepdims=True)).astype(np.float32)
+        if sure:
+            is_sure = rng.random(images) < sure
+            probs[is_sure] = np.moveaxis(np.eye(CLASSES)[probs[is_sure].argmax(1)], -1, 1)
+        models.append({"probs": probs})
     return labels.astype(np.uint8), models
 
 
@@ -236,7 +245,7 @@ def _reports(
     if group.of_numbers:
         labels, models = None, numbers(rng, items, group.hard)
     else:
-        labels, models = classes(rng, items, group.hard)
+        labels, models = classes(rng, items, group.hard, group.sure)
         other_labels, others = classes(rng, fit)
     opened = []
     for m, arrays in enumerate(models):
@@ -279,9 +288,9 @@ def simulate(name: str, items: int, fit: int, repeats: int, seed: int = 0) -> It
                 comparison = paired_comparison(pair, names, group.scores, DRAWS, seed)
                 for score in group.scores:
                     key = part, score
-                    given[key] = given.get(key, False) or not _untested(comparison, score)
                     with _as_if_unfitted():
                         change = comparison.difference(1, 0, score, LEVEL)
+                    given[key] = given.get(key, False) or not _untested(comparison, score)
                     if change.p is not None:
                         called.setdefault(key, []).append(change.p <= 1 - LEVEL)
                     if isinstance(own := change.interval, Interval):
@@ -299,8 +308,9 @@ def simulate(name: str, items: int, fit: int, repeats: int, seed: int = 0) -> It
 
 @contextmanager
 def _as_if_unfitted() -> Iterator[None]:
-    """Test differences as if no number had been fitted."""
+    """Test differences as if no number had been fitted, those of scores by rank by ranks alone."""
     with (
+        patch("uqeval.statistics.swaps.metric_at", return_value=None),
         patch("uqeval.statistics.differences.fitted_apart", return_value=None),
         patch("uqeval.statistics.paired_comparison.fitted_apart", return_value=None),
     ):
