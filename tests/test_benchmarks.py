@@ -173,13 +173,27 @@ def test_fitted_numbers_are_simulated(
     from uqeval.statistics import swaps
 
     monkeypatch.setattr(swaps, "MOST", 100)
-    fitted.main(["--repeats", "1", "--items", "12", "--fit", "4", "--only", "max"])
+    fitted.main(
+        [
+            "--repeats",
+            "1",
+            "--items",
+            "12",
+            "--fit",
+            "4",
+            "--only",
+            "max",
+            "2% of images hard, ranks",
+        ]
+    )
     lines = capsys.readouterr().out.splitlines()
     rows = {tuple(line.split(" | ")[:2]): line.split(" | ")[2:] for line in lines[2:]}
-    assert len(rows) == 2 * len(fitted.GROUPS["max-surplus of all images"].scores)
-    group = "| max-surplus of all images"
-    assert rows[group, "pavpu.pavpu"][-1] == "no |" and "±" in rows[group, "pavpu.pavpu"][0]
-    assert rows[group, "pavpu.surplus"][-1] == "yes |"
+    group, of_ranks = "max-surplus of all images", "2% of images hard, ranks of all"
+    scores = [len(fitted.GROUPS[name].scores) for name in (group, of_ranks)]
+    assert len(rows) == 2 * scores[0] + scores[1]
+    own = rows[f"| {group}", "pavpu.pavpu"]
+    assert own[-1] == "no |" and "±" in own[0]
+    assert rows[f"| {of_ranks}", "failure.auroc"][-1] == "yes |"
 
 
 def test_synthetic_populations_have_scores(monkeypatch: pytest.MonkeyPatch) -> None:
