@@ -689,3 +689,46 @@ def test_attributes_that_differ_by_item(tmp_path: Path, same: bool) -> None:
     for path in ("r.zarr", "c.zarr"):
         found = uqeval.evaluate(tmp_path / path, None, "regression").results
         assert found == expected.results
+
+
+@pytest.mark.parametrize("source", ["s.h5::/probs", "s.h5 key", "s.zarr/probs", "s.zarr key",
+                                    "s.npz key"])  # fmt: skip
+def test_names_beside_one_array_match_the_labels(tmp_path: Path, source: str) -> None:
+    """As they do in an evaluation of the array."""
+    names = np.array(["c", "a", "b"])
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file["probs"], file["names"] = STACK, names.astype("S")
+    zarr_group(tmp_path / "s.zarr", {"probs": STACK}, names=names.tolist())
+    np.savez(tmp_path / "s.npz", probs=STACK, names=names)
+    order = [1, 2, 0]
+    np.savez(tmp_path / "l.npz", labels=LABELS[order], names=names[order])
+    path, _, key = source.partition(" ")
+    written = tmp_path / "out.zarr"
+    assert not convert(
+        tmp_path / path, written, key="probs" if key else None, labels=tmp_path / "l.npz"
+    )
+    store = open_store(written, role="predictions")
+    assert store.names == tuple(names)
+    assert (stored(written, "labels") == LABELS).all()
+    if not key:
+        report = uqeval.evaluate(tmp_path / path, tmp_path / "l.npz", metrics="calibration")
+        whole = uqeval.evaluate(written, metrics="calibration")
+        assert report.results["calibration"] == whole.results["calibration"]
+
+
+def test_names_beside_one_array_that_are_a_link(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file["probs"], file["names"] = STACK, h5py.SoftLink("/others")
+    for path, key in ((tmp_path / "s.h5", "probs"), (f"{tmp_path / 's.h5'}::/probs", None)):
+        refused(lambda p=path, k=key: convert(p, tmp_path / "out", key=k), "names: is a soft link",
+                error=StoreError)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["target", "flow"])
+def test_names_beside_one_image_or_flow_are_of_no_item(tmp_path: Path, name: str) -> None:
+    """A target without an axis of items is one image, and flow is between two."""
+    values = np.ones((9, 8)) if name == "target" else np.zeros((2, 9, 8, 2), "f4")
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file[name], file["names"] = values, np.array([b"a", b"b", b"c"])
+    role: Any = name
+    assert open_store(f"{tmp_path / 's.h5'}::/{name}", role=role).names is None

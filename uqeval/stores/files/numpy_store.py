@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Store
+from uqeval.stores.attribute_arrays import own_names
 from uqeval.stores.contents import Contents, Opening, store_of_named, store_of_one
 from uqeval.stores.files.numpy_files import open_npy, open_npz
 from uqeval.stores.kinds import ALIASES
@@ -39,3 +40,6 @@ class NpzStore(Contents):
         if self.unnamed is not None:
             return replace(store_of_one(self.unnamed, opening), path=self.path)
         return store_of_named(self.path, self.members, {}, opening)
+
+    def names_beside(self) -> tuple[str, ...] | None:
+        return own_names(self.members, {}, self.path)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.stores.array import Store, StoredArray
-from uqeval.stores.attribute_arrays import own_names
 from uqeval.stores.contents import Opening, Role, as_one_item, assemble, hdf5_path
 from uqeval.stores.files.foreign import how_to_convert
 from uqeval.stores.files.hdf5_array import Hdf5Array
@@ -63,12 +62,13 @@ def open_convertible(
     array, name, described = contents.unnamed, key, Store(source, {})
     if isinstance(array, Hdf5Array):
         array.fill_missing = fill_missing
+        described = replace(described, names=contents.names_beside())
     elif isinstance(contents, ZarrStore):
         array = contents.array(key, fill_missing=fill_missing)
         described = described if array is None else contents.described(key)
     elif isinstance(contents, NpzStore) and (key is not None or len(contents.members) == 1):
         name, array = _member(source, contents.members, key)
-        described = replace(described, names=own_names(contents.members, {}, source))
+        described = replace(described, names=contents.names_beside())
     if array is None:
         if contents.kinds and (kind is not None or axes is not None):
             raise UsageError("--kind and --axes describe one array; give its name with --key NAME.")
