@@ -22,6 +22,7 @@ from uqeval.stores.attribute_arrays import (
     check_attributes,
     own_names,
     refuse_large_names,
+    without_attributes,
 )
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.contents import (
@@ -276,6 +277,28 @@ class Hdf5Store(Contents):
 
     def names_beside(self) -> tuple[str, ...] | None:
         return own_names(self._around.arrays, self._around.attributes, self._shown)
+
+    def array(self, name: str | None, *, fill_missing: bool = False) -> Hdf5Array | None:
+        """Return the array called `name` of a group, or the one at the path; None for a group."""
+        opened = self._opened
+        if isinstance(opened, Hdf5Group):
+            found = None if name is None else opened.arrays.get(name)
+        else:
+            found = opened
+        if found is not None:
+            found.fill_missing = fill_missing
+        return found
+
+    def described(self) -> Store:
+        """Return the names of the items and the attributes beside an array, as a store without
+        arrays; of an array at the path without attributes. Raises `StoreError` as `store` does."""
+        names, group = self.names_beside(), self._opened
+        if not isinstance(group, Hdf5Group):
+            return Store(self._shown, {}, names)
+        check_attributes(group.attributes, self._shown)
+        _, attributes, warnings = without_attributes(group.arrays, group.attributes, self._shown)
+        warnings += group.left_out(())
+        return Store(self._shown, {}, names, attributes, tuple(warnings))
 
     @cached_property
     def _around(self) -> Hdf5Group:
