@@ -208,6 +208,24 @@ def test_inspect_frames_and_predictions_apart(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_inspect_a_video_with_predictions_of_its_own_and_others(tmp_path: Path) -> None:
+    """Given predictions count, as in `uqeval tc`; labels belong to those inside the video."""
+    own = video()
+    ids = np.stack(list(own.predictions.values())) % 4
+    stored = save_store(tmp_path / "v.zarr", own.names, frames=own.stack("frames"), predictions=ids)
+    others = tmp_path / "others.npz"
+    np.savez(others, predictions=(ids + 1) % 4, names=own.names)
+    labels = save_images(tmp_path / "labels", own.labels)
+    for path in (stored, save_folder(tmp_path / "whole", own)):
+        for given, shown in (
+            ([others], f"{path} {others}"), ([others, labels], f"{path} {others}"), ([labels], path)
+        ):  # fmt: skip
+            found = json.loads(run_well("inspect", path, *given, "--format", "json").stdout)
+            assert found["path"] == str(shown) and not found["problems"]
+            assert found["facts"]["kind"] == "video" and found["facts"]["pairs"] == 4
+            assert found["facts"]["ground truth"] == ("yes" if labels in given else "none given")
+
+
 def test_inspect_predictions_beside_images(tmp_path: Path) -> None:
     """Frames beside arrays of predictions, and a folder of ids called `frames`, are no video."""
     own = video()

@@ -64,3 +64,18 @@ def test_labels_of_some_frames(tmp_path: Path, kind: str) -> None:
         False,
         True,
     ]
+
+
+def test_probabilities_beside_predicted_ids_of_a_video(tmp_path: Path) -> None:
+    """One of the two is evaluated: a warning says which."""
+    own = video()
+    ids = np.stack(list(own.predictions.values())) % 4
+    probs = np.moveaxis(np.eye(4, dtype="f4")[ids], -1, 1)
+    arrays = {"frames": own.stack("frames"), "probs": probs}
+    alone = save_store(tmp_path / "alone.zarr", own.names, **arrays)
+    both = save_store(tmp_path / "both.zarr", own.names, predictions=(ids + 1) % 4, **arrays)
+    expected, found = (uqeval.evaluate(metrics="tc", video=path) for path in (alone, both))
+    assert found.results["temporal"]["mtc"] == expected.results["temporal"]["mtc"]
+    warning = "both.zarr: holds 'probs' and `predictions`; the likeliest classes of 'probs' are"
+    assert [warning in text for text in found.warnings].count(True) == 1
+    assert not any("likeliest classes" in text for text in expected.warnings)

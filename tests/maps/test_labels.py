@@ -36,7 +36,9 @@ def test_negative_ids_are_strange_unless_void() -> None:
         label_map(ids, 2, 255, "labels", (2, 2))
 
 
-@pytest.mark.parametrize(("value", "says"), [(7, "Give ignore_index."), (2**32 - 1, "save these")])
+@pytest.mark.parametrize(
+    ("value", "says"), [(7, "Give ignore_index."), (2**32 - 1, "in its place")]
+)
 def test_the_hint_can_be_followed(value: int, says: str) -> None:
     """Only images of ids have a label map, and an option has 32 bits."""
     labels = np.array([[[0, 1], [1, value]]])

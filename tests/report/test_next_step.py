@@ -11,6 +11,7 @@ from gate_reports import named, rules
 from small_report import report
 
 from uqeval.gate import judge
+from uqeval.glossary import metric_of
 from uqeval.report.findings import findings_of
 
 
@@ -97,6 +98,42 @@ def test_a_fit_on_other_items_is_used_if_it_helps(
     assert advice in text and "--fit-on" not in text
 
 
+@pytest.mark.parametrize(("fits", "advice"), [
+    ({"temperature": {"ece": 0.066}}, "Fit a temperature on other images (--fit-on)"),
+    ({"temperature": {"ece": 0.066}, "isotonic": {"ece": 0.06}},
+     "Fit a temperature on other images (--fit-on)"),
+    ({"temperature": {"ece": 0.066}, "isotonic": {"ece": 1e-8}},
+     "Fit an isotonic regression on other images (--isotonic, --fit-on)"),
+    ({"temperature": {"ece": 0.09}, "vector": {"ece": 0.01}},
+     "Fit vector scaling on other images (--vector, --fit-on)"),
+])  # fmt: skip
+def test_the_best_fit_on_the_evaluated_items_is_advised_on_others(
+    fits: dict[str, Any], advice: str
+) -> None:
+    for gap, after in ((bins(0.8, 0.85), ", or train with label"), (bins(0.8, 0.81), ". ")):
+        record = {"ece": 0.085, "reliability": gap, **fits}
+        assert f"{advice}{after}" in next_step(results={"calibration": record})
+    record = of_two_sides(0.36, 0.34) | fits | {"ece": 0.085}
+    if "Fit a temperature" not in advice:
+        both = next_step(results={"calibration": record})
+        assert f"harms the others. {advice}." in both
+
+
+def test_a_fit_on_other_items_is_used_for_a_slice() -> None:
+    """It has no held-out items of its own."""
+    metric = metric_of("calibration", "ece")
+    assert metric is not None
+    advise = metric.advice_for
+    fit = {"value": 1.24, "fitted_on": "fit.json", "ece": 0.107}
+    record = {"ece": 0.159, "reliability": bins(0.54, 0.7), "temperature": fit}
+    text = advise(record, {}, of_slice=True)
+    assert "Divide the logits by T = 1.24: the ECE of these items falls from 0.159 to 0.107" in text
+    fit["fitted_on"] = "all items"
+    assert "Fit a temperature on other images" in advise(record, {}, of_slice=True)
+    fit |= {"fitted_on": "fit.json", "held_out": None}  # all items are in the file
+    assert "Fit a temperature on other images" in advise(record, {})
+
+
 def bins(accuracy: float, confidence: float) -> dict[str, Any]:
     """A bin of all pixels, and an empty one."""
     return {"count": [0, 9], "accuracy": [None, accuracy], "confidence": [None, confidence]}
@@ -123,9 +160,9 @@ def test_label_smoothing_is_advised_to_over_confident_models_only(
     assert main.text.endswith(f"This gap is large{of_side}")
     assert (f"The model is {side}. Fit" in last.text) == bool(side)
     assert ("smoothing" in last.text) == bool(training) and training in last.text
-    # The bins of class 1 hold frequencies, not accuracies.
+    # The bins of class 1 hold frequencies, not accuracies, and a temperature alone does not tell.
     own.settings["calibration"] = {"binary": "positive"}
-    assert "mean confidence" not in findings_of(own)[0].text
+    assert all("-confident" not in own.text for own in findings_of(own))
 
 
 def test_a_large_gap_without_an_interval_says_whether_ci_was_given() -> None:

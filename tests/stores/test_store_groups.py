@@ -213,6 +213,27 @@ def test_no_names(tmp_path: Path) -> None:
     assert open_store(group(tmp_path / "s", {"labels": ids()}), role="labels").names is None
 
 
+@pytest.mark.filterwarnings("ignore:The data type")
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("as_array", [False, True])
+def test_names_beside_one_array(tmp_path: Path, form: int, as_array: bool) -> None:
+    """Also of a format whose attributes are in a file of their own, and as an array."""
+    names = ["c", "a", "b"]
+    arrays = {"probs": probs(), "labels": ids(), "flow": probs(N - 1, H, W, 2)}
+    arrays |= {"names": np.array(names)} if as_array else {}
+    path = group(tmp_path / "s", arrays, form=form, **({} if as_array else {"names": names}))
+    assert open_store(f"{path}/probs", role="predictions").names == ("c", "a", "b")
+    assert open_store(f"{path}/labels", role="labels").names == ("c", "a", "b")
+    assert open_store(f"{path}/flow", role="flow").names is None  # they are those of the frames
+
+
+def test_names_beside_one_array_that_are_wrong(tmp_path: Path) -> None:
+    group(tmp_path / "s", {"probs": probs(), "names": np.arange(N)})
+    store_refused(tmp_path / "s/probs", "names: holds int64", "expected one text per item")
+    group(tmp_path / "t", {"probs": probs()}, names=["a", "b"])
+    store_refused(tmp_path / "t/probs", f"2 names for {N} items")
+
+
 def test_given_names_stand_before_the_stored(tmp_path: Path) -> None:
     path = group(tmp_path / "s", {"labels": ids()}, names=["a", "b", "c"])
     assert open_store(path, role="labels", names=["x", "y", "z"]).names == ("x", "y", "z")

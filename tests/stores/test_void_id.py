@@ -15,6 +15,7 @@ from PIL import Image
 from scenes import zarr_group
 from small_stores import save
 from small_videos import save_store, video
+from tensors import Labelled
 
 import uqeval
 from uqeval.errors import DataError, UsageError
@@ -229,3 +230,21 @@ def test_maps_without_labels_do_not_decide_for_later_labels(tmp_path: Path) -> N
     reduce(open_inputs(tmp_path / "s", None, InputOptions()), tmp_path / "maps")
     assert "ignore_index" not in zarr.open_group(str(tmp_path / "maps")).attrs
     refused(lambda: pixels((tmp_path / "maps", ids())), "labels 255", error=DataError)
+
+
+def test_the_advice_for_an_id_of_more_than_32_bits_names_the_void_id(tmp_path: Path) -> None:
+    """No option takes such an id."""
+    large = 2**40
+    plane = np.array([[0, 1], [large, 1]])
+    array = Labelled(plane, ("y", "x"), attrs={"ignore_index": large})
+    advice = f"If {large} is void, put 0 in its place: np.where(ids == {large}, 0, ids)"
+    observer = uqeval.TemporalObserver(classes=4, ignore_index=0)
+    frame = np.zeros((2, 2, 3), np.uint8)
+    refused(lambda: observer.update(frame, array), advice, error=DataError)
+    labels = np.tile(plane, (N, 1, 1))
+    np.savez(tmp_path / "s.npz", probs=np.full((N, 4, 2, 2), 0.25, "f4"), labels=labels)
+
+    def evaluate() -> object:
+        return uqeval.evaluate(tmp_path / "s.npz", metrics="calibration", ignore_index=0)
+
+    refused(evaluate, advice, error=DataError)

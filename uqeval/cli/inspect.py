@@ -93,11 +93,20 @@ def _stores(paths: list[str]) -> dict[str, Any]:
     from uqeval.stores.store import contents_of
     from uqeval.usecases.inspect import predictions_in_video
 
-    if len(paths) <= 2 and predictions_in_video(paths[0]) is not None:
-        return {"predictions": paths[0], "labels": paths[1] if len(paths) > 1 else None}
-    stores, video = [contents_of(path) for path in paths], {}
-    if len(paths) > 1 and frames_in(stores[0]) and not has_predictions(paths[0]):
-        video, stores = {"video": paths[0]}, stores[1:]
+    has_folder, others = predictions_in_video(paths[0]) is not None, [*map(contents_of, paths[1:])]
+    # Labels belong to the predictions inside the video.
+    are_labels = len(others) == 1 and others[0].is_truth()
+    if has_folder and (are_labels or not others):
+        return {"predictions": paths[0], "labels": paths[1] if others else None}
+    first = contents_of(paths[0])
+    has_ids = has_folder or (
+        {"frames", "predictions"} <= first.kinds and not {"probs", "logits"} & first.kinds
+    )
+    stores, video = [first, *others], {}
+    if others and (
+        (has_ids and not are_labels) or (frames_in(first) and not has_predictions(paths[0]))
+    ):
+        video, stores = {"video": paths[0]}, others
     predictions, labels = o.split_paths(stores, labels_alone=True)
     return {"predictions": predictions, "labels": labels} | video
 

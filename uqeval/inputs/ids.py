@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.arrays import np
-from uqeval.errors import StoreError, UsageError, cut
+from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.inputs.classes import open_classes
 from uqeval.inputs.common import (
     PredictionStores,
@@ -139,6 +139,12 @@ def open_ids(
         PredictionStores([origin], [store], store.names), None, narrowed
     ).source
     positions, warnings = positions_of_frames(store, source.items, names, count, noun)
+    if "predictions" in store.arrays:
+        warnings += (
+            f"{store.path}: holds {quoted(probabilities[0])} and `predictions`; the likeliest "
+            f"classes of {quoted(probabilities[0])} are evaluated. Give the one that you mean as a "
+            "store of its own.",
+        )
     return Ids(store, tuple(probabilities), (), source, positions, origin, warnings)
 
 

@@ -150,7 +150,7 @@ def refuse_unknown(
     elif images:
         hint = "Give --ignore-index, or --label-map cityscapes for Cityscapes ids."
     if strange.size == 1 and number_flaw("ignore_index", int(strange[0])):
-        hint = f"If {strange[0]} is void, {how_to_give(int(strange[0]))}."
+        hint = f"If {strange[0]} is void, {how_to_give(int(strange[0]), ignore_index)}."
     if noun == "labels":
         hint = numbered_from_1(plane, strange, classes, ignore_index).strip() or hint
     raise DataError(

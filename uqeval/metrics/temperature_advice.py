@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from uqeval.errors import decimals, number_of
@@ -15,16 +15,25 @@ _GENERAL = (
     f"{_FIT}. Label smoothing in training helps an over-confident model, and harms an "
     "under-confident one."
 )
-_OF_SIDE = {
-    "over-confident": f"{_FIT}, or train with label smoothing.",
-    "under-confident": f"{_FIT}, or train with less label smoothing.",
-    "": f"{_FIT}.",
-    "both": (
-        "A temperature moves all confidences to one side: it corrects some and harms the others. "
-        "Look at the ECE of each class and at the reliability diagram, and fit more parameters on "
-        "other images (--isotonic, --vector, --fit-on)."
-    ),
+#: How to fit on other images, by the fit that is best on the evaluated ones.
+_FIT_OF = {
+    "temperature": _FIT,
+    "isotonic": "Fit an isotonic regression on other images (--isotonic, --fit-on)",
+    "vector": "Fit vector scaling on other images (--vector, --fit-on)",
 }
+#: What follows it, by the side of the error.
+_OF_SIDE = {
+    "over-confident": ", or train with label smoothing.",
+    "under-confident": ", or train with less label smoothing.",
+    "": ".",
+}
+_OF_BOTH = (
+    "A temperature moves all confidences to one side: it corrects some and harms the others. "
+)
+_MORE = (
+    "Look at the ECE of each class and at the reliability diagram, and fit more parameters on "
+    "other images (--isotonic, --vector, --fit-on)."
+)
 #: The fits that a report may have, the simplest first.
 _FITS = {
     "temperature": "temperature", "isotonic": "isotonic regression", "vector": "vector scaling"
@@ -55,7 +64,9 @@ def side(record: Record, settings: Record) -> str:
 
 def _side(record: Record, settings: Record) -> tuple[str, str]:
     """Return the side, "both" or "", and what shows it."""
-    of_gap, numbers = _side_of_gap(record, settings)
+    if settings.get("binary") == "positive":
+        return "", ""  # of class 1: without confidences, a temperature alone does not tell
+    of_gap, numbers = _side_of_gap(record)
     temperature = (record.get("temperature") or {}).get("value")
     if of_gap == "both":
         # Bins are on both sides by chance, too, which raises the ECE of few items.
@@ -69,12 +80,11 @@ def _side(record: Record, settings: Record) -> tuple[str, str]:
     return of_fit, f"temperature {temperature:.4g}"
 
 
-def _side_of_gap(record: Record, settings: Record) -> tuple[str, str]:
+def _side_of_gap(record: Record) -> tuple[str, str]:
     """Return the side that the accuracy and the confidence of all bins show, or "both"."""
     bins, ece = record.get("reliability") or {}, record.get("ece")
     counts, rows = bins.get("count") or [], [bins.get(name) for name in ("accuracy", "confidence")]
-    # The bins of class 1 have probabilities and frequencies, not confidence and accuracy.
-    if not sum(counts) or None in rows or not ece or settings.get("binary") == "positive":
+    if not sum(counts) or None in rows or not ece:
         return "", ""
     filled = [own for own in zip(counts, *(row or () for row in rows), strict=True) if own[0]]
     accuracy, confidence = (sum(own[0] * own[k] for own in filled) / sum(counts) for k in (1, 2))
@@ -96,18 +106,12 @@ def _advice_on(field: str) -> Callable[[Record, Record], str]:
         fits = [(name, *_effect(record, record.get(name), field)) for name in _FITS]
         effects = [(n, before, after) for n, before, after in fits if before is not None]
         lowering = [(name, before, after) for name, before, after in effects if after < before]
-        best = None
-        for name, before, after in lowering:
-            # A fit of more parameters is worth it if it halves what the simpler one leaves.
-            if record[name].get("held_out") and (best is None or after < best[2] / 2):
-                best = name, before, after
-        if best is not None:
+        of_others = [own for own in lowering if _is_of_others(record[own[0]])]
+        if best := _best(of_others):
             name, before, after = best
-            items = record[name]["held_out"].get("items")
-            of_others = f"the {number_of(items, 'other item')}" if items else "the other items"
             return (
-                f"{_use_of(name, record[name], settings)}: the {label} of {of_others} falls from "
-                f"{decimals(before, 3)} to {decimals(after, 3)}."
+                f"{_use_of(name, record[name], settings)}: the {label} of {_items(record[name])} "
+                f"falls from {decimals(before, 3)} to {decimals(after, 3)}."
             )
         if effects and not lowering:
             name, before, after = effects[0]
@@ -118,12 +122,42 @@ def _advice_on(field: str) -> Callable[[Record, Record], str]:
                 f"({decimals(before, 3)} before, {decimals(after, 3)} after). "
                 f"{more if left else 'Fit on more images.'}"
             )
-        word = _side(record, settings)[0]
-        if word == "both" and any(name == "temperature" for name, *_ in lowering):
-            word = ""  # it corrects more than it harms
-        return _OF_SIDE[word] if word or record.get("reliability") else ""
+        name, word = (_best(lowering) or ("temperature",))[0], _side(record, settings)[0]
+        if word == "both" and not lowering:
+            return _OF_BOTH + _MORE
+        if word == "both" and name != "temperature":
+            return f"{_OF_BOTH}{_FIT_OF[name]}."
+        if not word and name == "temperature" and not record.get("reliability"):
+            return ""
+        # A temperature that lowers an error on both sides corrects more than it harms.
+        return _FIT_OF[name] + _OF_SIDE["" if word == "both" else word]
 
     return advice
+
+
+def _best(effects: Sequence[tuple[str, Any, Any]]) -> tuple[str, Any, Any] | None:
+    """Return the best fit, with the score before and after it; None if there is none. A fit of more
+    parameters is worth it if it halves what the simpler one leaves."""
+    best = None
+    for effect in effects:
+        if best is None or effect[2] < best[2] / 2:
+            best = effect
+    return best
+
+
+def _is_of_others(fit: Record) -> bool:
+    """Return whether a fit is on other items than those whose score it changes. A slice has the fit
+    of the whole set, without scores of items that are held out."""
+    is_of_file = fit.get("fitted_on") not in (None, "all items")
+    return bool(fit.get("held_out")) or (is_of_file and "held_out" not in fit)
+
+
+def _items(fit: Record) -> str:
+    """Return which items the scores of a fit on others are of."""
+    if "held_out" not in fit:
+        return "these items"
+    items = fit["held_out"].get("items")
+    return f"the {number_of(items, 'other item')}" if items else "the other items"
 
 
 def _effect(record: Record, fit: Record | None, field: str) -> tuple[Any, Any]:

@@ -94,6 +94,11 @@ class Contents(ABC):
         and coordinates of texts."""
         return {}, {}
 
+    def names_beside(self) -> tuple[str, ...] | None:
+        """Return the names of items beside the array at the path, or beside the named arrays; None
+        without such names. Raises `StoreError` for names that cannot be read."""
+        return None
+
     def store_once(self, opening: Opening) -> Store:
         """Return `store(opening)`; the same object for repeated calls."""
         if self._latest is None or self._latest[0] != opening:
@@ -247,8 +252,11 @@ def _row(array: NumpyArray) -> NumpyArray:
     return row
 
 
-def store_of_one(array: StoredArray, opening: Opening) -> Store:
-    """Return a store of one array without a name; its role and rank decide its kind."""
+def store_of_one(
+    array: StoredArray, opening: Opening, names: tuple[str, ...] | None = None
+) -> Store:
+    """Return a store of one array without a name; its role and rank decide its kind. `names`:
+    those of items beside it."""
     role, rank = opening.role, len(array.shape)
     kind: str | None = role
     if role in _VIDEO_RANKS:
@@ -264,8 +272,9 @@ def store_of_one(array: StoredArray, opening: Opening) -> Store:
     if is_single and rank == 1 and isinstance(array, NumpyArray):
         array = _row(array)
     store = assemble(
-        array.where, {kind: array}, opening.names, None, dict(array.attributes), is_single=is_single
-    )
+        array.where, {kind: array}, opening.names, names, dict(array.attributes),
+        is_single=is_single,
+    )  # fmt: skip
     return with_coordinates(store, {})
 
 
@@ -313,6 +322,10 @@ def assemble(
             f"left out: {arrays[kind].where}: has {len(parts.pop(kind))} items, but the store has "
             f"{count}."
         )
+    # Names beside one image are not its own; names beside flow are those of the frames.
+    of_frames = parts.keys() <= FLOWS and len(stored_names or ()) == count + 1
+    if is_single or of_frames:
+        stored_names = None
     names = None if stored_names is None else checked_names(stored_names, path, count)
     if given is None:
         return Store(path, parts, names, attributes, tuple(warned), held=kinds)

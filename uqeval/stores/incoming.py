@@ -371,7 +371,9 @@ def checked_labels(
         strange = np.unique(values[bad])
         hint = numbered_from_1(values, strange, classes, ignore_index)
         if strange.size == 1:
-            hint = hint or f" If {strange[0]} is void, {how_to_give(int(strange[0]))}."
+            hint = (
+                hint or f" If {strange[0]} is void, {how_to_give(int(strange[0]), ignore_index)}."
+            )
         raise DataError(
             f"{where}: {int(bad.sum())} pixels have ids outside 0 … {classes - 1} that are not the "
             f"ignore_index {ignore_index}, first {int(values[(*plane, y, x)])} in row {row + y}, "

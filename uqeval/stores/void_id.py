@@ -87,7 +87,7 @@ def refuse_other_void(
     for array in (holder for joined in arrays for holder in joined.holders):
         own = declared_void(array.attributes, array.where)
         if own is not None and own != void and holds_id(array.dtype, own):
-            option = f", or {how_to_give(own)}" if option_counts else ""
+            option = f", or {how_to_give(own, void)}" if option_counts else ""
             raise StoreError(
                 f"{array.where}: attribute ignore_index is {own}, but the void id is {int(void)}; "
                 f"expected one for all items. If {own} is void in all, set ignore_index of the top "
@@ -125,8 +125,8 @@ def refuse_fill_ids(
     for fill, name in doubtful_fills([array], void).items():
         if count := int(np.count_nonzero(ids == fill)):
             advice = (
-                f"If {fill} is void, {how_to_give(fill, to)}; if it is a class, "
-                f"{how_to_give(int(void), to)}."
+                f"If {fill} is void, {how_to_give(fill, void, to)}; if it is a class, "
+                f"{how_to_give(int(void), void, to)}."
                 if to else
                 f"If {fill} is void, set the attribute ignore_index of the store to it; if it is a "
                 f"class, set that to {int(void)}. For labels, --ignore-index does the same."
@@ -149,18 +149,18 @@ def refuse_void_of_array(
     if declared is not None and declared != void and holds_id(array.dtype, declared):
         raise DataError(
             f"{where}: attribute ignore_index is {declared}, but the void id of {of} is "
-            f"{int(void)}. If {declared} is void, {how_to_give(declared, to)}; else remove the "
-            "attribute."
+            f"{int(void)}. If {declared} is void, {how_to_give(declared, void, to)}; else remove "
+            "the attribute."
         )
     refuse_fill_ids(ids, array, void, where, noun, to)
 
 
-def how_to_give(void: int, to: str = "") -> str:
+def how_to_give(own: int, void: int, to: str = "") -> str:
     """Return how to say that an id is void, for a message: by the option, or `to` a Python class.
-    Both take 32 bits."""
-    if number_flaw("ignore_index", void) is None:
-        return f"use {to}(ignore_index={void})" if to else f"give --ignore-index {void}"
-    return f"save these labels with 255 in its place: np.where(labels == {void}, 255, labels)"
+    Both take 32 bits; other ids have to become the `void` id."""
+    if number_flaw("ignore_index", own) is None:
+        return f"use {to}(ignore_index={own})" if to else f"give --ignore-index {own}"
+    return f"put {int(void)} in its place: np.where(ids == {own}, {int(void)}, ids)"
 
 
 def holds_id(dtype: np.dtype[Any], number: int) -> bool:

@@ -689,3 +689,99 @@ def test_attributes_that_differ_by_item(tmp_path: Path, same: bool) -> None:
     for path in ("r.zarr", "c.zarr"):
         found = uqeval.evaluate(tmp_path / path, None, "regression").results
         assert found == expected.results
+
+
+@pytest.mark.parametrize("source", ["s.h5::/probs", "s.h5 key", "s.zarr/probs", "s.zarr key",
+                                    "s.npz key"])  # fmt: skip
+def test_names_beside_one_array_match_the_labels(tmp_path: Path, source: str) -> None:
+    """As they do in an evaluation of the array."""
+    names = np.array(["c", "a", "b"])
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file["probs"], file["names"] = STACK, names.astype("S")
+    zarr_group(tmp_path / "s.zarr", {"probs": STACK}, names=names.tolist())
+    np.savez(tmp_path / "s.npz", probs=STACK, names=names)
+    order = [1, 2, 0]
+    np.savez(tmp_path / "l.npz", labels=LABELS[order], names=names[order])
+    path, _, key = source.partition(" ")
+    written = tmp_path / "out.zarr"
+    assert not convert(
+        tmp_path / path, written, key="probs" if key else None, labels=tmp_path / "l.npz"
+    )
+    store = open_store(written, role="predictions")
+    assert store.names == tuple(names)
+    assert (stored(written, "labels") == LABELS).all()
+    if not key:
+        report = uqeval.evaluate(tmp_path / path, tmp_path / "l.npz", metrics="calibration")
+        whole = uqeval.evaluate(written, metrics="calibration")
+        assert report.results["calibration"] == whole.results["calibration"]
+
+
+def test_names_beside_one_array_that_are_a_link(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file["probs"], file["names"] = STACK, h5py.SoftLink("/others")
+    for path, key in ((tmp_path / "s.h5", "probs"), (f"{tmp_path / 's.h5'}::/probs", None)):
+        refused(lambda p=path, k=key: convert(p, tmp_path / "out", key=k), "names: is a soft link",
+                error=StoreError)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["target", "flow"])
+def test_names_beside_one_image_or_flow_are_of_no_item(tmp_path: Path, name: str) -> None:
+    """A target without an axis of items is one image, and flow is between two."""
+    values = np.ones((9, 8)) if name == "target" else np.zeros((2, 9, 8, 2), "f4")
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file[name], file["names"] = values, np.array([b"a", b"b", b"c"])
+    role: Any = name
+    assert open_store(f"{tmp_path / 's.h5'}::/{name}", role=role).names is None
+
+
+def alone(path: Path, form: str, **arrays: Any) -> Path:
+    """A file or a group of arrays, with names of three items and of the classes, and a coordinate
+    of the rows."""
+    names, classes, rows = ["c", "a", "b"], list("uvwxy"), np.arange(9.0)
+    if form == "npz":
+        np.savez(path / "s.npz", names=names, class_names=classes, **arrays)
+        return path / "s.npz"
+    if form == "zarr":
+        return zarr_group(path / "s.zarr", arrays | {"y": rows}, names=names, class_names=classes)
+    with h5py.File(path / "s.h5", "w") as file:
+        file["names"], file["class_names"], file["y"] = names, classes, rows
+        for name, values in arrays.items():
+            file[name] = values
+    return path / "s.h5"
+
+
+@pytest.mark.parametrize("form", ["npz", "zarr", "h5"])
+@pytest.mark.parametrize("name", ["p", "softmax", "mean_probs"])
+def test_the_only_array_is_read_alone(tmp_path: Path, form: str, name: str) -> None:
+    """Names, attributes and coordinates beside it are no arrays of their own."""
+    values = STACK[:, 0] if name == "mean_probs" else STACK
+    assert not convert(alone(tmp_path, form, **{name: values}), tmp_path / "out.zarr")
+    assert (stored(tmp_path / "out.zarr", "probs") == values).all()
+    store = open_store(tmp_path / "out.zarr", role="predictions")
+    assert store.names == ("c", "a", "b")
+    assert store.attributes["class_names"] == list("uvwxy")
+
+
+@pytest.mark.parametrize("form", ["npz", "zarr", "h5"])
+def test_two_arrays_of_other_names_need_a_key(tmp_path: Path, form: str) -> None:
+    source = alone(tmp_path, form, p=STACK, q=STACK)
+    refused(lambda: convert(source, tmp_path / "out"), "expected probs or logits", error=StoreError)
+
+
+@pytest.mark.parametrize("form", ["folder", "npz", "zarr", "h5"])
+def test_mean_probabilities_beside_labels_are_one_sample(tmp_path: Path, form: str) -> None:
+    """No command reads mean_probs without predictions."""
+    means = STACK[:, 0]
+    np.savez(tmp_path / "l.npz", labels=LABELS, names=["c", "a", "b"])
+    if form == "folder":
+        source = tmp_path / "items"
+        source.mkdir()
+        for name, values in zip("cab", means, strict=True):
+            np.savez(source / f"{name}.npz", mean_probs=values)
+        labels = tmp_path / "l.npz"
+    else:
+        source, labels = alone(tmp_path, form, mean_probs=means, labels=LABELS), None
+    convert(source, tmp_path / "out.zarr", labels=labels)
+    score = uqeval.evaluate(tmp_path / "out.zarr", metrics="calibration").results["calibration"]
+    expected = uqeval.evaluate({"probs": means, "labels": LABELS}, metrics="calibration")
+    assert score["brier"] == pytest.approx(expected.results["calibration"]["brier"], abs=1e-9)

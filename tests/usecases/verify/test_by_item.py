@@ -240,7 +240,7 @@ def test_pixels_are_not_kept_if_the_set_is_too_large(
     for family, kind in list(recomputation._BY_ITEM.items()):
         monkeypatch.setitem(
             recomputation._BY_ITEM, family,  # type: ignore[arg-type]
-            lambda key, report, kind=kind: made.append(kind(key, report)) or made[-1],  # type: ignore[func-returns-value]
+            lambda *given, kind=kind: made.append(kind(*given)) or made[-1],  # type: ignore[func-returns-value]
         )  # fmt: skip
     found = verify(f"{name}.json", everything=True)
     kept = [own for scores in made for own in vars(scores).values() if isinstance(own, list)]
@@ -316,3 +316,32 @@ def test_a_forged_region_is_no_list(folder: Path) -> None:
     path = _changed("lac", lambda record: record["inputs"]["options"].update(forged))
     with pytest.raises(UsageError, match=r"is \.\./areas\.npz, which is outside"):
         verify(path)
+
+
+@pytest.mark.parametrize("name", ["lac", "fnr", "intervals"])
+def test_texts_of_a_guarantee_and_its_items_are_compared(name: str, folder: Path) -> None:
+    fields = ("guarantee", "fitted_on", "fitted_on_digest")
+
+    def change(record: Any) -> None:
+        record["results"]["conformal"] |= dict.fromkeys(fields, "changed")
+
+    found = verify(_changed(name, change), everything=True).differences
+    assert [one.field for one in found] == [f"conformal.{field}" for field in fields]
+
+
+def test_settings_without_effect_are_named(folder: Path) -> None:
+    """The uncertainty of conformal prediction has an effect on numbers only."""
+    for name, has_effect in (("lac", False), ("intervals", True)):
+        left = " ".join(verify(f"{name}.json", everything=True).not_verified)
+        settings = left.partition("Settings that no recomputed value depends on")[2]
+        assert ("conformal: uncertainty, definition" in settings) != has_effect
+
+
+def test_texts_that_are_not_recomputed_are_named(folder: Path) -> None:
+    def change(record: Any) -> None:
+        record["results"]["conformal"]["remark"] = "a text"
+        record["items"][-1]["conformal"]["place"] = "a text"  # not of all items
+
+    left = verify(_changed("fnr", change), everything=True).not_verified
+    assert any("remark" in text for text in left if "of the set" in text)
+    assert any("place" in text for text in left if "of the items" in text)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from changed_reports import assert_found, differences, parent_of, read
+from command import refused
 from saved_runs import stack
 
 import uqeval
+from uqeval.errors import UsageError
 from uqeval.usecases.verify.verifying import verify
 
 
@@ -78,3 +80,22 @@ def test_what_nothing_compares_is_named(folder: Path) -> None:
         assert name in parts
     assert "metrics" not in parts and "results" not in parts
     assert "segmentation: definition" in settings and "window" not in settings
+
+
+def test_settings_of_draws_are_named_without_draws(folder: Path) -> None:
+    """Debiased values of a calibration are recomputed from draws."""
+    for metrics, is_used in ((["segmentation"], False), (["calibration"], True)):
+        report = uqeval.evaluate("classes.npz", metrics=metrics, workers=1, ci=0.9, draws=100)
+        report.save("one.json")
+        left = " ".join(verify("one.json", everything=True).not_verified)
+        for name in ("draws", "seed"):
+            assert (f"settings.intervals.{name}" in left) != is_used
+        for name in ("level", "method", "unit", "units", "generator"):
+            assert f"settings.intervals.{name}," not in left
+
+
+def test_invalid_settings_are_refused(folder: Path) -> None:
+    record = read("report.json")
+    record["settings"]["pavpu"]["uncertainty_op"] = "<"
+    refused(lambda: differences(record), "changed.json: settings.pavpu: --uncertainty-op '<'",
+            "expected one of >, >=", "evaluate again", error=UsageError)  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from changed_reports import Place, add, assert_found, differences, read, remove
+from command import refused
 from saved_runs import stack
 
 import uqeval
@@ -735,3 +736,27 @@ def test_intervals_slices_and_estimates(
     Path("forged.json").write_text(json.dumps(record))
     found = verify("forged.json", everything=True)
     assert len(found.differences) == len(forged), found.problems()
+
+
+def test_changed_flow_and_frames_of_a_video(folder: Path) -> None:
+    uqeval.evaluate(metrics={"tc": {"flow": "dis"}}, workers=1, video="video.npz", ci=0.9).save(
+        "dis.json"
+    )
+    found = verify("dis.json", everything=True)
+    assert found.passed, found.problems()
+    for name in ("method", "draws", "seed", "units", "generator"):
+        assert f"settings.intervals.{name}" in " ".join(found.not_verified)
+    for name, value, says in (
+        ("flow_parameters", {"a": 1}, "flow_parameters is {'a': 1}; a run with this flow records"),
+        ("flow", "dis", "flow is 'dis'; a run with this flow records 'dis:medium'"),
+        ("flow", "diss", "--flow 'diss'; expected one of farneback"),
+    ):
+        record = read("dis.json")
+        record["settings"]["temporal"][name] = value
+        says = f"changed.json: settings.temporal: {says}"
+        refused(lambda r=record: differences(r), says, error=UsageError)
+    record = read("dis.json")
+    for item in record["items"]:
+        item["temporal"] |= {"previous": "other", "sequence": "other"}
+    fields = {one.field for one in differences(record)}
+    assert fields >= {"temporal.previous", "temporal.sequence"}

@@ -6,7 +6,7 @@ import os
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from uqeval.stores.attribute_arrays import (
     OF_STORE,
     add_attribute,
     check_attributes,
+    own_names,
     refuse_large_names,
+    without_attributes,
 )
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.contents import (
@@ -186,13 +188,15 @@ def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
 
 def _beside(path: str, dataset: Any) -> Hdf5Group:
     """Return what is called like an axis or a dimension of a dataset, and has one axis, in the
-    group around it."""
+    group around it, and `names`. Raises `StoreError` if `names` is a link."""
     group = dataset.parent
     with readable(cut(path)):
         dims = names_of(dataset.dims, len(dataset.shape)) or ()
         axes = [name for name in group if axis_called(name) in COMPARED or name in dims]
         members = [n for n in axes if _is_inside(group, n) and _rank(group[n]) == 1]
-        return Hdf5Group(path, group, members)
+        around = Hdf5Group(path, group, {*members, *({"names"} & group.keys())})
+        around.left_out(())
+        return around
 
 
 def _is_inside(group: Any, name: str) -> bool:
@@ -253,7 +257,8 @@ class Hdf5Store(Contents):
         opened = self._opened
         if not isinstance(opened, Hdf5Group):
             opened.fill_missing = opening.fill_missing
-            one = with_coordinates(store_of_one(opened, opening), *self.beside())
+            one = store_of_one(opened, opening, self.names_beside())
+            one = with_coordinates(one, *self.beside())
             return replace(one, path=self._shown)
         warnings = opened.left_out(opening.unread(self.kinds))
         for array in opened.arrays.values():
@@ -268,8 +273,38 @@ class Hdf5Store(Contents):
         return replace(store, warnings=(*store.warnings, *warnings))
 
     def beside(self) -> tuple[Mapping[str, StoredArray], Mapping[str, Coordinate]]:
+        return self._around.arrays, self._around.coordinates
+
+    def names_beside(self) -> tuple[str, ...] | None:
+        return own_names(self._around.arrays, self._around.attributes, self._shown)
+
+    def array(self, name: str | None, *, fill_missing: bool = False) -> Hdf5Array | None:
+        """Return the array called `name` of a group, or the one at the path; None for a group."""
+        opened = self._opened
+        if isinstance(opened, Hdf5Group):
+            found = None if name is None else opened.arrays.get(name)
+        else:
+            found = opened
+        if found is not None:
+            found.fill_missing = fill_missing
+        return found
+
+    def described(self) -> Store:
+        """Return the names of the items and the attributes beside an array, as a store without
+        arrays; of an array at the path without attributes. Raises `StoreError` as `store` does."""
+        names, group = self.names_beside(), self._opened
+        if not isinstance(group, Hdf5Group):
+            return Store(self._shown, {}, names)
+        check_attributes(group.attributes, self._shown)
+        _, attributes, warnings = without_attributes(group.arrays, group.attributes, self._shown)
+        warnings += group.left_out(())
+        return Store(self._shown, {}, names, attributes, tuple(warnings))
+
+    @cached_property
+    def _around(self) -> Hdf5Group:
+        """The group at the path, or what belongs to the array at the path in the group around
+        it."""
         if isinstance(self._opened, Hdf5Group):
-            return self._opened.arrays, self._opened.coordinates
+            return self._opened
         file, _ = hdf5_path(self.path) or (self.path, "/")
-        group = _beside(file, self._opened.dataset)
-        return group.arrays, group.coordinates
+        return _beside(file, self._opened.dataset)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from uqeval.errors import StoreError, cut
-from uqeval.stores.array import Store
+from uqeval.stores.array import Store, StoredArray
+from uqeval.stores.attribute_arrays import own_names, without_attributes
 from uqeval.stores.contents import Contents, Opening, store_of_named, store_of_one
+from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_files import open_npy, open_npz
 from uqeval.stores.kinds import ALIASES
 
@@ -39,3 +42,15 @@ class NpzStore(Contents):
         if self.unnamed is not None:
             return replace(store_of_one(self.unnamed, opening), path=self.path)
         return store_of_named(self.path, self.members, {}, opening)
+
+    def beside(self) -> tuple[Mapping[str, StoredArray], Mapping[str, Coordinate]]:
+        return self.members, {}
+
+    def names_beside(self) -> tuple[str, ...] | None:
+        return own_names(self.members, {}, self.path)
+
+    def described(self) -> Store:
+        """Return the names of the items and the attributes beside a member, as a store without
+        arrays. Raises `StoreError` as `store` does."""
+        _, attributes, warnings = without_attributes(self.members, {}, self.path)
+        return Store(self.path, {}, self.names_beside(), attributes, tuple(warnings))

@@ -8,14 +8,31 @@ from pathlib import Path
 
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.stores.array import Store, StoredArray
-from uqeval.stores.attribute_arrays import own_names
-from uqeval.stores.contents import Opening, Role, as_one_item, assemble, hdf5_path
+from uqeval.stores.attribute_arrays import OF_STORE
+from uqeval.stores.axis_names import axis_called
+from uqeval.stores.contents import (
+    TRUTH,
+    Contents,
+    Opening,
+    Role,
+    as_one_item,
+    assemble,
+    hdf5_path,
+)
+from uqeval.stores.coordinates import COMPARED
 from uqeval.stores.files.foreign import how_to_convert
-from uqeval.stores.files.hdf5_array import Hdf5Array
+from uqeval.stores.files.hdf5 import Hdf5Store
 from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.files.label_folder import open_predicted_ids, png_files
 from uqeval.stores.files.numpy_store import NpzStore
-from uqeval.stores.kinds import REGRESSION, Declared, kind_of_bare, known_alone, with_scale
+from uqeval.stores.kinds import (
+    KNOWN,
+    REGRESSION,
+    Declared,
+    kind_of_bare,
+    known_alone,
+    with_scale,
+)
 from uqeval.stores.orders import with_coordinates
 from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.zarr.source import is_url, is_zarr
@@ -47,7 +64,7 @@ def open_convertible(
         if kinds_in_folder(source):
             role: Role = "labels" if kind == "labels" else "predictions"
             opening = Opening(role, names, declared=declared, has_other_truth=has_labels)
-            return open_item_folder(source, opening)
+            return _one_sample(open_item_folder(source, opening))
         if png_files(source):
             if kind == "predictions":
                 return open_predicted_ids(source, names, Declared(axes=axes))
@@ -60,22 +77,24 @@ def open_convertible(
     if hdf5 is not None and key is not None:
         source = f"{hdf5[0]}::{hdf5[1].rstrip('/')}/{key}"
     contents = contents_of(source)
-    array, name, described = contents.unnamed, key, Store(source, {})
-    if isinstance(array, Hdf5Array):
-        array.fill_missing = fill_missing
-    elif isinstance(contents, ZarrStore):
-        array = contents.array(key, fill_missing=fill_missing)
-        described = described if array is None else contents.described(key)
-    elif isinstance(contents, NpzStore) and (key is not None or len(contents.members) == 1):
-        name, array = _member(source, contents.members, key)
-        described = replace(described, names=own_names(contents.members, {}, source))
+    array, described = contents.unnamed, Store(source, {})
+    name = _alone(contents) if key is None and array is None else key
+    if isinstance(contents, ZarrStore):
+        array = contents.array(name, fill_missing=fill_missing)
+        described = described if array is None else contents.described(name)
+    elif isinstance(contents, NpzStore) and name is not None:
+        array = _member(source, contents.members, name)
+        described = contents.described()
+    elif isinstance(contents, Hdf5Store):
+        array = contents.array(name, fill_missing=fill_missing)
+        described = described if array is None else contents.described()
     if array is None:
         if contents.kinds and (kind is not None or axes is not None):
             raise UsageError("--kind and --axes describe one array; give its name with --key NAME.")
-        return open_store(
+        return _one_sample(open_store(
             contents, role="predictions", names=names, fill_missing=fill_missing,
             has_other_truth=has_labels,
-        )  # fmt: skip
+        ))  # fmt: skip
     arrays, is_single = {_kind(array, name, declared, has_labels): array}, False
     if key is None:
         arrays, is_single = as_one_item(arrays)
@@ -85,16 +104,39 @@ def open_convertible(
     return with_coordinates(store, *contents.beside())
 
 
-def _member(
-    source: str, members: Mapping[str, StoredArray], key: str | None
-) -> tuple[str, StoredArray]:
-    """Return the name and the array of the member called `key`, or of the only one."""
-    name = next(iter(members)) if key is None else key
+def _alone(contents: Contents) -> str | None:
+    """Return the name of the only array of a file or group, beside what describes it: names,
+    attributes and coordinates; None if there is none, or if a store of this array is read."""
+    arrays, _ = contents.beside()
+    names = [
+        name for name, array in arrays.items()
+        if name not in OF_STORE | {"names"} and not (
+            len(array.shape) == 1 and len(arrays) > 1 and axis_called(name) in COMPARED
+        )
+    ]  # fmt: skip
+    # Links and arrays that cannot be read are among the kinds alone.
+    if len(names) != 1 or len(contents.kinds) > len(arrays):
+        return None
+    is_read = names[0] in KNOWN - {"mean_probs"} and not isinstance(contents, NpzStore)
+    return None if is_read else names[0]
+
+
+def _one_sample(store: Store) -> Store:
+    """Return a store whose only predictions are mean probabilities with these as one sample: no
+    command reads `mean_probs` without `predictions`."""
+    if "mean_probs" not in store.arrays or store.arrays.keys() - {"mean_probs", *TRUTH, "valid"}:
+        return store
+    arrays = {"probs" if k == "mean_probs" else k: parts for k, parts in store.arrays.items()}
+    return replace(store, arrays=arrays)
+
+
+def _member(source: str, members: Mapping[str, StoredArray], name: str) -> StoredArray:
+    """Return the member called `name`."""
     if name not in members:
         raise StoreError(
             f"{cut(source)}: holds {listed(sorted(members))}; no {quoted(name)}. Give --key NAME."
         )
-    return name, with_scale(members).get(name, members[name])
+    return with_scale(members).get(name, members[name])
 
 
 def _kind(array: StoredArray, name: str | None, declared: Declared, has_labels: bool) -> str:

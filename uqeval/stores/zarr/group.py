@@ -117,8 +117,9 @@ def open_zarr_group(source: Source, name: str = "") -> ZarrGroup | None:
 
 
 def group_around(path: str, array: ZarrArray) -> ZarrGroup | None:
-    """Return the group around the array at `path`, with the arrays in it that are called like axes
-    or dimensions of this array, or that `uqeval` has written; None if it is in no group.
+    """Return the group around the array at `path`, with `names` and the arrays in it that are
+    called like axes or dimensions of this array, or that `uqeval` has written; None if it is in no
+    group.
 
     At a server that lists nothing, names that are only those of axes are left out.
     """
@@ -131,13 +132,14 @@ def group_around(path: str, array: ZarrArray) -> ZarrGroup | None:
         node = load_node(source, "")
         if node is None and load_json(source, ".zgroup") is None:
             return None
-        attributes = {} if node is None else dict(node[0].get("attributes") or {})
+        own = node[0].get("attributes") if node else (load_json(source, ".zattrs") or ({},))[0]
+        attributes = dict(own or {})
         dims = array.dimension_names or ()
         children = source.children("") if source.listable else dims
         group = ZarrGroup(source, "", attributes, {}, (), {})
         names = {n for n in children if n and (axis_called(n) in COMPARED or n in dims)}
         written = _recorded(source, "", node, attributes) - KNOWN - READ_BY_NAME
-        group.look_up(sorted(names | written))
+        group.look_up(sorted({"names"} | names | written))
         return group
     return None
 

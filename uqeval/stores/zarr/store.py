@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, quoted
@@ -63,7 +64,8 @@ class ZarrStore(Contents):
         path = self.path
         if self._array is not None:
             self._array.fill_missing = opening.fill_missing
-            one = with_coordinates(store_of_one(self._array, opening), *self.beside())
+            one = store_of_one(self._array, opening, self.names_beside())
+            one = with_coordinates(one, *self.beside())
             return replace(one, warnings=(*one.warnings, *self._warnings()))
         group = self._group
         if group is None and is_url(path) and path.lower().endswith(".zip"):
@@ -99,9 +101,7 @@ class ZarrStore(Contents):
             is_text = array.dtype.kind == "U" and kind not in REGRESSION  # `resolve` refuses these
             if not is_text and kind not in self._named - opening.maps:
                 arrays[kind] = array
-        if "names" in group.arrays:
-            group.arrays["names"].watch_with(group.name)
-        names = own_names(group.arrays, group.attributes, path)
+        names = self.names_beside()
         if not group.arrays and not self._source.listable and self._has_items():
             raise StoreError(
                 f"{cut(path)}: has a group for each item, and a web server cannot list them. Copy "
@@ -120,12 +120,26 @@ class ZarrStore(Contents):
         return with_coordinates(store, *self.beside())
 
     def beside(self) -> tuple[Mapping[str, StoredArray], Mapping[str, Coordinate]]:
-        group = self._group
-        if self._array is not None:
-            group = group_around(self.path, self._array)
+        group = self._around
         if group is None:
             return {}, {}
         return group.arrays, coordinates_of(group.attributes, self.path)
+
+    def names_beside(self) -> tuple[str, ...] | None:
+        group = self._around
+        if group is None:
+            return None
+        if "names" in group.unreadable:
+            raise group.unreadable["names"]
+        if "names" in group.arrays:
+            group.arrays["names"].watch_with(group.name)
+        return own_names(group.arrays, group.attributes, self.path)
+
+    @cached_property
+    def _around(self) -> ZarrGroup | None:
+        """The group at the path, or what belongs to the array at the path in the group around
+        it."""
+        return self._group if self._array is None else group_around(self.path, self._array)
 
     def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
         """Return the array called `key`, or the one at the root; None for a whole group.
@@ -154,8 +168,8 @@ class ZarrStore(Contents):
         check_attributes(attributes, self.path)
         attributes.pop("uqeval", None)  # describes all arrays together
         names = None
-        if self._group is not None and key in self._group.arrays:
-            names = own_names(self._group.arrays, attributes, self.path)
+        if self._array is not None or (self._group is not None and key in self._group.arrays):
+            names = self.names_beside()
         return Store(self.path, {}, names, attributes, tuple(self._warnings()))
 
     def _groups_with_arrays(self, group: ZarrGroup) -> list[str]:
@@ -193,9 +207,7 @@ class ZarrStore(Contents):
         path, names = self.path, opening.names
         children = {name: self._item(name) for name in self._source.children("items")}
         groups = {name: at for name, at in children.items() if not isinstance(at, ZarrArray)}
-        if "names" in root.arrays:
-            root.arrays["names"].watch_with(root.name)
-        stored = own_names(root.arrays, root.attributes, path)
+        stored = self.names_beside()
         order = tuple(names) if names is not None else stored or tuple(sorted(groups))
         order = checked_names(order, path, len(groups))
         # `PredictionWriter` quotes characters that a folder's name may not have; names by other

@@ -27,8 +27,8 @@ _VOTES = ("cross_entropy", "label_entropy", "kl", "brier", "accuracy")
 class Annotators:
     """Scores of items one after another, and then of the set."""
 
-    def __init__(self, key: str, report: Report) -> None:
-        self._settings = report.settings[key]
+    def __init__(self, key: str, report: Report, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
         self._distances: list[dict[str, float]] = []
         self._ncc: list[float] = []
         #: The allowed difference of the NCC of an item: of float32 maps that hardly vary.

@@ -101,7 +101,8 @@ class Comparison:
     was; `slices` and `rows`: the keys of which slices, or rows of classes, were compared;
     `slice_intervals`: the slice and the address of compared intervals; `series`: the same of those
     of a video whose independent pairs were recomputed. `earlier_rule`: the intervals that follow
-    by the rule of an earlier version only.
+    by the rule of an earlier version only; `of_intervals`: the settings of intervals that were
+    compared, or that a compared value follows from.
     """
 
     def __init__(self, report: Report) -> None:
@@ -119,6 +120,7 @@ class Comparison:
         self.fields_of_set: dict[str, set[str]] = {}
         self.intervals: set[str] = set()
         self.earlier_rule: list[str] = []
+        self.of_intervals: set[str] = set()
         self.defined: set[str] = set()
         self.slices: set[str] = set()
         self.slice_intervals: set[tuple[str, str]] = set()

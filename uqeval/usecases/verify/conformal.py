@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 _FNR = "fnr:"
 _PERCENTILES = {"least": 0, "p05": 5, "p25": 25, "median": 50, "p75": 75, "p95": 95, "most": 100}
 _CALIBRATED = ("threshold", "one_minus_threshold", "calibration_items", "calibration_loss")
+_GUARANTEE = (
+    "If the {images} are exchangeable, the expected share of the {pixels} of a new image whose "
+    "{inside} is at least {level:g}, averaged over images and over the choice of the {items} "
+    "calibration images. It does not hold for each image, class, region or pixel."
+)
 
 
 @dataclass(frozen=True)
@@ -54,9 +60,10 @@ class Conformal:
 
     keeps_pixels = True
 
-    def __init__(self, key: str, report: Report) -> None:
-        self._key, self._report = key, report
-        self._settings = report.settings[key]
+    def __init__(self, key: str, report: Report, settings: Mapping[str, Any]) -> None:
+        self._key, self._report, self._settings = key, report, settings
+        #: The class of the risk; None if all pixels count.
+        self._class_name: str | None = None
         #: The key of the whole image, of a region.
         self._of_image = None if Key.parse(key).region is None else str(Key.parse(key).of(None))
         #: How large a set of classes, or an interval, is called.
@@ -77,7 +84,8 @@ class Conformal:
         at_risk: Array = np.ones(label.shape, bool)
         if risk.startswith(_FNR):
             name = risk.removeprefix(_FNR)
-            at_risk = label == (names.index(name) if name in names else int(name))
+            class_id = names.index(name) if name in names else int(name)
+            self._class_name, at_risk = names[class_id], label == class_id
         near = _near(scores, self._threshold, self._resolution)
         return self._add(item, _Item(
             scores[label, places], inside[label, places], inside.sum(axis=0), at_risk, near
@@ -145,11 +153,33 @@ class Conformal:
         if self._of_image is not None:  # a region has the threshold of the image
             results = self._report.results[self._of_image]
             known = {name: results[name] for name in _CALIBRATED if name in results}
-            return Recomputed(record | known, slack)
+            return Recomputed(record | known | self._about(known["calibration_items"]), slack)
         calibrated, slack_of_loss = self._calibrated()
+        record |= self._about(calibrated["calibration_items"])
         slack["calibration_loss"] = slack_of_loss
         slack["threshold"] = cs.NEAR * max(1.0, abs(calibrated["threshold"] or 0.0))
         return Recomputed(record | calibrated, slack)
+
+    def _about(self, calibration_items: int) -> dict[str, str]:
+        """Return the guarantee, and the items of the calibration as the report tells them."""
+        of_class = self._class_name
+        images, pixels = f"images with {of_class}", f"pixels of {of_class}"
+        of_sets = self._size == "size"
+        names = [
+            str(item["name"]) for item in self._report.items
+            if item.get(self._key, {}).get("calibration")
+        ]  # fmt: skip
+        text = "\n".join(sorted(names)).encode(errors="surrogatepass")
+        return {
+            "guarantee": _GUARANTEE.format(
+                images="images" if of_class is None else images,
+                pixels="pixels" if of_class is None else pixels,
+                inside="set contains the label" if of_sets else "interval contains the target",
+                level=float(1 - Fraction(str(self._settings["alpha"]))), items=calibration_items,
+            ),
+            "fitted_on": self._settings["fit_on"],
+            "fitted_on_digest": hashlib.sha256(text).hexdigest(),
+        }  # fmt: skip
 
     def _calibrated(self) -> tuple[dict[str, Any], float]:
         """Return the smallest threshold at which (n·mean loss + 1)/(n + 1) ≤ α, and the loss from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
 class ImageFailure:
     """Risks and confidences of items that follow from their maps; others are taken as reported."""
 
-    def __init__(self, key: str, report: Report) -> None:
-        self._key, self._report = key, report
-        self._settings = report.settings[key]
+    def __init__(self, key: str, report: Report, settings: Mapping[str, Any]) -> None:
+        self._key, self._report, self._settings = key, report, settings
 
     def of_classes(self, maps: ClassMaps, classes: int) -> Recomputed | str:
         """Return the risk and the confidence of an item with labels."""

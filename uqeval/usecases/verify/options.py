@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from uqeval.errors import option_name
+from uqeval.errors import UsageError, option_name, quoted
 from uqeval.glossary import default_setting, families
+from uqeval.keys import family_of
 
 #: Options of a family of which the plain path supports only these values.
 _PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -54,6 +55,23 @@ _OF_OTHER_FIELDS: dict[str, str] = {
     "nmerci": "depth_step",
     "temporal": "tracks track_step track_length track_everywhere",
 }
+
+
+def refuse_other_settings(key: str, settings: Mapping[str, Any]) -> None:
+    """Raise `UsageError` for settings of a key that no run records: values that their options do
+    not allow, and parameters of another optical flow."""
+    if (known := families().get(family_of(key))) is None:
+        return
+    options = known.settings_type.__dataclass_fields__.keys() & settings.keys()
+    checked = known.settings_type(**{name: settings[name] for name in options})
+    if family_of(key) != "temporal":
+        return
+    method = checked.method
+    for name, value in {"flow": method.id, "flow_parameters": dict(method.parameters)}.items():
+        if settings[name] != value:
+            raise UsageError(
+                f"{name} is {quoted(settings[name])}; a run with this flow records {quoted(value)}."
+            )
 
 
 def supported_options(family: str) -> set[str]:

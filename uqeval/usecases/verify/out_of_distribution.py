@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,9 +38,8 @@ class OutOfDistribution:
 
     keeps_pixels = True
 
-    def __init__(self, key: str, report: Report) -> None:
-        self._key, self._report = key, report
-        self._settings = report.settings[key]
+    def __init__(self, key: str, report: Report, settings: Mapping[str, Any]) -> None:
+        self._key, self._report, self._settings = key, report, settings
         self._bravo = report.results[key].get("bravo")
         self._names = [str(own["name"]) for own in report.inputs.get("sets") or ()]
         self._values: list[Array] = []

@@ -57,6 +57,13 @@ def compare_intervals(
         counted = counted_of_key(key)
         for fields, counts in counted.items():
             _compare_interval(comparison, resampled, key, fields, counts)
+    _note_draws(comparison, resampled)
+
+
+def _note_draws(comparison: Comparison, resampled: Resampled) -> None:
+    """Note that values follow from the draws of the settings, if some do."""
+    if resampled.was_drawn:
+        comparison.of_intervals |= {"draws", "seed"}
 
 
 def compare_presence(comparison: Comparison) -> None:
@@ -235,6 +242,7 @@ def _compare_slice_intervals(
         where = f"interval of {address} of slice {name}"
         if _compare_ends(comparison, where, key, record, metric, resampled, counts):
             comparison.slice_intervals.add((name, address))
+    _note_draws(comparison, resampled)
 
 
 def compare_levels(comparison: Comparison) -> None:
@@ -248,6 +256,7 @@ def compare_levels(comparison: Comparison) -> None:
     is_video = settings.get("unit") not in _COUNTED
     for where, items, intervals, expected in _expected(comparison, settings) if settings else ():
         for address, record in intervals.items():
+            comparison.of_intervals |= {"level", "unit", "groups"}
             own = expected
             if is_video:
                 of_pairs, is_recomputed = units_of_pairs(report, items, address, record)
@@ -275,6 +284,7 @@ def _compare_methods(comparison: Comparison, settings: Mapping[str, Any]) -> Non
                 kind = described(report.metrics, family_of(key), fields).get("interval") or ""
                 method = method_of(str(settings.get("method")), kind, score, record)
                 expected, name = {"method": method}, f"interval of {address}{where}"
+                comparison.of_intervals.add("method")
                 _compare_fields(comparison, name, address, record, expected)
 
 

@@ -49,7 +49,7 @@ class Recomputation(Comparison, ABC):
             if reason := reason or converted(options):
                 self.why_not[key] = reason
         self._item_scores: dict[str, Any] = {
-            key: _BY_ITEM[family_of(key)](key, report)
+            key: _BY_ITEM[family_of(key)](key, report, self.settings[key])
             for key in self.keys if family_of(key) in _BY_ITEM
         }  # fmt: skip
 
@@ -71,7 +71,8 @@ class Recomputation(Comparison, ABC):
     @property
     def _named(self) -> set[str]:
         """Return the maps that settings name."""
-        return {str(own["uncertainty"]) for own in self.settings.values() if "uncertainty" in own}
+        settings = self.report.settings.values()  # a name alone is no use of the setting
+        return {str(own["uncertainty"]) for own in settings if "uncertainty" in own}
 
     def _source(self) -> Any:
         source = self.opened.source

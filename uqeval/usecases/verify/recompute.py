@@ -63,7 +63,10 @@ class OfVideo(Recomputation):
                 inside = video.frame_in_region(inputs.source, item, region, info)
                 pair_scores = video.pair(inputs.source, item, settings, info, inside)
                 pairs_by_key[key].append(pair_scores)
-                self.hold(key, item, Recomputed(pair_scores))
+                place = {
+                    "previous": inputs.video.before[item], "sequence": inputs.video.sequences[item],
+                }  # fmt: skip
+                self.hold(key, item, Recomputed(pair_scores | place))
         for key, pairs in pairs_by_key.items() if pooled else ():
             means = {} if self.settings[key].get("drop_cuts") else video.means(pairs)
             self.hold(key, None, Recomputed(means))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import is_number, listed
+from uqeval.errors import cut, is_number
 from uqeval.glossary import families
 from uqeval.keys import family_of
 from uqeval.records.report import OF_CUT, Report
@@ -22,17 +22,13 @@ _COMPARED = {
     "uqeval_version", "inputs", "settings", "results", "items", "intervals", "slices", "states",
     "states_digest", "metrics", "partial",
 }  # fmt: skip
-#: Settings of intervals and slices that are compared, or from which they are recomputed.
-_OF_CUT_COMPARED = {
-    "level", "method", "draws", "seed", "unit", "units", "groups", "generator", "columns",
-    "lag1", "effective",  # of a video; a sentence of their own
-}  # fmt: skip
+#: Settings of intervals and slices that are always compared, or that a sentence of their own names:
+#: those of a video.
+_OF_CUT_COMPARED = {"columns", "lag1", "effective"}
 #: In records of inputs: paths may be others, and fingerprints and options have checks of their own.
 _NOT_OF_CONTENT = {"path", "fingerprint", "stored_bytes", "options", "name"}
 #: The generator of the draws.
 _GENERATOR = "PCG64"
-#: So many names are in a sentence.
-_NAMED = 60
 
 
 def compare_records(comparison: Comparison, inputs: Inputs) -> None:
@@ -61,6 +57,7 @@ def compare_records(comparison: Comparison, inputs: Inputs) -> None:
         }  # fmt: skip
         own = {name: intervals.get(name) for name in expected}
         _compare(comparison, "settings of intervals", own, expected)
+        comparison.of_intervals |= {*expected, "groups"}
 
 
 def _metrics_of(report: Report) -> dict[str, Any]:
@@ -120,14 +117,15 @@ def records_left_out(comparison: Comparison) -> list[str]:
     parts += ["inputs.options", "texts of reasons"]
     for name in sorted(OF_CUT & report.settings.keys()):
         own = report.settings[name]
-        parts += [f"settings.{name}.{field}" for field in own if field not in _OF_CUT_COMPARED]
-    messages = [f"Taken from the report, and not compared: {listed(parts, _NAMED)}."]
+        compared = _OF_CUT_COMPARED | (comparison.of_intervals if name == "intervals" else set())
+        parts += [f"settings.{name}.{field}" for field in own if field not in compared]
+    messages = [f"Taken from the report, and not compared: {', '.join(map(cut, parts))}."]
     unread = {
         key: names for key, settings in comparison.settings.items()
         if key not in comparison.why_not and isinstance(settings, ReadSettings)
         and (names := [name for name in settings if name not in settings.read])
     }  # fmt: skip
-    texts = [f"{key}: {listed(names, _NAMED)}" for key, names in unread.items()]
+    texts = [f"{key}: {', '.join(map(cut, names))}" for key, names in unread.items()]
     if texts:
-        messages.append(f"Settings that no recomputed value depends on: {listed(texts, _NAMED)}.")
+        messages.append(f"Settings that no recomputed value depends on: {', '.join(texts)}.")
     return messages

@@ -112,6 +112,11 @@ class Resampled:
         return cls(codes, int(settings["draws"]), int(settings["seed"]), strata)
 
     @property
+    def was_drawn(self) -> bool:
+        """Return whether a value was computed from draws."""
+        return bool(self._weights)
+
+    @property
     def members(self) -> list[Array]:
         """Return the units of each set."""
         return [np.flatnonzero(self.strata == k) for k in np.unique(self.strata)]

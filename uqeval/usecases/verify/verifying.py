@@ -26,6 +26,7 @@ from uqeval.usecases.verify.opening import (
     roles_of,
     with_paths,
 )
+from uqeval.usecases.verify.options import refuse_other_settings
 from uqeval.usecases.verify.record import Checked, Verification
 from uqeval.usecases.verify.records import records_left_out
 from uqeval.version import VERSION
@@ -112,6 +113,14 @@ def _refuse(report: Report, name: str) -> None:
             f"{name}: is merged from runs over several sets of stores, and does not record the "
             "set of each item. Verify the reports that it was merged from."
         )
+    for key, settings in report.settings.items():
+        try:
+            refuse_other_settings(key, settings)
+        except UsageError as error:
+            raise UsageError(
+                f"{name}: settings.{key}: {error} uqeval does not write such a report: evaluate "
+                "again."
+            ) from None
     if not inputs.get("predictions"):
         raise UsageError(f"{name}: names no predictions; expected a report as -o writes it.")
 
@@ -215,16 +224,14 @@ def _left_out(recomputation: Recomputation, report: Report) -> list[str]:
     """Return sentences that name all of the items' records that was not recomputed."""
     reasons = {key: [reason] for key, reason in recomputation.why_not.items()}
     messages = _grouped(reasons, "{}.")
-    records = report.items[0] if report.items else {}
     fields_of: dict[str, list[str]] = {}
     for key, names in recomputation.fields.items():
-        record = records.get(key)
-        scores = [
-            name for name, value in (record or {}).items()
-            if name not in names and isinstance(value, int | float)
-        ]  # fmt: skip
-        if scores:
-            fields_of[key] = scores
+        found = {
+            name: None for item in report.items for name, value in (item.get(key) or {}).items()
+            if name not in names and value is not None and not name.endswith("_reason")
+        }  # fmt: skip
+        if found:
+            fields_of[key] = list(found)
     messages += _grouped(fields_of, "not recomputed of the items: {}.")
     of_set = _of_set_left_out(recomputation, report)
     messages += _grouped(of_set, "not recomputed of the set: {}.")
@@ -233,7 +240,7 @@ def _left_out(recomputation: Recomputation, report: Report) -> list[str]:
 
 
 def _of_set_left_out(recomputation: Recomputation, report: Report) -> dict[str, list[str]]:
-    """Return the fields with numbers of the set that were not recomputed, by key.
+    """Return the fields of the set with a value that were not recomputed, by key.
 
     Rows of classes and debiased values have sentences of their own; settings are no results.
     """
@@ -245,7 +252,7 @@ def _of_set_left_out(recomputation: Recomputation, report: Report) -> dict[str, 
             is_setting = name in settings and settings[name] == value
             is_beside = name.endswith(("_reason", "_debiased")) or name == "per_class" or is_setting
             if is_not_held(report.results[key], name) or (
-                not is_named and not is_beside and isinstance(value, int | float | list | dict)
+                not is_named and not is_beside and value is not None
             ):
                 omitted.setdefault(key, []).append(name)
             elif isinstance(value, dict):
