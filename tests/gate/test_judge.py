@@ -880,8 +880,8 @@ def test_a_baseline_without_a_report_is_named(tmp_path: Path) -> None:
 
     (warning,) = warnings(named())
     assert warning == (
-        "the baseline has fog, my night, and the 1 report to judge do not: no rule judges them. "
-        "Evaluate them, or remove them from the baseline: rm fog.json 'my night.json'"
+        "the baseline has fog, my night, of which there is no report to judge, so no rule judges "
+        "them. Evaluate them, or remove them from the baseline: rm fog.json 'my night.json'"
     )
     assert warnings(named(), named("fog"), named("my night")) == ()
     failed = {"my night": FailedStore("no", frozenset())}

@@ -78,8 +78,8 @@ def test_one_wrong_pixel_is_not_enough(tmp_path: Path) -> None:
     assert report.results["failure"]["auroc"] == 0.5
     interval = report.intervals["failure.auroc"]
     assert interval["low"] is None
-    reason = "1 item has the rarer of the two kinds that this score compares"
-    assert interval["reason"] == f"{reason} (wrong or right, OUT or IN); 2 are needed"
+    reason = "1 item has the rarer kind (wrong or right, OUT or IN)"
+    assert interval["reason"] == f"{reason}; 2 are needed"
 
 
 def test_a_difference_counts_units_of_one_kind(tmp_path: Path) -> None:

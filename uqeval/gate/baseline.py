@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any, NamedTuple
 
-from uqeval.errors import UsageError, cut, listed, number_of, option_name, quoted
+from uqeval.errors import UsageError, cut, listed, option_name, quoted
 from uqeval.gate.rules import Rule
 from uqeval.gate.same_data import (
     has_equal_coverage,
@@ -104,9 +104,8 @@ def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, P
 
 
 def without_report(
-    reports: Sequence[Named], baseline: Sequence[Named], pairs: Mapping[str, Pair],
-    failed_stores: Collection[str],
-) -> str:  # fmt: skip
+    baseline: Sequence[Named], pairs: Mapping[str, Pair], failed_stores: Collection[str]
+) -> str:
     """Return a warning that names the baselines of stores that have no report, and did not fail;
     empty if there are none."""
     matched = {pair.baseline.name for pair in pairs.values()}
@@ -116,8 +115,8 @@ def without_report(
     names = listed([own.name for own in alone])
     them = "it" if len(alone) == 1 else "them"
     return (
-        f"the baseline has {names}, and the {number_of(len(reports), 'report')} to judge do not: "
-        f"no rule judges {them}. Evaluate {them}, or remove {them} from the baseline: "
+        f"the baseline has {names}, of which there is no report to judge, so no rule judges "
+        f"{them}. Evaluate {them}, or remove {them} from the baseline: "
         f"rm {' '.join(quote(str(own.path)) for own in alone)}"
     )
 

@@ -55,7 +55,7 @@ def judge(
         reports, pairs_of(reports, baseline), resampler, bool(baseline),
         today or datetime.now(UTC).date(), [], [], [], [], {},
     )  # fmt: skip
-    if text := without_report(reports, baseline, judging.pairs, failed_stores or {}):
+    if text := without_report(baseline, judging.pairs, failed_stores or {}):
         judging.warnings.append(text)
     for rule in rules:
         judging.judge(rule, list(not_evaluated(rule, failed_stores or {})))

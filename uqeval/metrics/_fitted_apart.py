@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_ITS_CHANCE = "whose chance intervals and p-values do not contain"
+_IGNORED = "which intervals and p-values would ignore"
 _ONE_THRESHOLD = (
     "evaluate all models at one --threshold NUMBER, or give --threshold-from one of the reports"
 )
@@ -64,7 +64,7 @@ def on_items(noun: str) -> FittedApart:
         of_others = any(model.settings.get("fit_on") for model in models)
         items = "other items (--fit-on)" if of_others else "the evaluated items"
         return (
-            f"the {noun} of each model is fitted on {items}, {_ITS_CHANCE}; compare the values "
+            f"the {noun} of each model is fitted on {items}, {_IGNORED}; compare the values "
             "with several lists of --fit-on"
         )
 
@@ -77,7 +77,7 @@ def threshold(models: Sequence[FittedModel]) -> str:
     if rules and not _is_one_number(models):
         return (
             f"the threshold of each model follows the evaluated items (--threshold {rules[0]}), "
-            f"which intervals and p-values do not contain; {_ONE_THRESHOLD}"
+            f"{_IGNORED}; {_ONE_THRESHOLD}"
         )
     return _of_other_reports(models)
 
@@ -86,7 +86,7 @@ def bins_of_sigma(models: Sequence[FittedModel]) -> str:
     """Return the reason of a score in bins with equal numbers of pixels, by σ."""
     return (
         "the bins of each model have edges at quantiles of its σ of the evaluated items, "
-        f"{_ITS_CHANCE}; compare the values"
+        f"{_IGNORED}; compare the values"
     )
 
 
@@ -97,7 +97,7 @@ def curve(models: Sequence[FittedModel]) -> str:
         return ""
     return (
         "the curve of each model spans its uncertainties of the evaluated items, "
-        f"{_ITS_CHANCE}; give all models the same --curve-range LOW:HIGH"
+        f"{_IGNORED}; give all models the same --curve-range LOW:HIGH"
     )
 
 
@@ -107,7 +107,7 @@ def _of_other_reports(models: Sequence[FittedModel]) -> str:
         return ""
     return (
         "the threshold of each model is fitted on the items of another report (--threshold-from), "
-        f"{_ITS_CHANCE}; {_ONE_THRESHOLD}"
+        f"{_IGNORED}; {_ONE_THRESHOLD}"
     )
 
 

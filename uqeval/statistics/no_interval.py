@@ -31,7 +31,7 @@ def having(metric: Metric, unit: str, count: int) -> str:
     have = "has" if count == 1 else "have"
     what = "this score"
     if len(metric.units_with) > 1:
-        what = "the rarer of the two kinds that this score compares (wrong or right, OUT or IN)"
+        what = "the rarer kind (wrong or right, OUT or IN)"
     return f"{count} {plural(unit, count)} {have} {what}"
 
 

@@ -121,7 +121,7 @@ def test_intervals_and_slices() -> None:
 def test_headlines_without_an_interval_have_the_reason() -> None:
     """On terminals and pages; a score that compares two kinds names the rarer."""
     units = {"name": "item", "drawn": 18, "defined": 6}
-    why = "6 items have the rarer of the two kinds that this score compares"
+    why = "6 items have the rarer kind (wrong or right, OUT or IN)"
     intervals = {
         "failure.auroc": {"low": 0.8, "high": 0.9, "level": 0.9, "units": units},
         "failure.fpr95": {"low": None, "high": None, "level": 0.9, "units": units, "reason": why},
