@@ -892,7 +892,7 @@ def test_a_baseline_without_a_report_is_named(tmp_path: Path) -> None:
     ("min: 0.41", 0.4, "pass", 1), ("min: 0.3", 0.4, "pass", 0), ("min: 0.3", 0.4205, "pass", 0),
     ("max: 0.41", 0.4, "fail", 1), ("max: 0.3", 0.4, "fail", 0), ("max: 0.5", 0.4, "pass", 0),
     ("max_rise: 0.05", 0.25, "fail", 1), ("max_rise: 0.05", 0.3, "fail", 0),
-    ("max_rise_relative: 0.3", 0.4, "pass", 1),
+    ("max_rise_relative: 0.3", 0.4, "pass", 1), ("max_rise: 0.15", 0.4205, "pass", 1),
 ])  # fmt: skip
 def test_a_value_biased_upward_has_a_note_where_the_bias_can_decide(
     tmp_path: Path, limits: str, debiased: float, status: str, notes: int
@@ -909,6 +909,16 @@ def test_a_value_biased_upward_has_a_note_where_the_bias_can_decide(
         other = "fail" if status == "pass" else "pass"
         text = f"calibration.ece_debiased is {debiased}{of_baseline} and would {other}"
         assert found.notes[-1].endswith(text)
+
+
+def test_intervals_are_corrected_for_the_bias_so_their_verdicts_have_no_note(
+    tmp_path: Path,
+) -> None:
+    own = named(results={"calibration": {"ece": 0.4204, "ece_debiased": 0.4}})
+    text, known = "calibration.ece: {max: 0.41, confidence: 0.95}", Known(Interval(0.9, 0.38, 0.44))
+    found = only(tmp_path, text, own, resampler=known)
+    assert found.status == "inconclusive"
+    assert not any("biased" in note for note in found.notes)
 
 
 def test_a_baseline_without_a_debiased_value_gives_no_note_on_bias(tmp_path: Path) -> None:

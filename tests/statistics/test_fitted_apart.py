@@ -232,15 +232,19 @@ def test_confidences_of_images_at_a_threshold(
 
 
 @pytest.mark.parametrize("of_patches", [None, PATCHES, {**PATCHES, "threshold": 0.7}])
-def test_risks_of_images_at_a_threshold(tmp_path: Path, of_patches: dict[str, Any] | None) -> None:
-    """Also if the run evaluates the patches for the risks alone."""
+@pytest.mark.parametrize("field", ["pavpu", "n_iu"])
+def test_risks_of_images_at_a_threshold(
+    tmp_path: Path, of_patches: dict[str, Any] | None, field: str
+) -> None:
+    """Also if the run evaluates the patches for the risks alone, and of a count of patches."""
     others = {} if of_patches is None else {"pavpu": of_patches}
-    evaluated(tmp_path, image_failure={"risk": "pavpu.pavpu"}, **others)
+    evaluated(tmp_path, image_failure={"risk": f"pavpu.{field}"}, **others)
     is_tested = "threshold" in (of_patches or {})
     for address, change in changes(tmp_path, *OF_IMAGES, "image_failure.mean_risk").items():
         assert (change.p is not None) == is_tested, address
         if not is_tested:
-            assert "evaluated items (--threshold mean)" in str(change.reason), address
+            assert str(change.reason).startswith(f"pavpu.{field} of the items: the threshold of")
+            assert str(change.reason).endswith(" (as options of pavpu in uqeval.yaml)")
 
 
 def test_a_class_may_be_called_like_the_items_of_a_fit(sources: Path) -> None:

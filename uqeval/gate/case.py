@@ -290,17 +290,17 @@ class Case:
         )
 
     def _note_on_bias(self) -> Iterator[str]:
-        """Yield a note if the debiased value is on the other side of the limit."""
-        if (debiased := debiased_of(self.score)) is not None:
-            with suppress(UsageError):  # the baseline has no debiased value
-                scores = (self.score, debiased)
-                yield from note_on_bias(*map(self._without_confidence, scores))
-
-    def _without_confidence(self, score: Score) -> Verdict:
-        """Return the verdict on a score from its value alone."""
-        limits = self.rule.limits.model_copy(update={"confidence": None})
-        rule = replace(self.rule, limits=limits)
-        return replace(self, score=score, rule=rule, resampler=None)._unwaived()
+        """Yield a note if the debiased value is on the other side of the limit. Intervals are
+        corrected for the bias."""
+        debiased = debiased_of(self.score)
+        if debiased is None or self.rule.limits.confidence is not None:
+            return
+        is_biased = (debiased.value or 0.0) < (self.score.value or 0.0)
+        if self.kind in ("min", "max") and not is_biased:
+            return
+        with suppress(UsageError):  # the baseline has no debiased value
+            cases = (replace(self, score=score) for score in (self.score, debiased))
+            yield from note_on_bias(*(case._unwaived() for case in cases))
 
     def _notes(self) -> list[str]:
         notes = []

@@ -91,13 +91,11 @@ def notes_on_value(report: Report, score: Score) -> Iterator[str]:
 
 
 def debiased_of(score: Score) -> Score | None:
-    """Return the score that is corrected for its upward bias; None if it is not smaller."""
+    """Return the score that is corrected for its upward bias; None if there is none."""
     address, record = score.address, score.results.get(score.address.key)
     field = address.fields[-1] + DEBIASED
     value: Any = record.get(field) if isinstance(record, dict) else None
     if not is_number(value) or len(address.fields) > 1 or score.value is None:
-        return None
-    if value >= score.value:
         return None
     return replace(score, value=value, address=replace(address, fields=(field,)))
 

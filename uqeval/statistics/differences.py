@@ -91,7 +91,7 @@ def _bounds(
         return NoBounds(
             f"there is {resampling.units} {plural(resampling.unit, resampling.units)}; 2 are needed"
         )
-    if reason := not_in_states(samples, text, both):
+    if reason := not_in_states(samples, text, both) or apart:
         return NoBounds(reason)
     defined = defined_in_both(samples, text, runs)
     if defined < 2:
@@ -105,8 +105,6 @@ def _bounds(
         return NoBounds(reason)
     if reason := too_few_events(samples, text, metric, least, both):
         return NoBounds(reason)
-    if apart:
-        return NoBounds(apart)
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _unless_infinite(_exact_difference(a, b, defined, level, relative))
     if metric.interval in DRAWN and resampling.unit != "batch":

@@ -9,9 +9,9 @@ from typing import Any
 
 from uqeval.errors import listed
 from uqeval.keys import family_of
-from uqeval.metrics import Metric
+from uqeval.metrics import FAMILIES_IN_REPORTS, Metric
 from uqeval.metrics._family import default_settings, results_read
-from uqeval.metrics._fitted_apart import FittedModel
+from uqeval.metrics._fitted_apart import FittedModel, threshold
 from uqeval.records.addresses import Address, without_row_names
 from uqeval.records.intervals import RARER, plural, rare_classes, units_of
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE
@@ -66,11 +66,24 @@ def fitted_apart(samples: Samples, text: str, runs: Sequence[int]) -> str | None
         return reason
     read = dict.fromkeys(r for m in models for r in results_read(address.key, m.settings))
     reasons = (
-        fitted_apart(samples, f"{key}.{field}", runs)
+        _of_items(samples, key, field, runs)
         for key, field in read
         if family_of(key) != family_of(address.key)  # a forged report may name itself
     )
     return next(filter(None, reasons), None)
+
+
+def _of_items(samples: Samples, key: str, field: str, runs: Sequence[int]) -> str | None:
+    """Return the reason of a score that is computed from a field of the items of another result. A
+    field that is no score, such as a count of patches, has that of a score at a threshold."""
+    family, texts = family_of(key), [f"{key}.{field}"]
+    if metric_at(texts[0]) is None and family in FAMILIES_IN_REPORTS:
+        metrics = FAMILIES_IN_REPORTS[family].metrics
+        texts = [f"{key}.{m.field}" for m in metrics if m.fitted_apart is threshold][:1]
+    for text in texts:
+        if reason := fitted_apart(samples, text, runs):
+            return f"{key}.{field} of the items: {reason} (as options of {family} in uqeval.yaml)"
+    return None
 
 
 def not_a_metric(text: str) -> str:

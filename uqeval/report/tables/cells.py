@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from uqeval.errors import is_number, listed
+from uqeval.errors import is_number, listed, number_of
 from uqeval.glossary import headlines, metric_of
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
@@ -90,7 +90,7 @@ def without_interval(
     texts = [f"{listed(names, 3)}: {reason}" for reason, names in scores_by_reason.items()]
     if not texts:
         return ""
-    more = f"; {len(texts) - 3} other reasons ({where})" if len(texts) > 3 else ""
+    more = f"; {number_of(len(texts) - 3, 'other reason')} ({where})" if len(texts) > 3 else ""
     return f"No {what} of {'; '.join(texts[:3])}{more}."
 
 
