@@ -300,6 +300,64 @@ def test_killed_before_the_older_store_was_removed(
     assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
 
 
+@pytest.mark.parametrize("options", [{"resume": True}, {"resume": True, "overwrite": True}, {}])
+def test_an_unfinished_store_that_was_replaced_is_not_taken_for_the_replacement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, bool]
+) -> None:
+    """The writer is killed while it removes the older store, which has the name of the new one."""
+    path = tmp_path / "p.zarr"
+    unfinished(path)
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", lambda *_, **__: None)
+        with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
+            for name in NAMES:
+                writer.add(name, STACK[0])
+    new = np.stack([STACK[0]] * len(NAMES)).astype("f2")
+    assert (tmp_path / ".p.zarr.new" / zw.HIDDEN).is_dir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        open_store(str(path), role="predictions")  # nothing is said of an unfinished replacement
+    if not options:
+        with pytest.raises(OutputError, match="is a finished store"):
+            PredictionWriter(path, **ABOUT)
+    else:
+        with PredictionWriter(path, **ABOUT, **options) as writer:
+            assert writer.complete == ("overwrite" not in options)
+            assert all(map(writer.done, NAMES)) == writer.complete
+            for name in NAMES:
+                writer.add(name, STACK[0])
+        assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
+    np.testing.assert_array_equal(np.stack(stored(path)), new)
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_an_unfinished_store_without_its_lock_is_no_endless_loop(
+    tmp_path: Path, resume: bool
+) -> None:
+    path = tmp_path / "p.zarr"
+    unfinished(path)
+    (path / zw.HIDDEN / "lock").unlink()  # by a killed process that removed the store
+    with pytest.raises(OutputError, match=r"without its lock.* Give only overwrite=True"):
+        PredictionWriter(path, **ABOUT, resume=resume)
+    with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
+        assert not any(map(writer.done, NAMES))
+        fill(writer)
+    unfinished(path, overwrite=True)
+    (tmp_path / ".p.zarr.new" / zw.HIDDEN / "lock").unlink()
+    with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
+        assert not any(map(writer.done, NAMES))
+        fill(writer)
+
+
+def test_a_finished_store_of_another_size_is_not_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+    height, width = ABOUT["size"]
+    with pytest.raises(OutputError, match=rf"size: \[{height}, {width}\] there, \[3, 3\] here"):
+        PredictionWriter(path, **ABOUT | {"size": (3, 3)}, resume=True)
+
+
 def test_killed_before_the_replacement_was_put_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def test_thresholds_that_cannot_be(tmp_path: Path, complete: Path, rule: str) ->
         ("--slice x", "No such option: --slice (Possible options: --slice-by, --slices)"),
         ("--group x", "No such option: --group (Possible options: --group-by)"),
         ("--wokers 2", "No such option: --wokers (Possible options: --workers)"),
+        ("--verbose", "No such option: --verbose │"),
         ("--log-base 2 --log-base 2", "'--log-base': given more than once"),
         ("--memory 1GB --workers 1 --memory=2GB", "'--memory': given more than once"),
         ("--deciles --no-deciles", "'--deciles': given more than once"),

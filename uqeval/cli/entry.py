@@ -105,8 +105,7 @@ def _similar(option: str, names: Sequence[str]) -> list[str]:
     if longer := [name for name in names if name.startswith(option)]:
         return longer
     text = option.strip("-")
-    similar = [n for n in names if SequenceMatcher(None, text, n.strip("-")).ratio() >= _SIMILAR]
-    return similar or [*names[:1]]
+    return [n for n in names if SequenceMatcher(None, text, n.strip("-")).ratio() >= _SIMILAR]
 
 
 def _command(name: str) -> tuple[Callable[..., None], Any]:

@@ -785,3 +785,19 @@ def test_mean_probabilities_beside_labels_are_one_sample(tmp_path: Path, form: s
     score = uqeval.evaluate(tmp_path / "out.zarr", metrics="calibration").results["calibration"]
     expected = uqeval.evaluate({"probs": means, "labels": LABELS}, metrics="calibration")
     assert score["brier"] == pytest.approx(expected.results["calibration"]["brier"], abs=1e-9)
+
+
+@pytest.mark.parametrize("form", ["npz", "zarr", "h5"])
+def test_the_void_id_beside_one_array_counts_in_every_format(tmp_path: Path, form: str) -> None:
+    source = tmp_path / f"s.{form}"
+    others = np.ones((3, 2), "f4")
+    if form == "npz":
+        np.savez(source, probs=STACK, other=others, ignore_index=2)
+    elif form == "h5":
+        with h5py.File(source, "w") as file:
+            file["probs"], file["other"], file.attrs["ignore_index"] = STACK, others, 2
+    else:
+        group = zarr.open_group(source, mode="w", attributes={"ignore_index": 2})
+        group["probs"], group["other"] = STACK, others
+    convert(source, tmp_path / "out", key="probs")
+    assert open_store(tmp_path / "out", role="predictions").attributes["ignore_index"] == 2

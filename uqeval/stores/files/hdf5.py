@@ -291,14 +291,12 @@ class Hdf5Store(Contents):
 
     def described(self) -> Store:
         """Return the names of the items and the attributes beside an array, as a store without
-        arrays; of an array at the path without attributes. Raises `StoreError` as `store` does."""
-        names, group = self.names_beside(), self._opened
-        if not isinstance(group, Hdf5Group):
-            return Store(self._shown, {}, names)
+        arrays. Raises `StoreError` as `store` does."""
+        group = self._around
         check_attributes(group.attributes, self._shown)
         _, attributes, warnings = without_attributes(group.arrays, group.attributes, self._shown)
         warnings += group.left_out(())
-        return Store(self._shown, {}, names, attributes, tuple(warnings))
+        return Store(self._shown, {}, self.names_beside(), attributes, tuple(warnings))
 
     @cached_property
     def _around(self) -> Hdf5Group:

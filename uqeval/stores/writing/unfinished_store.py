@@ -36,6 +36,8 @@ def root_of(path: str, resume: bool, overwrite: bool) -> Path:
     final = local_path(path)
     zw.check_replaceable(final)
     new = path_of_new(final)
+    if is_unfinished(new) and _has_just_replaced(final):
+        zw.remove_idle(new)  # the older store
     if is_unfinished(new):
         if not overwrite and zw.is_taken(final):
             raise OutputError(
@@ -46,6 +48,12 @@ def root_of(path: str, resume: bool, overwrite: bool) -> Path:
         return new
     is_resumed = resume and zw.is_complete(final) is False
     return new if overwrite and not is_resumed else final
+
+
+def _has_just_replaced(final: Path) -> bool:
+    """Return whether a finished store still has its hidden folder: its writer was killed before it
+    removed the older store, which then has the name of the new one."""
+    return is_unfinished(final) and zw.is_complete(final) is True
 
 
 class UnfinishedStore:
@@ -85,6 +93,8 @@ class UnfinishedStore:
         self.store = NewStore(root, len(names), names, dense, compression)
         if is_new and not is_unfinished(root):
             shutil.rmtree(root, ignore_errors=True)  # an older store that was replaced
+            if _has_just_replaced(self._final):
+                shutil.rmtree(self._final / zw.HIDDEN, ignore_errors=True)
 
         def create(folder: Path) -> None:
             NewStore(folder, len(names), names, dense).create(attributes)
@@ -109,7 +119,7 @@ class UnfinishedStore:
             )
         self.finished = joined is None
         if joined is None:
-            check_same_settings(self._final, attributes, names, kinds, dense)
+            check_same_settings(self._final, attributes, names, kinds, dense, settings.get("size"))
             self.store.root = self._final  # to which another process may have moved it
             # Its writer may have been killed before removing this.
             shutil.rmtree(self._final / zw.HIDDEN, ignore_errors=True)

@@ -102,8 +102,12 @@ def check_same_settings(
     names: Sequence[str],
     kinds: Collection[str],
     dense: bool,
+    size: Sequence[int] | None = None,
 ) -> None:
-    """Reject a finished store at `root` that was written with other settings: `OutputError`."""
+    """Reject a finished store at `root` that was written with other settings: `OutputError`.
+
+    `size`: height and width of all items, None if they differ.
+    """
     try:
         group = open_zarr_group(FolderSource(str(root)))
         assert group is not None  # its metadata say `complete`
@@ -120,6 +124,9 @@ def check_same_settings(
     if not different and arrays != set(kinds):
         there, here = (", ".join(sorted(kinds)) or "none" for kinds in (arrays, set(kinds)))
         different = f"arrays: {there} there, {here} here, by kind, keep, size or mean_probs"
+    sizes = {array.shape[-2:] for name, array in first.arrays.items() if name in kinds}
+    if not different and size is not None and sizes - {tuple(size)}:
+        different = f"size: {[*sizes.pop()]} there, {[*size]} here"
     if different:
         raise OutputError(
             f"{cut(root)}: is a finished store with other settings ({cut(different)}). Give the "

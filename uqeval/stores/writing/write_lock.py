@@ -22,7 +22,7 @@ from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import hidden_path, sync_tree, writing
 from uqeval.errors import OutputError, cut
 from uqeval.stores.writing.verification import differences
-from uqeval.stores.zarr.writer import HIDDEN, is_complete, is_taken, put_in_place
+from uqeval.stores.zarr.writer import HIDDEN, is_complete, is_taken, put_in_place, remove_idle
 
 #: The hint if a process that expects to be alone may not be.
 HINT = "If several processes write to this store, give each of them their number as ranks=N."
@@ -81,7 +81,15 @@ def begin(
             return claims, parts
         if resume and joined is not None and joined == _identity(final) and is_complete(final):
             return None
-        if is_complete(root) is False and not (root / HIDDEN).exists():
+        has_lock = (root / HIDDEN / "lock").exists()
+        if is_complete(root) is False and (root / HIDDEN).exists() and not has_lock:
+            if not restart or resume:
+                raise OutputError(
+                    f"{cut(root)}: is an unfinished store without its lock: a process was killed "
+                    "while it removed it. Give only overwrite=True to begin again."
+                )
+            remove_idle(root)
+        elif is_complete(root) is False and not (root / HIDDEN).exists():
             raise OutputError(
                 f"{cut(root)}: is an unfinished store of another kind of writer. Choose another "
                 "path, or give overwrite=True."
@@ -138,9 +146,7 @@ class WriteLock:
                 if living and not shared:
                     raise OutputError(self._taken(living))
                 if restart and idle and not resume:
-                    trash = hidden_path(self.root)
-                    self.root.rename(trash)  # so that no writer joins a part of it
-                    shutil.rmtree(trash, ignore_errors=True)
+                    remove_idle(self.root)  # no writer joins a part of it
                     return None
                 if (abandoned or idle) and not resume:
                     raise OutputError(

@@ -224,7 +224,9 @@ def unfinished_new(path: str) -> Path | None:
     """Return the unfinished new store of a local path; None if there is none."""
     target = resolved(path)
     new = path_of_new(target) if target.name else None
-    return new if new is not None and is_unfinished(new) else None
+    if new is None or not is_unfinished(new) or is_unfinished(target):
+        return None  # a store that has just replaced `new` still has its hidden folder
+    return new
 
 
 def note_of_older(path: str) -> list[str]:

@@ -15,6 +15,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -22,7 +23,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from uqeval.disk.locks import clear_beside
-from uqeval.disk.publishing import publish_folder, restore_folder, sync_tree, write_file, writing
+from uqeval.disk.publishing import (
+    hidden_path,
+    publish_folder,
+    restore_folder,
+    sync_tree,
+    write_file,
+    writing,
+)
 from uqeval.errors import OutputError, cut
 from uqeval.threads import uninterrupted
 
@@ -256,6 +264,14 @@ def discard(new: Path) -> None:
             return
         shutil.rmtree(new, ignore_errors=True)
         time.sleep(_MOMENT)
+
+
+def remove_idle(folder: Path) -> None:
+    """Remove a store that no process writes; its name is free at once."""
+    trash = hidden_path(folder)
+    with suppress(OSError):
+        folder.rename(trash)
+    shutil.rmtree(trash, ignore_errors=True)
 
 
 def publish(new: Path, path: Path) -> None:
