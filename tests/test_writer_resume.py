@@ -349,6 +349,27 @@ def test_an_unfinished_store_without_its_lock_is_no_endless_loop(
         fill(writer)
 
 
+@pytest.mark.parametrize("has_lock", [True, False])
+def test_an_unfinished_store_that_cannot_be_removed_is_no_endless_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_lock: bool
+) -> None:
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+    unfinished(path, overwrite=True)
+    new = tmp_path / ".p.zarr.new"
+    if not has_lock:
+        (new / zw.HIDDEN / "lock").unlink()
+
+    def fails(self: Path, target: Path) -> None:
+        raise PermissionError(13, os.strerror(13), str(self))
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(OutputError, match=r"\.p\.zarr\.new: cannot be written: Permission denied"):
+        PredictionWriter(path, **ABOUT, overwrite=True)
+    assert (new / zw.HIDDEN / "parts").is_dir()
+
+
 def test_a_finished_store_of_another_size_is_not_resumed(tmp_path: Path) -> None:
     path = tmp_path / "p.zarr"
     with PredictionWriter(path, **ABOUT) as writer:

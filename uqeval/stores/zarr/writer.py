@@ -267,9 +267,9 @@ def discard(new: Path) -> None:
 
 
 def remove_idle(folder: Path) -> None:
-    """Remove a store that no process writes; its name is free at once."""
+    """Remove a store that no process writes; its name is free at once. Raises `OutputError`."""
     trash = hidden_path(folder)
-    with suppress(OSError):
+    with writing(folder), suppress(FileNotFoundError):  # removed by another process
         folder.rename(trash)
     shutil.rmtree(trash, ignore_errors=True)
 
