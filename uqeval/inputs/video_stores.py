@@ -18,6 +18,7 @@ from uqeval.stores.kinds import PREDICTIONS as ARRAYS
 from uqeval.stores.names import files_below, read_names_file, refuse_reordered
 from uqeval.stores.orders import refuse_other_orders
 from uqeval.stores.store import contents_of, open_store
+from uqeval.stores.suffixes import ARRAYS as ARRAY_FILES
 from uqeval.stores.video.sequences import Sequences, sequences_of
 from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.stores.zarr.source import is_url, is_zarr
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from uqeval.stores.video.flow_files import Flows
     from uqeval.stores.video.frames import Frames
 
-#: Files of arrays. In a video, only those of saved flow are no predictions.
-_NUMBERS = (".npy", ".npz", ".nii", ".nii.gz")
 #: Subfolders of a video folder.
 FRAMES, PREDICTIONS, LABELS = "frames", "predictions", "labels"
 
@@ -142,7 +141,7 @@ def frames_in(store: Contents) -> str:
     folder = inside(path, FRAMES)
     if folder is None or not folder.is_dir():
         return ""
-    below = {PurePosixPath(file).parts[0] for file in files_below(path, _NUMBERS)}
+    below = {PurePosixPath(file).parts[0] for file in files_below(path, ARRAY_FILES)}
     if any(not name.startswith(("flow", FRAMES)) for name in below):
         return ""
     from uqeval.inputs.ids import UNKNOWN_CLASSES, like_ids

@@ -44,10 +44,8 @@ from uqeval.stores.item_folders import (
     split_name,
     without,
 )
-from uqeval.stores.names import SUFFIXES, without_ending, without_suffix
-
-#: The suffixes of files of items.
-_FILES = SUFFIXES | {".flo"}
+from uqeval.stores.names import without_ending
+from uqeval.stores.suffixes import OF_FILES, without_suffix
 
 
 class Files:
@@ -74,7 +72,7 @@ class Files:
             lambda: defaultdict(list)
         )
         for file in files:
-            folders, stem = split_name(file, _FILES)
+            folders, stem = split_name(file, OF_FILES)
             for plain in {without_ending(stem), without_ending(without_ending(stem, endings))}:
                 self._by_stem[plain][folders].append(file)
         self._stem_of: dict[str, str] = {}

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
-from uqeval.stores.names import SUFFIXES
+from uqeval.stores.suffixes import OF_ITEMS, without_suffix
 
 #: The folders of a name, the outermost first. A folder has a `/` at its end for each later one of
 #: the same name: in `00/00/5`, the sequence `00/` is another folder than the camera `00`.
@@ -130,7 +130,7 @@ def folders_of(name: str) -> FolderPath:
     return split_name(name)[0]
 
 
-def split_name(name: str, suffixes: Collection[str] = SUFFIXES) -> tuple[FolderPath, str]:
+def split_name(name: str, suffixes: Collection[str] = OF_ITEMS) -> tuple[FolderPath, str]:
     """Return the folders of a name, and its stem without any of these suffixes.
 
     Letters with accents get one of their two spellings in Unicode: names of files on macOS have the
@@ -140,9 +140,7 @@ def split_name(name: str, suffixes: Collection[str] = SUFFIXES) -> tuple[FolderP
     name = unicodedata.normalize("NFC", name)
     # Several times as fast as PurePosixPath, which counts for 100,000 items.
     parts = (name if "/" in name else name.replace("\\", "/")).split("/")
-    stem, _, suffix = parts[-1].rpartition(".")
-    if not stem or f".{suffix.lower()}" not in suffixes:
-        stem = parts[-1]
+    stem = without_suffix(parts[-1], suffixes)
     folders = tuple([part for part in parts[:-1] if part not in ("", ".")])
     if len(set(folders)) < len(folders):
         folders = tuple(

@@ -6,10 +6,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from uqeval.disk.files import parse_json, read_text
 from uqeval.errors import StoreError, cut, listed, number_of, quoted
+from uqeval.stores.suffixes import without_suffix
 from uqeval.unicode_names import in_one_spelling, spelled_as
 
 
@@ -84,10 +85,6 @@ def natural(name: str) -> tuple[object, ...]:
     return tuple((len(p), p) if k % 2 else p for k, p in enumerate(parts)), name
 
 
-#: The suffixes that names of items may have. What else follows a dot belongs to the name.
-SUFFIXES = frozenset(
-    {".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pfm", ".npy", ".npz"}
-)
 #: Endings that data sets add to the names of their files.
 _ENDINGS = (
     "_leftImg8bit",
@@ -197,9 +194,3 @@ def without_ending(stem: str, endings: tuple[str, ...] = _ENDINGS) -> str:
         if stem.endswith(ending):
             return stem.removesuffix(ending)
     return stem
-
-
-def without_suffix(name: str) -> str:
-    """Return the name of an item without the suffix of a file; `frame.01` has none."""
-    path = PurePosixPath(name)
-    return name[: -len(path.suffix)] if path.suffix.lower() in SUFFIXES else name

@@ -31,6 +31,7 @@ from uqeval.stores.described import (
     plain,
 )
 from uqeval.stores.kinds import KNOWN, Declared
+from uqeval.stores.suffixes import NIFTI, suffix_of
 from uqeval.stores.zarr.group import hint_of_missing
 from uqeval.stores.zarr.source import is_url, is_zarr
 
@@ -38,14 +39,11 @@ from uqeval.stores.zarr.source import is_url, is_zarr
 #: its name and kind of file, and the name of its class, which is imported on use.
 FORMATS: tuple[tuple[Callable[[str], bool], str], ...] = (
     (lambda path: is_url(path) or is_zarr(path), "zarr.store.ZarrStore"),
-    (
-        lambda path: path.endswith((".nii", ".nii.gz")) and Path(path).exists(),
-        "files.nifti.NiftiStore",
-    ),
+    (lambda path: suffix_of(path) in NIFTI and Path(path).exists(), "files.nifti.NiftiStore"),
     (lambda path: hdf5_path(path) is not None, "files.hdf5.Hdf5Store"),
     (lambda path: Path(path).is_dir(), "files.folder_store.FolderStore"),
-    (lambda path: path.endswith(".npy") and Path(path).exists(), "files.numpy_store.NpyStore"),
-    (lambda path: path.endswith(".npz") and Path(path).exists(), "files.numpy_store.NpzStore"),
+    (lambda path: suffix_of(path) == ".npy" and Path(path).exists(), "files.numpy_store.NpyStore"),
+    (lambda path: suffix_of(path) == ".npz" and Path(path).exists(), "files.numpy_store.NpzStore"),
 )
 
 

@@ -19,9 +19,7 @@ from uqeval.stores.files.png_array import PngArray, label_table
 from uqeval.stores.kinds import KNOWN, Declared
 from uqeval.stores.matching import RENAME_ANY, match_files, warnings_of_match
 from uqeval.stores.names import files_below, required_names
-
-#: Suffixes of files that may be targets.
-_TARGETS = frozenset({".png", ".npy", ".pfm"})
+from uqeval.stores.suffixes import ARRAYS, IDS, NIFTI, NUMPY, TARGETS, suffix_of
 
 
 class FolderStore(Contents):
@@ -29,29 +27,28 @@ class FolderStore(Contents):
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
-        files = files_below(path, (".npy", ".npz", ".png", ".pfm", ".nii", ".nii.gz"))
-        self._ends = {Path(file).suffix.lower() for file in files}
+        files = files_below(path, (*ARRAYS, *TARGETS))
+        self._ends = {suffix_of(file) for file in files}
         self._held: frozenset[str] = frozenset()
-        if self._ends & {".npy", ".npz"} or (
-            self._ends & {".nii", ".gz"} and ".png" not in self._ends
-        ):
+        self._has_images = not self._ends.isdisjoint(IDS)
+        if self._ends & {*NUMPY} or (self._ends & {*NIFTI} and not self._has_images):
             from uqeval.stores.files.item_folder import kinds_in_folder
 
             self._held = kinds_in_folder(path)
         self.kinds = self._held if self._held & KNOWN else frozenset()
 
     def is_labels(self) -> bool:
-        return super().is_labels() if self.kinds else ".png" in self._ends
+        return super().is_labels() if self.kinds else self._has_images
 
     def is_truth(self) -> bool:
-        return super().is_truth() if self.kinds else bool(self._ends & _TARGETS)
+        return super().is_truth() if self.kinds else not self._ends.isdisjoint(TARGETS)
 
     def may_be_predictions(self) -> bool:
         return super().may_be_predictions() if self.kinds else self.is_labels()
 
     def store(self, opening: Opening) -> Store:
         path, held = self.path, self._held
-        if opening.role == "target" and self._ends & _TARGETS and held <= {"target", "labels"}:
+        if opening.role == "target" and self._ends & {*TARGETS} and held <= {"target", "labels"}:
             from uqeval.stores.files.target_folder import open_target_folder
 
             return open_target_folder(path, opening.names, opening.noun or "target")
@@ -61,14 +58,14 @@ class FolderStore(Contents):
             try:
                 return open_item_folder(path, opening)
             except StoreError as error:
-                if ".png" not in self._ends or opening.role == "predictions":
+                if not self._has_images or opening.role == "predictions":
                     raise
                 raise StoreError(
                     f"{error} PNG files are not read where a folder also has "
-                    f"{listed(sorted(self._ends - {'.png'}))} files. If the {opening.role} are the "
+                    f"{listed(sorted(self._ends - {*IDS}))} files. If the {opening.role} are the "
                     "PNG files, move the others."
                 ) from None
-        if ".png" in self._ends:
+        if self._has_images:
             if opening.annotator_folders:
                 return open_annotator_folders(path, opening.names, label_map=opening.label_map)
             if opening.role == "labels":

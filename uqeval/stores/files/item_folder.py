@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError, cut, listed, quoted
@@ -30,9 +30,8 @@ from uqeval.stores.kinds import (
 from uqeval.stores.matching import RENAME_ANY, RENAME_FILES, match_files, warnings_of_match
 from uqeval.stores.names import files_below, selected_names
 from uqeval.stores.shared_attributes import Declaring, shared_attributes
+from uqeval.stores.suffixes import NIFTI, NUMPY, suffix_of, without_suffix
 
-_SUFFIXES = (".npy", ".npz")
-NIFTI = (".nii", ".nii.gz")
 #: Names of folders, and ends of stems, that tell the kind of array in their files.
 _KINDS = {name: ALIASES.get(name, name) for name in (*KNOWN, *ALIASES) if name != "pred"}
 #: The name that nnU-Net gives to the probabilities [class, z, y, x] of one case.
@@ -64,7 +63,7 @@ def array_files(folder: str | Path) -> list[str]:
 
     nnU-Net writes the ids of a case as NIfTI next to its probabilities.
     """
-    return files_below(folder, _SUFFIXES) or files_below(folder, NIFTI)
+    return files_below(folder, NUMPY) or files_below(folder, NIFTI)
 
 
 def kinds_in_folder(folder: str | Path) -> frozenset[str]:
@@ -218,10 +217,10 @@ def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
 
     def by_folder(file: str) -> tuple[str, str] | None:
         first, _, remainder = file.partition("/")
-        return (_stem(remainder), _KINDS[first]) if remainder and first in _KINDS else None
+        return (without_suffix(remainder), _KINDS[first]) if remainder and first in _KINDS else None
 
     def by_ending(file: str) -> tuple[str, str] | None:
-        stem = _stem(file)
+        stem = without_suffix(file)
         ends = [kind for kind in _KINDS if stem.endswith(f"_{kind}")]
         longest = max(ends, key=len, default="")
         return (stem.removesuffix(f"_{longest}"), _KINDS[longest]) if longest else None
@@ -230,20 +229,21 @@ def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
         rule_results = [rule(file) for file in files]
         if rule_results and all(rule_results):
             return [_File(f, *t) for f, t in zip(files, rule_results, strict=True) if t is not None]
-    return [_File(file, _stem(file), None) for file in files]
+    return [_File(file, without_suffix(file), None) for file in files]
 
 
 def _refuse_loose(folder: str | Path, files: Sequence[str]) -> None:
     """Raise `StoreError` for files that are the arrays of one store, such as `mean.npy` and
     `std.npy`, also with other files beside them.
     """
-    loose = [file for file in files if _stem(file) in _KINDS]
+    stems = {file: without_suffix(file) for file in files}
+    loose = [file for file, stem in stems.items() if stem in _KINDS]
     if len(loose) < 2:
         return
-    stores = [file for file in loose if file.lower().endswith(".npz")]
-    arrays = [_stem(file) for file in files if file in loose or _stem(file) == "names"]
+    stores = [file for file in loose if suffix_of(file) == ".npz"]
+    arrays = [stem for stem in stems.values() if stem in _KINDS or stem == "names"]
     examples = ", ".join(f"{name}={name}" for name in arrays if f"{name}.npz" not in stores)
-    others = [file for file in files if file not in loose and _stem(file) != "names"]
+    others = [f for f, stem in stems.items() if stem not in _KINDS and stem != "names"]
     raise StoreError(
         f"{cut(folder)}: {listed(loose)} are called as arrays, not as items. A folder of arrays "
         "has one file per item. "
@@ -263,17 +263,13 @@ def _refuse_loose(folder: str | Path, files: Sequence[str]) -> None:
     )
 
 
-def _stem(file: str) -> str:
-    end = next((end for end in NIFTI if file.lower().endswith(end)), PurePosixPath(file).suffix)
-    return file[: -len(end)]
-
-
 def _content_of(folder: str | Path, file: _File, opening: Opening) -> _Content:
     """Return the arrays of numbers in a file, by kind; "" for one without a name."""
     path = str(Path(folder) / file.path)
-    if file.path.lower().endswith(".npy"):
+    suffix = suffix_of(file.path)
+    if suffix == ".npy":
         return _Content({"": open_npy(path)})
-    if file.path.lower().endswith(NIFTI):
+    if suffix in NIFTI:
         from uqeval.stores.files.nifti import open_nifti
 
         return _Content({"": open_nifti(path)})

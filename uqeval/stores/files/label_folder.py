@@ -19,6 +19,7 @@ from uqeval.stores.matching import (
     warnings_of_match,
 )
 from uqeval.stores.names import files_below, natural, required_names, without_ending
+from uqeval.stores.suffixes import IDS
 
 _IDS, _TRAIN_IDS = "_labelIds", "_labelTrainIds"
 _IF_ANNOTATORS = (
@@ -31,7 +32,7 @@ _CAMERA = "_leftImg8bit"
 
 def png_files(folder: str | Path) -> list[str]:
     """Return all PNG files below `folder`, relative to it, sorted."""
-    return files_below(folder, (".png",))
+    return files_below(folder, IDS)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from uqeval.stores.files.pfm_array import PfmArray
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.matching import RENAME_ANY, match_files, warnings_of_match
 from uqeval.stores.names import files_below, required_names
-
-SUFFIXES = (".png", ".npy", ".pfm")
+from uqeval.stores.suffixes import TARGETS
 
 
 class KittiPng(PngArray):
@@ -57,7 +56,7 @@ def open_target_folder(
     target or more than one, and for files that are not targets.
     """
     names = required_names(path, names, noun)
-    files = files_below(path, SUFFIXES)
+    files = files_below(path, TARGETS)
     files_of_names = match_files(path, files, names, noun, advice=RENAME_ANY)
     parts = tuple(ItemArray(_open(Path(path) / files_of_names[name]), None) for name in names)
     return Store(

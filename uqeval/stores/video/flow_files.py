@@ -23,12 +23,12 @@ from uqeval.stores.names import files_below, natural
 from uqeval.stores.orders import refuse_other_order
 from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.store import open_store
+from uqeval.stores.suffixes import FLOWS, NUMPY
 from uqeval.stores.video.sequences import Pair
 from uqeval.stores.zarr.source import is_url, is_zarr
 
 _MAGIC = b"PIEH"
 _HEADER = 12
-SUFFIXES = (".flo", ".png", ".npy", ".pfm")
 #: Endings that programs add to the name of the frame.
 _ENDINGS = ("_flow",)
 #: Larger numbers mean that the flow is unknown (Middlebury's `UNKNOWN_FLOW_THRESH`).
@@ -94,11 +94,11 @@ def open_flows(
         local = Path(path)
         if local.is_dir():
             return _open_folder(local, pairs, names, frames)
-        if not local.is_file() or local.suffix not in (".npy", ".npz"):
+        if not local.is_file() or local.suffix not in NUMPY:
             problem = "is none of these" if local.exists() else "there is nothing here"
             raise StoreError(
                 f"{cut(path)}: {problem}; expected optical flow as a folder of "
-                f"{', '.join(SUFFIXES)} files, or as a Zarr store, .npy or .npz file of `{kind}`. "
+                f"{', '.join(FLOWS)} files, or as a Zarr store, .npy or .npz file of `{kind}`. "
                 "Check the path."
             )
     store = open_store(path, role=kind, fill_missing=fill_missing, called=f"{kind}_path")
@@ -130,10 +130,10 @@ def open_flows(
 def _open_folder(
     folder: Path, pairs: Sequence[Pair], names: Sequence[str] | None, frames: int
 ) -> Flows:
-    files = files_below(folder, SUFFIXES)
+    files = files_below(folder, FLOWS)
     if not files:
         raise StoreError(
-            f"{cut(folder)}: holds no optical flow; expected {', '.join(SUFFIXES)} files. Check "
+            f"{cut(folder)}: holds no optical flow; expected {', '.join(FLOWS)} files. Check "
             "the path."
         )
     warnings: list[str] = []

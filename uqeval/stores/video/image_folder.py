@@ -17,10 +17,9 @@ from uqeval.stores.array import Store, StoredArray, file_digest
 from uqeval.stores.files.file_array import check_pixels
 from uqeval.stores.files.image_file import image_bytes, undecoded
 from uqeval.stores.names import files_below, natural
+from uqeval.stores.suffixes import IMAGES
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 from uqeval.unicode_names import in_one_spelling
-
-IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
 
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
 #: Pillow's modes with at most 8 bits per channel.

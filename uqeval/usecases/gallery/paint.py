@@ -15,7 +15,8 @@ from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.stores.files.image_file import image_bytes
 from uqeval.stores.matching import match_some, warnings_of_folders
 from uqeval.stores.names import files_below
-from uqeval.stores.video.image_folder import FORMATS, IMAGES
+from uqeval.stores.suffixes import IMAGES
+from uqeval.stores.video.image_folder import FORMATS
 
 if TYPE_CHECKING:
     from PIL.Image import Image
