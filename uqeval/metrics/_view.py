@@ -126,6 +126,9 @@ class InView(Evaluation[Any]):
         """Return the section of the view; without pixels, its scores are undefined."""
         return self.inner.section_of(self.inner.run_of(_of_whole_images(results), exact))
 
+    def warnings(self, run: Run) -> list[str]:
+        return self.inner.warnings(replace(run, counted=_of_whole_images(run.counted)))
+
     def section_of(self, run: Run) -> Section:
         return self.inner.section_of(replace(run, counted=_of_whole_images(run.counted)))
 
