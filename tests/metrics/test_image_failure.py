@@ -157,6 +157,13 @@ def test_numbers_that_differ_by_rounding_are_ties() -> None:
     assert ranked.without_noise(np.zeros(0)).size == 0
 
 
+def test_the_best_order_has_no_negative_excess() -> None:
+    rng = np.random.default_rng(0)
+    risks = [rng.random(int(n)) for n in rng.integers(1, 20, 100)]
+    excess = [ranked.e_aurc(np.ones((1, r.size)), r, 2 * r)[0] for r in risks]
+    assert 0 <= min(excess) and max(excess) < 1e-12
+
+
 def test_the_order_of_items_of_equal_risk_is_no_score() -> None:
     arrays = equal_dice()
     for weight in (1, 3):  # the first of the two is less, and more uncertain
