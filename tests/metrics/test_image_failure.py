@@ -161,7 +161,7 @@ def test_the_best_order_has_no_negative_excess() -> None:
     rng = np.random.default_rng(0)
     risks = [rng.random(int(n)) for n in rng.integers(1, 20, 100)]
     excess = [ranked.e_aurc(np.ones((1, r.size)), r, 2 * r)[0] for r in risks]
-    assert 0 <= min(excess) and max(excess) < 1e-12
+    assert min(excess) >= 0 and max(excess) < 1e-12
 
 
 def test_the_order_of_items_of_equal_risk_is_no_score() -> None:
