@@ -45,15 +45,15 @@ def with_id(rule: Rule, text: str) -> str:
 
 def demand(verdict: Verdict) -> str:
     """Return the limit as text, such as `at most 0.02`."""
-    return _demand(verdict.kind, verdict.limit)
+    return demand_of(verdict.kind, verdict.limit)
 
 
 def demands(lost: NotEvaluated) -> str:
     """Return all limits of a rule that was not evaluated, as text."""
-    return ", ".join(_demand(kind, limit) for kind, limit in lost.rule.limits.kinds_and_values())
+    return ", ".join(demand_of(kind, limit) for kind, limit in lost.rule.limits.kinds_and_values())
 
 
-def _demand(kind: Kind, limit: float) -> str:
+def demand_of(kind: Kind, limit: float) -> str:
     """Return a limit as text; a relative one in percent, with all its digits."""
     if is_relative(kind):
         percent = f"{Decimal(repr(limit)).scaleb(2):f}"
