@@ -213,7 +213,14 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
                 f"{key}: {family.name} does not evaluate the items of {self.info.where}, which "
                 f"holds {self.info.kind} data."
             )
-        settings = family.settings({}, self.info)
+        try:
+            settings = family.settings({}, self.info)
+        except UsageError as error:
+            raise UsageError(
+                f"{key} has no numbers without options of {family.name}: name {family.name} with "
+                "its options beside image_failure in uqeval.yaml, and use uqeval run (in Python, "
+                f"in the metrics of uqeval.evaluate). The reason: {error}"
+            ) from None
         if key not in settings and self._evaluations is not None:
             raise UsageError(
                 f"{key} is not a result of this run, which has {', '.join(self._evaluations)}. "
