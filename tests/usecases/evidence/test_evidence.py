@@ -19,8 +19,7 @@ from uqeval.records.report import Report
 from uqeval.usecases.evidence.collecting import collect
 from uqeval.usecases.evidence.readme import _data
 from uqeval.usecases.evidence.results import add_selftest, add_verifications
-from uqeval.usecases.evidence.statement import sorted_tests
-from uqeval.usecases.evidence.statement import title_of
+from uqeval.usecases.evidence.statement import sorted_tests, title_of
 from uqeval.usecases.evidence.writing import check_library, environment, packages, write_evidence
 from uqeval.usecases.selftest import synthetic_data
 
