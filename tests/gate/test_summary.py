@@ -57,6 +57,17 @@ def test_the_line_says_what_decided(found: Judgement, line: str) -> None:
 
 @pytest.mark.parametrize(
     ("limit", "demanded"),
+    [(0.00001, "0.00001"), (0.5, "0.5"), (20.0, "20"), (1500, "1500"), (-0.0, "0"),
+     (1e-300, "1e-300"), (1e300, "1e+300"), (0.1 + 0.2, "0.30000000000000004")],
+)  # fmt: skip
+def test_a_limit_has_all_digits_and_is_written_as_a_value(limit: float, demanded: str) -> None:
+    verdict = replace(judgement("fail").verdicts[0], kind="max", limit=limit, value=0.00002)
+    row = to_markdown(Judgement((verdict,)))
+    assert f"| at most {demanded} |" in row and "| 0.00002" in row
+
+
+@pytest.mark.parametrize(
+    ("limit", "demanded"),
     [(0.01, "1 %"), (0.07, "7 %"), (1, "100 %"), (9.5, "950 %"), (1e-5, "0.001 %"), (0, "0 %"),
      (0.123456789, "12.3456789 %"), (-0.1, "-10 %")],
 )  # fmt: skip

@@ -54,13 +54,17 @@ def demands(lost: NotEvaluated) -> str:
 
 
 def demand_of(kind: Kind, limit: float) -> str:
-    """Return a limit as text; a relative one in percent, with all its digits."""
+    """Return a limit with all its digits as text; a relative one in percent."""
     if is_relative(kind):
-        percent = f"{Decimal(repr(limit)).scaleb(2):f}"
-        text = f"{percent.rstrip('0').rstrip('.') if '.' in percent else percent} %"
-    else:
-        text = repr(limit).removesuffix(".0")
-    return _MEANS[kind].format(text)
+        return _MEANS[kind].format(f"{_digits(Decimal(repr(limit)).scaleb(2))} %")
+    return _MEANS[kind].format(_digits(Decimal(repr(limit))))
+
+
+def _digits(number: Decimal) -> str:
+    """Return a number as values are written, such as 0.00001; with an exponent if it is longer than
+    floats have digits."""
+    text = f"{number.normalize() + 0:f}"
+    return text if len(text) <= 20 else repr(float(number))
 
 
 def is_relative(kind: Kind) -> bool:
