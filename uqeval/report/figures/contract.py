@@ -12,7 +12,7 @@ from uqeval.keys import Key, family_of
 from uqeval.records.intervals import class_of, interval
 from uqeval.records.report import Report
 from uqeval.records.scalars import with_arrow
-from uqeval.report.figures import style
+from uqeval.report.figures import colours
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -36,12 +36,12 @@ class Line:
     @property
     def colour(self) -> str:
         """Return the colour of the line."""
-        return style.colour(self.place)
+        return colours.colour(self.place)
 
     @property
     def dashes(self) -> str:
         """Return the dashes of the line."""
-        return style.dashes(self.place)
+        return colours.dashes(self.place)
 
     def interval(self, field: str) -> tuple[float, float] | None:
         """Return the confidence interval of a field; None if the report has none."""
