@@ -76,8 +76,10 @@ class InView(Evaluation[Any]):
     def use_evaluations(self, evaluations: Mapping[str, Evaluation[Any]]) -> None:
         self.inner.use_evaluations(evaluations)
 
-    def use_items(self, key: str, items: Sequence[Mapping[str, Any]]) -> None:
-        self.inner.use_items(key, items)
+    def use_items(
+        self, key: str, items: Sequence[Mapping[str, Any]], fitted: Mapping[str, Any] | None = None
+    ) -> None:
+        self.inner.use_items(key, items, fitted)
 
     def maps(self) -> set[str]:
         return self.view.inputs(self.inner.maps())

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates
     from uqeval.tallies._contract import Tally
 
+#: The fitted numbers that decide which pixels or patches are uncertain.
+_OF_THRESHOLD = ("threshold", "ends", "counted_at")
 _UNKNOWN = "needs the pixels of all items, which saved states do not contain"
 
 
@@ -130,7 +132,9 @@ def unfitted_evaluations(merged_states: MergedStates) -> dict[str, tuple[Family,
     )
     for key, evaluation in evaluations.items():
         if merged_states.passes is None:
-            evaluation.use_items(key, merged_states.index["records"])
+            evaluation.use_items(
+                key, merged_states.index["records"], merged_states.fitted_alike(key)
+            )
         else:  # records of items are missing
             evaluation.use_evaluations(evaluations)
     return {key: (families[key], evaluation) for key, evaluation in evaluations.items()}
@@ -215,13 +219,13 @@ def _refuse_other_thresholds(
 ) -> None:
     """Raise `UsageError` with the pooled thresholds if the parts fitted different ones."""
     for key, evaluation in evaluations.items():
-        differ = merged_states.differ(key)
+        differ = merged_states.differ(key, _OF_THRESHOLD)
         lacks = lacks_threshold(merged_states.index["fitted"].get(key))
         of_region = Key.parse(key).region is not None  # it has the threshold of the whole image
         if of_region or not evaluation.fits_threshold or not (differ or lacks):
             continue
         unfitted = evaluation.unfitted()
-        replay(unfitted.fit(), lambda tally: saved_result(merged_states, tally))
+        replay(unfitted.fit_threshold(), lambda tally: saved_result(merged_states, tally))
         pooled = unfitted.options()
         undefined = pooled is not None and pooled.get("threshold", "") is None
         if undefined and not differ:
