@@ -269,6 +269,11 @@ def test_a_baseline_is_not_written_over(folder: Path) -> None:
         ("drive/pavpu.pavpu: {min: 0.001}", "no metric 'pavpu' is evaluated for drive"),
         ("'pavpu[window=9].pavpu': {min: 0.001}", "did you mean 'pavpu[window=8]'?"),
         ("failure.auroc: {min: 0.001}", "no metric 'failure' is evaluated for city, drive"),
+        ("failure.auroc: {min: 0.001}", "Add `failure: {}` to evaluate.city of the file."),
+        (
+            "'failure@boundary:2.auroc': {min: 0.001}",
+            "`uqeval failure PREDS LABELS --region boundary:2 -o REPORT.json` evaluates it.",
+        ),
         ("pavpu.pavpu@weather=wet: {min: 0.001}", "is of a slice, and the file has no slices"),
         ("pavpu.pavpuu: {min: 0.001}", "Did you mean pavpu.pavpu?"),
         ("pavpu.pavpu: {min: 78}", "min: 78 cannot hold: values of pavpu.pavpu are from 0 to 1"),
@@ -285,6 +290,7 @@ def test_rules_that_cannot_be_judged(folder: Path, rule: str, says: str) -> None
     done = run_uqeval("run", cwd=folder)
     refused(done, says)
     assert "uqeval.yaml:7: " in done.stderr
+    assert "drive/" not in rule or "Add" not in done.stderr  # a video has no such metric
     assert not (folder / "out").exists() or not left(folder / "out")
 
 

@@ -11,6 +11,9 @@ from trained import NAMES, C, change, labels, save
 
 from uqeval import Report
 from uqeval.compare import Choice, Comparison, compare, load_models
+from uqeval.compare.same_data import differences_of_runs, of_other_pixels
+from uqeval.gate.same_data import other_fingerprints
+from uqeval.records.folder import Named
 
 
 def compared(folder: Path, names: tuple[str, ...], level: float | None = None) -> Comparison:
@@ -85,3 +88,43 @@ def test_a_report_is_named_once_for_what_differs(tmp_path: Path) -> None:
         warnings = [text for text in found.warnings if text.startswith("--missing-chunks")]
         assert len(warnings) == 2
         assert all(any(f"{name}.json" in text for text in warnings) for name in "abc")
+
+
+def reports(folder: Path, **fingerprints: dict[str, str | None]) -> dict[str, list[Named]]:
+    """Return models of one report each, by name, with other fingerprints of their inputs."""
+    models = {}
+    for name, of_inputs in fingerprints.items():
+        path = folder / f"{name}.json"
+        report = Report.load(save(path, metrics="calibration"))
+        for store, fingerprint in of_inputs.items():
+            report.inputs[store] = {"path": "r.npz", "fingerprint": fingerprint}
+        models[name] = [Named(name, path, report)]
+    return models
+
+
+def test_a_report_without_fingerprints_hides_no_difference_of_two_others(tmp_path: Path) -> None:
+    """The warnings are about the same two reports in any order."""
+    models = reports(tmp_path, a={"labels": None}, b={"labels": "one"}, c={"labels": "other"})
+    for names in permutations("abc"):
+        warnings = differences_of_runs([models[name] for name in names])
+        pairs = {
+            frozenset(name for name in "abc" if f"{name}.json" in text): text
+            for text in warnings if "fingerprint" in text
+        }  # fmt: skip
+        assert "the fingerprints of labels (r.npz) differ" in pairs.pop(frozenset("bc"))
+        assert set(pairs) == {frozenset("ab"), frozenset("ac")}
+        assert all("no fingerprint of labels" in text for text in pairs.values())
+
+
+def test_data_of_known_and_of_unknown_fingerprints_are_told_apart(tmp_path: Path) -> None:
+    models = reports(
+        tmp_path, a={"labels": None, "reference": "r"}, b={"labels": "one", "reference": "s"}
+    )
+    pair = list(models.values())
+    known, unknown = (text for text in differences_of_runs(pair) if "fingerprint" in text)
+    assert "the fingerprints of reference (r.npz) differ" in known and "labels" not in known
+    assert "no fingerprint of labels" in unknown and "reference" not in unknown
+    both = other_fingerprints(models["a"][0].report, models["b"][0].report)
+    assert both.endswith("same files. Whether" + unknown.partition("whether")[2])
+    _, reason = of_other_pixels(pair, 0, "calibration", NAMES)
+    assert reason is not None and reason.startswith("the fingerprints of reference differ")

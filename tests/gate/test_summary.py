@@ -56,6 +56,42 @@ def test_the_line_says_what_decided(found: Judgement, line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("limit", "demanded"),
+    [(0.00001, "0.00001"), (0.5, "0.5"), (20.0, "20"), (1500, "1500"), (-0.0, "0"),
+     (1e-300, "1e-300"), (1e300, "1e+300"), (0.1 + 0.2, "0.30000000000000004")],
+)  # fmt: skip
+def test_a_limit_has_all_digits_and_is_written_as_a_value(limit: float, demanded: str) -> None:
+    verdict = replace(judgement("fail").verdicts[0], kind="max", limit=limit, value=0.00002)
+    row = to_markdown(Judgement((verdict,)))
+    assert f"| at most {demanded} |" in row and "| 0.00002" in row
+
+
+@pytest.mark.parametrize(
+    ("limit", "demanded"),
+    [(0.01, "1 %"), (0.07, "7 %"), (1, "100 %"), (9.5, "950 %"), (1e-5, "0.001 %"), (0, "0 %"),
+     (0.123456789, "12.3456789 %"), (-0.1, "-10 %")],
+)  # fmt: skip
+def test_a_relative_limit_and_change_are_in_percent_in_all_texts(
+    limit: float, demanded: str
+) -> None:
+    kind: Kind = "max_rise_relative"
+    limits = Limits(**{kind: limit}, confidence=0.95)
+    verdict = replace(
+        judgement("fail").verdicts[0], kind=kind, limit=limit, baseline=0.1, change=0.6601,
+        rule=Rule(Address.parse("city/pavpu.pavpu"), limits, "gate.yaml", 1),
+        interval=Interval(0.95, 0.5, 0.7),
+    )  # fmt: skip
+    found = Judgement((verdict,))
+    texts = [to_markdown(found), to_junit(found), *to_annotations(found), *sentences(verdict)]
+    asked = f"rise at most {demanded} of the baseline"
+    markdown, junit, annotation, *facts = (text.replace("%25", "%") for text in texts)
+    assert asked in markdown and asked in junit and asked in annotation
+    assert "a change of +66.0 % of it" in facts[0] and "| +66.0 %" in markdown
+    assert facts[1] == "interval of the change at level 0.95: +50.0000 % to +70.0000 %"
+    assert not any("0.66" in text for text in texts)
+
+
+@pytest.mark.parametrize(
     ("value", "baseline", "says"),
     [
         (0.3171, 0.29098612, "is 0.3171, 0.2910 in the baseline, a change of +0.0261"),

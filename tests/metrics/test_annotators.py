@@ -110,6 +110,13 @@ def test_entropy_of_votes_is_the_least_cross_entropy() -> None:
     assert record["ncc"] == pytest.approx(1)
 
 
+def test_no_negative_divergence_of_shares_that_float32_rounds_up() -> None:
+    """1/3 is 0.33333334 in float32, so the cross-entropy is below the entropy of the votes."""
+    labels = np.array([[[[0, 0]], [[1, 1]], [[2, 2]]]], "u1")
+    record = evaluated(np.full((1, 3, 1, 2), 1 / 3, "f4"), labels)
+    assert record["cross_entropy"] < record["label_entropy"] and record["kl"] == 0
+
+
 def test_confidence_one_is_in_the_last_bin() -> None:
     probs = np.array([[[[1.0, 0.9]], [[0.0, 0.1]]]], np.float32)[:, None]
     labels = np.array([[[[1, 0]], [[0, 0]]]], np.uint8)

@@ -52,6 +52,12 @@ def test_categorical_equals_scipy() -> None:
     assert evaluate(p, p).results["divergence"]["kl"] == 0
 
 
+def test_no_negative_divergence_from_probabilities_that_float32_rounds_up() -> None:
+    p = np.full((1, 3, 4, 4), 1 / 3, "f4")
+    report = evaluate(p, p * np.float32(1.0000002))
+    assert report.results["divergence"]["kl"] == report.items[0]["divergence"]["kl"] == 0
+
+
 def test_infinite_pixels_are_counted_apart() -> None:
     p, q = probabilities(0, 1), probabilities(1, 1, zeros=True)
     kl = expected(p, q)

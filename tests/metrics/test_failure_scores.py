@@ -197,6 +197,19 @@ def test_without_errors_and_with_nothing_else() -> None:
     assert found["e_aurc"] == pytest.approx(0.0, abs=1e-12)
 
 
+def test_the_best_order_has_an_excess_of_0_and_not_of_its_rounding() -> None:
+    """The one error has the highest uncertainty: AURC and its best differ by up to 1e-18."""
+    for right, wrong in ((77, 1), (37, 1), (95, 1), (250, 1), (3, 1)):
+        label = np.zeros((1, right + wrong), "u1")
+        maps = {
+            "label": label, "prediction": np.where(np.arange(label.size) < right, 0, 1)[None],
+            "entropy": np.where(np.arange(label.size) < right, 0.1, 0.9)[None].astype("f4"),
+        }  # fmt: skip
+        section = evaluated(failure(), [maps])[0]
+        for record in (section.results, section.results["per_class"][0], *section.items):
+            assert 0 <= record["e_aurc"] < 1e-15
+
+
 def test_labels_of_one_class_only() -> None:
     maps = item(0)
     maps["label"] = np.where(maps["label"] == 255, 255, 1).astype("u1")

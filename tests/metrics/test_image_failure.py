@@ -157,6 +157,13 @@ def test_numbers_that_differ_by_rounding_are_ties() -> None:
     assert ranked.without_noise(np.zeros(0)).size == 0
 
 
+def test_the_best_order_has_no_negative_excess() -> None:
+    rng = np.random.default_rng(0)
+    risks = [rng.random(int(n)) for n in rng.integers(1, 20, 100)]
+    excess = [ranked.e_aurc(np.ones((1, r.size)), r, 2 * r)[0] for r in risks]
+    assert min(excess) >= 0 and max(excess) < 1e-12
+
+
 def test_the_order_of_items_of_equal_risk_is_no_score() -> None:
     arrays = equal_dice()
     for weight in (1, 3):  # the first of the two is less, and more uncertain
@@ -269,6 +276,40 @@ def test_an_undefined_threshold(tmp_path: Path, confidence: str) -> None:
         assert item["image_failure"]["confidence"] is None
         assert "no Surplus is defined" in item["image_failure"]["confidence_reason"]
     assert merge([tmp_path / "r.states.zip"]).results == report.results
+
+
+@pytest.mark.parametrize(
+    ("threshold", "refused"),
+    [("0.5", ""), ("max-surplus", ""), ("mean", "fitted on their own items.*'threshold=0.5")],
+)
+def test_merged_confidences_are_at_one_threshold_which_is_recorded(
+    threshold: str, refused: str, tmp_path: Path
+) -> None:
+    """All predictions are right, so no Surplus is defined: the threshold is null, with a warning.
+    The means of the two runs differ."""
+    truth = np.zeros((2, 8, 8), np.uint8)
+    options = {"image_failure": {"threshold": threshold, "confidence": "mean-above"}}
+    parts, runs = [], []
+    for k, least in enumerate((0.6, 0.7)):
+        top = np.linspace(least, 0.9, 64, dtype=np.float32).reshape(8, 8)
+        top[0, 0], top[0, 1] = 1, 0.5  # the ends of the uncertainties of both
+        probs = np.stack([np.stack([top, 1 - top])] * 2)
+        path = tmp_path / f"{k}.states.zip"
+        runs.append(uqeval.evaluate(
+            probs, truth, options, states=path, names=[f"{k}a", f"{k}b"], workers=1
+        ))  # fmt: skip
+        parts.append(path)
+    if refused:
+        with pytest.raises(UsageError, match=refused):
+            merge(parts)
+        return
+    merged = merge(parts)
+    for name in ("uncertainty_threshold", "uncertainty_threshold_reason"):
+        of_runs = [run.results["image_failure"].get(name) for run in runs]
+        assert merged.results["image_failure"].get(name) == of_runs[0] == of_runs[1]
+    undefined = [text for text in runs[0].warnings if "threshold is undefined" in text]
+    assert len(undefined) == (threshold == "max-surplus")
+    assert [text for text in merged.warnings if "threshold is undefined" in text] == undefined
 
 
 def test_a_variant_of_the_same_run() -> None:

@@ -132,6 +132,29 @@ def test_of_parts(tmp_path: Path) -> None:
     check_null(uqeval.merge(parts).results["pavpu"])
 
 
+@pytest.mark.parametrize(
+    ("options", "side"), [({"threshold": "median"}, 3), (MAX, 8)], ids=["no patches", "no Surplus"]
+)
+def test_a_merge_of_runs_without_a_threshold_warns_as_they_do(
+    options: dict[str, Any], side: int, tmp_path: Path
+) -> None:
+    """The ranks of failure are read off the saved counts; the warning is that of each run."""
+    p, label = data([True, True])
+    p[:, :, :, 0, 0], p[:, :, :, 0, 1], label[:, 0, :2] = [1, 0, 0], [0.5, 0.25, 0.25], 0
+    parts, warnings = [tmp_path / f"{k}.states.zip" for k in (0, 1)], []
+    for k, path in enumerate(parts):
+        own = (slice(k, k + 1), ..., slice(side), slice(side))
+        run = uqeval.evaluate(
+            p[own], label[own], {"failure": options}, states=path, names=[f"i{k}"]
+        )
+        warnings.append([text for text in run.warnings if "threshold is undefined" in text])
+    assert len(warnings[0]) == 1 and warnings[0] == warnings[1]
+    merged = uqeval.merge(parts)
+    assert [text for text in merged.warnings if "threshold is undefined" in text] == warnings[0]
+    found = merged.results["failure"]
+    assert found["uncertainty_threshold"] is None and found["uncertainty_threshold_reason"]
+
+
 def test_of_saved_states(tmp_path: Path) -> None:
     """`merge --threshold max-surplus` of a run at the mean, and back to a step of the curve."""
     states, other = tmp_path / "s.states.zip", tmp_path / "o.states.zip"

@@ -14,7 +14,6 @@ from uqeval.gate.baseline import (
     other_threshold,
 )
 from uqeval.gate.same_data import (
-    have_no_fingerprint,
     other_data,
     other_fingerprints,
     other_maps,
@@ -64,9 +63,12 @@ def _of_data(first: Named, second: Named) -> Iterator[tuple[str, str]]:
     if truth := truth_of_one(one, other, (str(first.path), str(second.path))):
         yield "labels of one", truth
     keys = _common(first, second)
-    sentence = other_fingerprints(one, other, keys)
-    if sentence and _are_comparable(first, second):
-        yield _differing(first, second), f"{first.path} and {second.path}: {sentence}"
+    for known in (True, False):
+        sentence = other_fingerprints(one, other, keys, known)
+        if sentence and (not known or one.item_names == other.item_names):
+            # A report without a fingerprint hides no difference between two others.
+            what = f"{_differing(first, second, known)}: {known}"
+            yield what, f"{first.path} and {second.path}: {sentence}"
 
 
 def _of_other_items(reports: Sequence[Named]) -> Iterator[str]:
@@ -74,10 +76,12 @@ def _of_other_items(reports: Sequence[Named]) -> Iterator[str]:
     other items or another order; it lists all these reports."""
     of_data: dict[str, dict[int, None]] = {}
     for (m, first), (n, second) in combinations(enumerate(reports), 2):
+        if first.report.item_names == second.report.item_names:
+            continue
         keys = _common(first, second)
-        differ = other_fingerprints(first.report, second.report, keys)
-        if differ and not _are_comparable(first, second):
-            of_data.setdefault(_differing(first, second), {}).update({m: None, n: None})
+        if other_fingerprints(first.report, second.report, keys, known=True):
+            names = _differing(first, second, known=True)
+            of_data.setdefault(names, {}).update({m: None, n: None})
     for names, numbers in of_data.items():
         paths = [str(reports[m].path) for m in sorted(numbers)]
         yield (
@@ -91,19 +95,12 @@ def _common(first: Named, second: Named) -> list[str]:
     return [key for key in first.report.results if key in second.report.results]
 
 
-def _are_comparable(first: Named, second: Named) -> bool:
-    """Return whether fingerprints of two reports can be compared, or a report has none."""
+def _differing(first: Named, second: Named, known: bool) -> str:
+    """Return the data of which two reports have other fingerprints; empty without any. `known` as
+    of `other_data`."""
     one, other = first.report, second.report
-    return one.item_names == other.item_names or have_no_fingerprint(
-        one, other, _common(first, second)
-    )
-
-
-def _differing(first: Named, second: Named) -> str:
-    """Return the data of which two reports have other fingerprints; empty without any."""
-    one, other = first.report, second.report
-    maps = [other_maps(one, other, key) for key in _common(first, second)]
-    return listed(list(dict.fromkeys(filter(None, [other_data(one, other), *maps]))))
+    maps = [other_maps(one, other, key, known) for key in _common(first, second)]
+    return listed(list(dict.fromkeys(filter(None, [other_data(one, other, known), *maps]))))
 
 
 def _of_options(first: Named, other: Named) -> Iterator[tuple[str, str]]:
@@ -195,15 +192,18 @@ def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) ->
     has_truth, other_has_truth = (
         bool(own.inputs.get("labels") or own.inputs.get("target")) for own in reports
     )
-    truth = other_data(*reports) if has_truth == other_has_truth else ""
-    differing = ", ".join(filter(None, [truth, other_maps(*reports, key)]))
-    if differing and have_no_fingerprint(*reports, [key]):
-        return (
-            f"whether {differing} are the same in {first.path} and {other.path} is unknown, "
-            f"because {WHY_NONE}"
-        )
-    if differing and first.report.item_names == other.report.item_names:
-        return f"the fingerprints of {differing} differ in {first.path} and {other.path}"
+    for known in (True, False):
+        truth = other_data(*reports, known) if has_truth == other_has_truth else ""
+        differing = ", ".join(filter(None, [truth, other_maps(*reports, key, known)]))
+        if not differing:
+            continue
+        if not known:
+            return (
+                f"whether {differing} are the same in {first.path} and {other.path} is unknown, "
+                f"because {WHY_NONE}"
+            )
+        if first.report.item_names == other.report.item_names:
+            return f"the fingerprints of {differing} differ in {first.path} and {other.path}"
     return None
 
 

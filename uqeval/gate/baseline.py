@@ -11,7 +11,6 @@ from uqeval.errors import UsageError, cut, listed, option_name, quoted
 from uqeval.gate.rules import Rule
 from uqeval.gate.same_data import (
     has_equal_coverage,
-    have_no_fingerprint,
     is_void_in_pixels,
     other_data,
     other_fingerprints,
@@ -162,9 +161,10 @@ def _other_data(report: Report, baseline: Report, other: str, *keys: str) -> tup
     if not keys and (sentence := truth_of_one(report, baseline)):
         further = filter(None, [other_fingerprints(report, baseline)])
         return "".join(f"{own}. " for own in (sentence, *further)).rstrip(), ""
-    is_unknown = have_no_fingerprint(report, baseline, keys)
-    if is_unknown or report.item_names == baseline.item_names:
+    if report.item_names == baseline.item_names:
         return f"{other_fingerprints(report, baseline, keys)}.", ""
+    if sentence := other_fingerprints(report, baseline, keys, known=False):
+        return f"{sentence}.", ""
     return "", (
         f"the baseline has its items in another order. Whether it has the same {other} is unknown, "
         f"because fingerprints of {other} depend on the order."

@@ -12,17 +12,18 @@ from uqeval.records.fingerprints import WHY_NONE, has_no_fingerprint
 from uqeval.records.report import Report
 
 
-def other_data(report: Report, baseline: Report) -> str:
+def other_data(report: Report, baseline: Report, known: bool | None = None) -> str:
     """Return what the two were evaluated against that has other fingerprints, such as "labels" or
-    "frames, saved flow"; empty if there is no difference.
+    "frames, saved flow"; empty if there is no difference. `known`: only data of which both have a
+    fingerprint, or (False) only data of which one has none.
     """
-    return listed(list(_differing(_stores(report), _stores(baseline))))
+    return listed(list(_differing(_stores(report), _stores(baseline), known)))
 
 
-def other_maps(report: Report, baseline: Report, key: str) -> str:
+def other_maps(report: Report, baseline: Report, key: str, known: bool | None = None) -> str:
     """Return the maps of regions and the OOD mask with other fingerprints that a result depends on;
-    empty if there is no difference."""
-    return listed(list(_differing(_maps(report, [key]), _maps(baseline, [key]))))
+    empty if there is no difference. `known` as of `other_data`."""
+    return listed(list(_differing(_maps(report, [key]), _maps(baseline, [key]), known)))
 
 
 def truth_of_one(
@@ -42,43 +43,52 @@ def truth_of_one(
     )
 
 
-def other_fingerprints(report: Report, baseline: Report, keys: Collection[str] = ()) -> str:
-    """Return a sentence about all data with other fingerprints, without its end; empty if there is
-    no difference. `keys`: the results whose maps and masks it names too. `truth_of_one` tells of
-    labels that only one of the two has."""
+def other_fingerprints(
+    report: Report, baseline: Report, keys: Collection[str] = (), known: bool | None = None
+) -> str:
+    """Return sentences about all data with other fingerprints, without the last end; empty if there
+    is no difference. `keys`: the results whose maps and masks it names too. `known` as of
+    `other_data`. `truth_of_one` tells of labels that only one of the two has."""
     own = _stores(report) | _maps(report, keys)
     before = _stores(baseline) | _maps(baseline, keys)
-    differing = [name for name in _differing(own, before) if own[name] != {} != before[name]]
-    names = [name + _paths(own[name], before[name]) for name in differing]
-    if not names:
-        return ""
-    if any(_is_unknown(own[name], before[name]) for name in differing):
+    sentences = []
+    for is_known in (True, False) if known is None else (known,):
+        differing = _differing(own, before, is_known)
+        names = [
+            name + _paths(own[name], before[name])
+            for name in differing if own[name] != {} != before[name]
+        ]  # fmt: skip
+        if names:
+            sentences.append(_sentence(", ".join(names), is_known))
+    return ". ".join(text[0].upper() + text[1:] if i else text for i, text in enumerate(sentences))
+
+
+def _sentence(names: str, is_known: bool) -> str:
+    if is_known:
         return (
-            f"whether the data are the same is unknown: a report has no fingerprint of "
-            f"{', '.join(names)}, because {WHY_NONE}. They are treated as different. Copy the "
-            "stores to a disk, and evaluate both against the same files"
+            f"the fingerprints of {names} differ. Either the data differ, or they are the same in "
+            "another format, or in a file that was copied or renamed; fingerprints do not tell "
+            "which. Evaluate both against the same files"
         )
     return (
-        f"the fingerprints of {', '.join(names)} differ. Either the data differ, or they are the "
-        "same in another format, or in a file that was copied or renamed; fingerprints do not "
-        "tell which. Evaluate both against the same files"
+        f"whether the data are the same is unknown: a report has no fingerprint of {names}, "
+        f"because {WHY_NONE}. They are treated as different. Copy the stores to a disk, and "
+        "evaluate both against the same files"
     )
 
 
-def _differing(own: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+def _differing(
+    own: Mapping[str, Any], before: Mapping[str, Any], known: bool | None = None
+) -> Iterator[str]:
     for name, store in own.items():
         if name not in before:
             continue
         other = before[name]
-        if _is_unknown(store, other) or _fingerprint(store) != _fingerprint(other):
+        is_unknown = _is_unknown(store, other)
+        if known is is_unknown:
+            continue
+        if is_unknown or _fingerprint(store) != _fingerprint(other):
             yield name
-
-
-def have_no_fingerprint(report: Report, baseline: Report, keys: Collection[str] = ()) -> bool:
-    """Return whether a report has no fingerprint of data that both were evaluated against."""
-    own = _stores(report) | _maps(report, keys)
-    before = _stores(baseline) | _maps(baseline, keys)
-    return any(_is_unknown(own[name], before[name]) for name in own.keys() & before.keys())
 
 
 def _is_unknown(*stores: Any) -> bool:

@@ -129,9 +129,9 @@ def _reach(kind: Kind, metric: Mapping[str, Any], address: object) -> str:
         text = f"values of {address} are from {_text(low)} to {_text(high)}"
     if kind in _ABSOLUTE:
         return text
-    return f"{text}, and change by at most {_text(_values(kind, metric)[1] or 1.0)}" + (
-        " of the value" if kind.endswith("relative") else ""
-    )
+    if kind.endswith("relative"):
+        return f"{text}, and change by at most 100 % of the value"
+    return f"{text}, and change by at most {_text(_values(kind, metric)[1] or 1.0)}"
 
 
 def _advice(kind: Kind, limit: float, metric: Mapping[str, Any]) -> str:

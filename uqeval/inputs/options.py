@@ -132,7 +132,7 @@ class InputOptions(Settings):
     sum_tolerance: float | None = shared_option(
         None, "Allowed deviation of the sum of class probabilities from 1.", panel=_IN,
         least=0, below=1,
-        shown="2e-3 for float16, 1e-4 for float32 and float64, classes × scale for integers",
+        shown="0.002 for float16, 0.0001 for float32 and float64, classes × scale for integers",
         data="classes")
     missing_chunks: str = shared_option(
         "error", "Missing chunks: stop with an error, or read the fill value.", panel=_IN,

@@ -70,6 +70,12 @@ def over(a: Array, b: Array) -> Array:
     return quotient
 
 
+def at_least_0(values: Array) -> Array:
+    """Return values that are 0 or more by definition, such as a difference from the best possible
+    order, without the -1e-17 of rounding. NaN stays NaN."""
+    return np.maximum(values, 0.0)
+
+
 def without_rounding(spread: Array, squares: Array) -> Array:
     """Return a sum of squares about a mean [set], 0 where it is only the rounding of its terms.
 

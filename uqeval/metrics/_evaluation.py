@@ -102,12 +102,16 @@ class Evaluation(ABC, Generic[Settings]):
 
     #: The region of pixels that is evaluated; "" for all.
     region: ClassVar[str] = ""
-    #: Whether `fit` finds an uncertainty threshold, which a user may also give as a number.
-    fits_threshold: ClassVar[bool] = False
     #: Whether `refit` can find another threshold from saved states.
     refits: ClassVar[bool] = False
     #: The numbers in `fitted` that all scores from states need.
     needs_fitted: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def fits_threshold(self) -> bool:
+        """Return whether `fit` finds an uncertainty threshold, which a user may also give as a
+        number."""
+        return False
 
     @property
     def approximate(self) -> frozenset[str]:
@@ -180,13 +184,19 @@ class Evaluation(ABC, Generic[Settings]):
     def use_evaluations(self, evaluations: Mapping[str, Evaluation[Any]]) -> None:
         """Receive the other evaluations of the run, by key, before the run reads data."""
 
-    def use_items(self, key: str, items: Sequence[Mapping[str, Any]]) -> None:
-        """Receive the items' records of an earlier run and the key of this evaluation in them,
-        before `fit` runs on saved states."""
+    def use_items(
+        self, key: str, items: Sequence[Mapping[str, Any]], fitted: Mapping[str, Any] | None = None
+    ) -> None:
+        """Receive the items' records of earlier runs and the key of this evaluation in them, before
+        `fit` runs on saved states. `fitted`: the numbers that all these runs fitted alike."""
 
     def fit(self) -> Passes:
         """Fit on the whole set; put each number into `fitted` once it is known."""
         yield from ()
+
+    def fit_threshold(self) -> Passes:
+        """Fit the uncertainty threshold, and what `fit` finds with it."""
+        return (yield from self.fit())
 
     def fit_region(self, in_region: Callable[[Passes], Passes]) -> Passes:
         """Fit for a region that does not share the fit of the whole image.

@@ -76,8 +76,10 @@ class InView(Evaluation[Any]):
     def use_evaluations(self, evaluations: Mapping[str, Evaluation[Any]]) -> None:
         self.inner.use_evaluations(evaluations)
 
-    def use_items(self, key: str, items: Sequence[Mapping[str, Any]]) -> None:
-        self.inner.use_items(key, items)
+    def use_items(
+        self, key: str, items: Sequence[Mapping[str, Any]], fitted: Mapping[str, Any] | None = None
+    ) -> None:
+        self.inner.use_items(key, items, fitted)
 
     def maps(self) -> set[str]:
         return self.view.inputs(self.inner.maps())
@@ -125,6 +127,9 @@ class InView(Evaluation[Any]):
     def section(self, results: Mapping[Tally, TallyResult], exact: Any) -> Section:
         """Return the section of the view; without pixels, its scores are undefined."""
         return self.inner.section_of(self.inner.run_of(_of_whole_images(results), exact))
+
+    def warnings(self, run: Run) -> list[str]:
+        return self.inner.warnings(replace(run, counted=_of_whole_images(run.counted)))
 
     def section_of(self, run: Run) -> Section:
         return self.inner.section_of(replace(run, counted=_of_whole_images(run.counted)))

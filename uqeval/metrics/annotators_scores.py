@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from uqeval.arrays import Array, np
-from uqeval.metrics._columns import over, running_sum
+from uqeval.metrics._columns import at_least_0, over, running_sum
 from uqeval.metrics._contract import LARGE_GAP, Chance, IntervalKind, Metric
 
 _KOHL, _VALUES = "Kohl et al. 2018, §3", "Kahl et al. 2024"
@@ -34,7 +34,7 @@ def ged(of_both: Array, of_samples: Array, of_annotators: Array, items: Array) -
 
 def kl(cross_entropy: Array, entropy: Array, pixels: Array) -> Array:
     """Return the mean KL(votes ‖ probabilities) in nats [set]; NaN without pixels."""
-    return over(cross_entropy - entropy, pixels)
+    return at_least_0(over(cross_entropy - entropy, pixels))
 
 
 def ece(count: Array, share: Array, total: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._numbers as numbers
 from uqeval.arrays import Array, State
 from uqeval.errors import UsageError
-from uqeval.metrics._columns import SetColumns, SetStates, as_numbers, over
+from uqeval.metrics._columns import SetColumns, SetStates, as_numbers, at_least_0, over
 from uqeval.metrics._contract import Display, Metric, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
@@ -40,7 +40,7 @@ def kl(total: Array, finite: Array) -> Array:
 
     Gustafsson et al. 2020, §4.1. NaN where it is finite nowhere.
     """
-    return over(total, finite)
+    return at_least_0(over(total, finite))
 
 
 METRICS = (

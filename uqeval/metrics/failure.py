@@ -291,13 +291,14 @@ def _item(tally: ItemFailure, data: bytes, counts: Any, reason: str) -> dict[str
     pairs, ordered = state["pairs"].tolist()
     errors, successes, risks = state["sums"].tolist()
     right = pixels - wrong
+    best = failure_columns.best_aurc(pixels, wrong) if pixels else 0.0
     values = {
         "auroc": ordered / (2 * pairs) if pairs else None,
         "aupr_error": errors / wrong if wrong else None,
         "aupr_success": successes / right if right else None,
         "fpr95": flagged / right if pairs else None,
         "aurc": risks / pixels if pixels else None,
-        "e_aurc": risks / pixels - failure_columns.best_aurc(pixels, wrong) if pixels else None,
+        "e_aurc": max(risks / pixels - best, 0.0) if pixels else None,  # rounding gives -1e-17
         "augrc": (pairs - ordered / 2 + wrong**2 / 2) / pixels**2 if pixels else None,
     }
     record: dict[str, Any] = {"pixels": pixels, "errors": wrong}

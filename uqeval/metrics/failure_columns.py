@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from uqeval.arrays import Array, np
-from uqeval.metrics._columns import SetColumns, SetStates, over
+from uqeval.metrics._columns import SetColumns, SetStates, at_least_0, over
 from uqeval.metrics._tiles import RankedSets, Tiles
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def e_aurc(rank_bins: SetRankBins) -> Array:
     """
     counts = zip(rank_bins.total.tolist(), rank_bins.wrong.tolist(), strict=True)
     best = [best_aurc(int(total), int(wrong)) for total, wrong in counts]
-    return rank_bins.mean_risk - np.array(best)
+    return at_least_0(rank_bins.mean_risk - np.array(best))
 
 
 def augrc(rank_bins: SetRankBins) -> Array:

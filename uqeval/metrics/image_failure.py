@@ -63,8 +63,18 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         """Read fields of items from the settings with which the same run computes them."""
         self._evaluations = evaluations
 
-    def use_items(self, key: str, items: Sequence[Mapping[str, Any]]) -> None:
-        """Take numbers that the items' records of an earlier run have, instead of counting."""
+    @property
+    def fits_threshold(self) -> bool:
+        aggregation = self.settings.aggregation
+        return aggregation is not None and aggregation.needs_threshold
+
+    def use_items(
+        self, key: str, items: Sequence[Mapping[str, Any]], fitted: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take numbers that the items' records of an earlier run have, instead of counting, and the
+        threshold of these confidences."""
+        if "threshold" in (fitted or {}):
+            self.fitted["threshold"] = (fitted or {})["threshold"]
         self._numbers = [
             self._known(wanted, key, items) or self._source(wanted) for wanted in self._wanted
         ]
@@ -165,7 +175,13 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
             self._numbers = [self._source(wanted) for wanted in self._wanted]
         return self._numbers
 
-    def _fit_threshold(self) -> Passes:
+    def options(self) -> dict[str, str | None] | None:
+        if "threshold" not in self.fitted:
+            return None
+        threshold = self.fitted["threshold"]
+        return {"threshold": None if threshold is None else repr(threshold)}
+
+    def fit_threshold(self) -> Passes:
         from uqeval.tallies.patches import Patches
 
         rule = Rule.parse(self.settings.threshold)
@@ -180,7 +196,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         if not wanted.is_loss and settings.aggregation is not None:
             return item_numbers.OfUncertainty(
                 settings.aggregation, uncertainty_of(settings, info), info.classes,
-                settings.patch, self._fit_threshold, self.fitted,
+                settings.patch, self.fit_threshold, self.fitted,
                 Rule.parse(settings.threshold).undefined,
             )  # fmt: skip
         if wanted.column is not None:
@@ -213,7 +229,14 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
                 f"{key}: {family.name} does not evaluate the items of {self.info.where}, which "
                 f"holds {self.info.kind} data."
             )
-        settings = family.settings({}, self.info)
+        try:
+            settings = family.settings({}, self.info)
+        except UsageError as error:
+            raise UsageError(
+                f"{key} has no numbers without options of {family.name}: name {family.name} with "
+                "its options beside image_failure in uqeval.yaml, and use uqeval run (in Python, "
+                f"in the metrics of uqeval.evaluate). The reason: {error}"
+            ) from None
         if key not in settings and self._evaluations is not None:
             raise UsageError(
                 f"{key} is not a result of this run, which has {', '.join(self._evaluations)}. "

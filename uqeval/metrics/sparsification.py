@@ -213,7 +213,8 @@ class Sparsification(Evaluation[SparsificationSettings]):
 
         messages = []
         if self.info.kind == "regression":
-            messages += numbers.void_items(self.info.names, run.exact.pixels, self.region)
+            if run.exact is not None:  # the records of saved items do not count pixels
+                messages += numbers.void_items(self.info.names, run.exact.pixels, self.region)
             messages += numbers.zero_targets(run.total(TargetCounts()), self.info)
         return messages + sign_warnings("sparsification", run.results)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uqeval.report.markdown import cell, table_lines
 from uqeval.report.tables.table import Table, by_columns, format_number, text_table
 from uqeval.report.verdicts import (
+    change_text,
     demand,
     demands,
     distinguishable,
@@ -15,7 +16,6 @@ from uqeval.report.verdicts import (
     line,
     order_of,
     outcome,
-    signed,
     summary,
     units,
 )
@@ -90,23 +90,14 @@ def addresses(judgement: Judgement) -> list[Address | None]:
 
 def _range(verdict: Verdict, with_level: bool) -> str:
     """Return the change of the value, if the rule is on the change, and the interval of either."""
-    texts = [] if verdict.change is None else [_change(verdict, verdict.change)]
+    texts = [] if verdict.change is None else [change_text(verdict, verdict.change)]
     if (interval := verdict.interval) is not None:
         rough = "≈ " if interval.approximate else ""
-        write = format_number if verdict.change is None else partial(_change, verdict)
+        write = format_number if verdict.change is None else partial(change_text, verdict)
         texts.append(f"{rough}[{write(interval.low)}, {write(interval.high)}]")
         if with_level:
             texts.append(f"at {100 * interval.level:g} %")
     return " ".join(texts) or "–"
-
-
-def _change(verdict: Verdict, change: float) -> str:
-    """Return a change with its sign, as a percentage of the baseline for a relative limit."""
-    against = -verdict.limit if "drop" in verdict.kind else verdict.limit
-    if verdict.kind.endswith("relative"):
-        percent, limit = (round(100 * share, 12) for share in (change, against))  # 7, not 7.0…01
-        return f"{signed(percent, limit, 1)} %"
-    return signed(change, against)
 
 
 def to_markdown(judgement: Judgement) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import listed
@@ -13,6 +14,7 @@ from uqeval.report.tables.table import format_number
 if TYPE_CHECKING:
     from uqeval.gate import Judgement, Mover, NotEvaluated, Rule, Status, Units, Verdict
     from uqeval.gate.more_units import MoreUnits
+    from uqeval.gate.waivers import Kind
 
 #: Each status, and what a summary calls it.
 STATUSES: tuple[tuple[Status, str], ...] = (
@@ -43,15 +45,32 @@ def with_id(rule: Rule, text: str) -> str:
 
 def demand(verdict: Verdict) -> str:
     """Return the limit as text, such as `at most 0.02`."""
-    return _MEANS[verdict.kind].format(repr(verdict.limit).removesuffix(".0"))
+    return demand_of(verdict.kind, verdict.limit)
 
 
 def demands(lost: NotEvaluated) -> str:
     """Return all limits of a rule that was not evaluated, as text."""
-    kinds_and_limits = lost.rule.limits.kinds_and_values()
-    return ", ".join(
-        _MEANS[kind].format(repr(limit).removesuffix(".0")) for kind, limit in kinds_and_limits
-    )
+    return ", ".join(demand_of(kind, limit) for kind, limit in lost.rule.limits.kinds_and_values())
+
+
+def demand_of(kind: Kind, limit: float) -> str:
+    """Return a limit with all its digits as text; a relative one in percent."""
+    if is_relative(kind):
+        return _MEANS[kind].format(f"{_digits(Decimal(repr(limit)).scaleb(2))} %")
+    return _MEANS[kind].format(_digits(Decimal(repr(limit))))
+
+
+def _digits(number: Decimal) -> str:
+    """Return a number as values are written, such as 0.00001; with an exponent if it is longer than
+    floats have digits."""
+    text = f"{number.normalize() + 0:f}"
+    return text if len(text) <= 20 else repr(float(number))
+
+
+def is_relative(kind: Kind) -> bool:
+    """Return whether a limit is a fraction of the baseline. All texts have it, and what is compared
+    with it, in percent."""
+    return kind.endswith("relative")
 
 
 def limits(judgement: Judgement) -> list[dict[str, Any]]:
@@ -100,9 +119,8 @@ def sentences(verdict: Verdict) -> list[str]:
                 before = format_number(float(verdict.baseline), 6)
             text += f", {before} in the baseline"
         if verdict.change is not None:
-            share = " of it" if verdict.kind.endswith("relative") else ""
-            against = -verdict.limit if "drop" in verdict.kind else verdict.limit
-            text += f", a change of {signed(verdict.change, against)}{share}"
+            share = " of it" if is_relative(verdict.kind) else ""
+            text += f", a change of {change_text(verdict, verdict.change)}{share}"
         reasons.append(text)
         if verdict.reason:
             undefined = not verdict.inconclusive
@@ -110,7 +128,7 @@ def sentences(verdict: Verdict) -> list[str]:
     if (interval := verdict.interval) is not None:
         of = "" if verdict.change is None else " of the change"
         rough = " (approximate)" if interval.approximate else ""
-        low, high = format_number(interval.low, 6), format_number(interval.high, 6)
+        low, high = (_end(verdict, end) for end in (interval.low, interval.high))
         reasons.append(f"interval{of} at level {interval.level!r}: {low} to {high}{rough}")
         if interval.exact:
             reasons.append(
@@ -265,6 +283,23 @@ def distinguishable(value: float, limit: float, least: int = 4) -> str:
 def signed(change: float, limit: float, least: int = 4) -> str:
     """Return a change with its sign, and as many digits as `distinguishable` gives it."""
     return f"{'+' if change > 0 else ''}{distinguishable(float(change), limit, least)}"
+
+
+def change_text(verdict: Verdict, change: float, digits: int = 1) -> str:
+    """Return a change with its sign, in percent of the baseline for a relative limit; `digits`: the
+    least number of these of a percentage."""
+    against = -verdict.limit if "drop" in verdict.kind else verdict.limit
+    if not is_relative(verdict.kind):
+        return signed(change, against)
+    percent, limit = (round(100 * share, 12) for share in (change, against))  # 7, not 7.0…01
+    return f"{signed(percent, limit, digits)} %"
+
+
+def _end(verdict: Verdict, end: float) -> str:
+    """Return an end of an interval, with many digits; of a relative change in percent."""
+    if verdict.change is None or not is_relative(verdict.kind):
+        return format_number(end, 6)
+    return change_text(verdict, end, 4)
 
 
 def _how_many_more(units_to_add: MoreUnits | None) -> str:

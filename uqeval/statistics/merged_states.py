@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -139,11 +139,19 @@ class MergedStates:
         """Return id and parameters of every tally that all files have."""
         return [parameters for parameters in self.files[0].parameters() if self.holds(parameters)]
 
-    def differ(self, key: str) -> bool:
-        """Return whether the files have other fitted numbers under a key."""
-        return any(
-            f.index["fitted"].get(key) != self.files[0].index["fitted"].get(key) for f in self.files
-        )
+    def differ(self, key: str, names: Collection[str]) -> bool:
+        """Return whether the files have other fitted numbers of these names under a key."""
+        fitted = [{n: v for n, v in own.items() if n in names} for own in self._fitted(key)]
+        return any(own != fitted[0] for own in fitted)
+
+    def fitted_alike(self, key: str) -> dict[str, Any]:
+        """Return the fitted numbers under a key that all files have."""
+        first, *others = self._fitted(key)
+        return {n: v for n, v in first.items() if all(own.get(n, ...) == v for own in others)}
+
+    def _fitted(self, key: str) -> list[dict[str, Any]]:
+        """Return the fitted numbers of each file under a key."""
+        return [file.index["fitted"].get(key) or {} for file in self.files]
 
 
 def _stamps(index: Mapping[str, Any]) -> list[str | None]:

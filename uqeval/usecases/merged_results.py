@@ -11,7 +11,7 @@ from uqeval.errors import UsageError, cut, listed, option_name, quoted
 from uqeval.keys import Key
 from uqeval.metrics import Family
 from uqeval.metrics._driver import drive, replay, replayed
-from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
+from uqeval.metrics._evaluation import Evaluation, Run, Section, TallyResult
 from uqeval.metrics._view import shared
 from uqeval.metrics.thresholds import lacks_threshold
 from uqeval.statistics.saved_counts import left_out, saved_result, sum_states
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from uqeval.statistics.merged_states import MergedStates
     from uqeval.tallies._contract import Tally
 
+#: The fitted numbers that decide which pixels or patches are uncertain.
+_OF_THRESHOLD = ("threshold", "ends", "counted_at")
 _UNKNOWN = "needs the pixels of all items, which saved states do not contain"
 
 
@@ -130,7 +132,9 @@ def unfitted_evaluations(merged_states: MergedStates) -> dict[str, tuple[Family,
     )
     for key, evaluation in evaluations.items():
         if merged_states.passes is None:
-            evaluation.use_items(key, merged_states.index["records"])
+            evaluation.use_items(
+                key, merged_states.index["records"], merged_states.fitted_alike(key)
+            )
         else:  # records of items are missing
             evaluation.use_evaluations(evaluations)
     return {key: (families[key], evaluation) for key, evaluation in evaluations.items()}
@@ -215,13 +219,13 @@ def _refuse_other_thresholds(
 ) -> None:
     """Raise `UsageError` with the pooled thresholds if the parts fitted different ones."""
     for key, evaluation in evaluations.items():
-        differ = merged_states.differ(key)
+        differ = merged_states.differ(key, _OF_THRESHOLD)
         lacks = lacks_threshold(merged_states.index["fitted"].get(key))
         of_region = Key.parse(key).region is not None  # it has the threshold of the whole image
         if of_region or not evaluation.fits_threshold or not (differ or lacks):
             continue
         unfitted = evaluation.unfitted()
-        replay(unfitted.fit(), lambda tally: saved_result(merged_states, tally))
+        replay(unfitted.fit_threshold(), lambda tally: saved_result(merged_states, tally))
         pooled = unfitted.options()
         undefined = pooled is not None and pooled.get("threshold", "") is None
         if undefined and not differ:
@@ -296,6 +300,7 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
     lost = put_lost(results, {name: before[name] for name in own_fields}, _UNKNOWN)
     if lost:
         warnings.append(f"{part_name or key} without {', '.join(lost)}: {_UNKNOWN}.")
+    warnings += _warnings_of(merged_states, key, evaluation, results)
     # Ties at the cuts of the set do not add up over parts.
     numerics = {n: k for n, k in index["numerics"].get(key, {}).items() if n != "ties_at_cuts"}
     return Section(
@@ -306,6 +311,22 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
         warnings,
         evaluation.fitted,
     )
+
+
+def _warnings_of(
+    merged_states: MergedStates, key: str, evaluation: Evaluation[Any], results: Mapping[str, Any]
+) -> list[str]:
+    """Return the warnings of a run about scores that were read off saved states.
+
+    None if the states lack a tally that the warnings of a run read, as those of a part of it may.
+    """
+    tallies = (*evaluation.tallies(), *evaluation.extra_tallies())
+    saved = {tally: saved_result(merged_states, tally) for tally in tallies}
+    counted = {tally: result for tally, result in saved.items() if result is not None}
+    if not evaluation.can_score or len(counted) < len(saved):
+        return []
+    items = [record.get(key, {}) for record in merged_states.index["records"]]
+    return evaluation.warnings(Run(counted, None, dict(results), items))
 
 
 def _mark(

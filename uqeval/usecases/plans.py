@@ -171,10 +171,28 @@ def without_sigma(
 
 def check_family(inputs: Inputs, name: str, options: Mapping[str, Any]) -> None:
     """Raise `UqevalError` if opened inputs lack the kind of data or the maps of a family."""
+    check_maps(inputs, evaluations_of_family(inputs, name, options))
+
+
+def evaluations_of_family(
+    inputs: Inputs, name: str, options: Mapping[str, Any]
+) -> dict[str, Evaluation[Any]]:
+    """Return the evaluations of the variants and parts of a family by key, of whole images.
+
+    Raises `UsageError` if opened inputs lack the kind of data, and for options they cannot have.
+    """
     info = inputs.info()
     (family,) = known_families({name: options}, info)
-    for settings in family.settings(options, info).values():
-        inputs.source.want(sorted(family.maps(settings, info)))
+    evaluations: dict[str, Evaluation[Any]] = {}
+    for key, settings in family.settings(options, info).items():
+        evaluations |= family.evaluations(key, settings, info)
+    return evaluations
+
+
+def check_maps(inputs: Inputs, evaluations: Mapping[str, Evaluation[Any]]) -> None:
+    """Raise `UqevalError` if opened inputs lack the maps of evaluations."""
+    for evaluation in evaluations.values():
+        inputs.source.want(sorted(evaluation.maps()))
 
 
 def check_regions(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> None:

@@ -64,7 +64,7 @@ def test_a_family_with_other_lines_begins_a_row(family: str) -> None:
         ((0.5739, 0.99996075), ["0.5739", "1.0000"]),
         ((0.99996, 0.99999), ["0.99996", "0.99999"]),
         ((3.21e-05, 0.00012), ["0.0000321", "0.00012"]),
-        ((-0.99996075, 2.0), ["-1.0000", "2.0000"]),
+        ((-0.99996075, 2.0), ["-1.0000", "2"]),
     ],
 )
 def test_ends_of_a_scale_are_rounded(ends: tuple[float, float], texts: list[str]) -> None:
@@ -90,3 +90,33 @@ def test_values_are_written_beside_their_points() -> None:
         report.results[f"segmentation{at}"]["miou"] for at in ("", *(f"@{r}" for r in REGIONS))
     ]
     assert texts[1:] == [format_number(score) for score in scores]
+
+
+@pytest.mark.parametrize(
+    ("limits", "ends", "texts"),
+    [
+        ((0.0, 1.0), (0.7, 0.71), ["0", "1"]),
+        ((0.0, None), (2.5, 2.75), ["0", "2.7500"]),
+        ((None, 1.0), (-0.25, -0.2), ["-0.2500", "1"]),
+        ((None, None), (-0.25, -0.2), ["-0.2500", "0"]),
+    ],
+)
+def test_a_single_score_has_the_scale_of_its_metric(
+    limits: tuple[float | None, float | None], ends: tuple[float, float], texts: list[str]
+) -> None:
+    """A narrow interval does not fill the panel."""
+    report = with_regions("segmentation")
+    low, high = ends
+    report.results = {"segmentation": report.results["segmentation"] | {"miou": low}}
+    report.metrics["segmentation.miou"]["range"] = list(limits)
+    report.intervals = {"segmentation.miou": {"level": 0.95, "low": low, "high": high}}
+    (figure,) = [own for own in figures_of({"r": report})[""] if own.name == "headlines"]
+    assert "its possible values" in figure.caption
+    canvas = Canvas()
+    figure.draw(canvas)
+    (axes,) = canvas.axes
+    assert [text.get_text() for text in axes.texts if text.get_size() == 7] == texts
+    (grid, bar) = (lines.get_segments()[0][:, 0] for lines in axes.collections[:2])
+    first, last = (0.0 if limits[0] is not None else low), (limits[1] or max(high, 0.0))
+    share = (high - low) / (last - first)
+    assert (bar[1] - bar[0]) / (grid[1] - grid[0]) == pytest.approx(share)

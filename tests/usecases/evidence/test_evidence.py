@@ -19,7 +19,7 @@ from uqeval.records.report import Report
 from uqeval.usecases.evidence.collecting import collect
 from uqeval.usecases.evidence.readme import _data
 from uqeval.usecases.evidence.results import add_selftest, add_verifications
-from uqeval.usecases.evidence.statement import sorted_tests
+from uqeval.usecases.evidence.statement import sorted_tests, title_of
 from uqeval.usecases.evidence.writing import check_library, environment, packages, write_evidence
 from uqeval.usecases.selftest import synthetic_data
 
@@ -382,3 +382,8 @@ def test_reports_do_not_replace_files_of_the_evidence(folder: Path, name: str) -
     with pytest.raises(UsageError, match=rf"the name of another file, {name}\.json; rename"):
         write_evidence(found, "out")
     assert not Path("out").exists()
+
+
+def test_relative_limits_are_in_percent_as_in_the_gate() -> None:
+    record = {"address": "a/b.c", "id": "R-1", "kind": "max_rise_relative", "limit": 0.01}
+    assert title_of(record) == "[R-1] a/b.c: rise at most 1 % of the baseline"

@@ -105,3 +105,24 @@ def test_intervals_that_a_file_lacks_name_its_line(more: str, says: str, folder:
 def test_a_missing_table_names_its_line(folder: Path) -> None:
     with pytest.raises(uqeval.StoreError, match=r"yaml:4: slices\.table: .*none\.csv: cannot be"):
         run(folder, P, "slices: none.csv\n")
+
+
+def test_image_failure_reads_numbers_of_conformal_with_the_options_of_the_run(
+    folder: Path,
+) -> None:
+    """Also if conformal is named after it; without conformal, the message says where to name it."""
+    (folder / "fit.txt").write_text(f"{NAMES[0]}\n{NAMES[1]}\n")
+    path = folder / "uqeval.yaml"
+    conformal = "conformal: {fit_on: fit.txt, alpha: 0.4}"
+    ranked = "image_failure: {risk: conformal.loss}"
+    for families in (f"{conformal}, {ranked}", f"{ranked}, {conformal}"):
+        path.write_text(f"stores: {{{P}}}\nevaluate: {{p: {{{families}}}}}\n")
+        outcome = uqeval.run_config(path, output=folder / "out", workers=1)
+        (report,) = outcome.reports.values()
+        for item in report.items:
+            assert item["image_failure"]["risk"] == item["conformal"]["loss"]
+    path.write_text(f"stores: {{{P}}}\nevaluate: {{p: {{{ranked}}}}}\n")
+    outcome = uqeval.run_config(path, output=folder / "out", workers=1)
+    assert (
+        "name conformal with its options beside image_failure in uqeval.yaml" in outcome.failed["p"]
+    )

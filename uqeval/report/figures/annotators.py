@@ -52,9 +52,9 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
     most = max(max(pair) for line in lines for pair in _pairs(line))
     axes.axline((0, 0), slope=1, color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
-    for i, line in enumerate(lines):
+    for line in lines:
         x, y = zip(*_pairs(line), strict=True)
-        axes.scatter(x, y, s=18, color=style.colour(i), alpha=0.8, label=line.label)
+        axes.scatter(x, y, s=18, color=line.colour, alpha=0.8, label=line.label)
     limit = 1.08 * most if most > 0 else 1.0
     axes.set_xlim(0, limit)
     axes.set_ylim(0, limit)

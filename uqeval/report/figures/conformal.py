@@ -50,12 +50,12 @@ def _label(line: Line, lines: Sequence[Line]) -> str:
 def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
     marked = set()
-    for i, line in enumerate(lines):
+    for line in lines:
         values = _coverages(line)
         shares = [(k + 1) / len(values) for k in range(len(values))]
         axes.step(
-            [values[0], *values], [0.0, *shares], style.dashes(i), where="post",
-            color=style.colour(i), label=_label(line, lines),
+            [values[0], *values], [0.0, *shares], line.dashes, where="post",
+            color=line.colour, label=_label(line, lines),
         )  # fmt: skip
         if (level := 1 - line.record["alpha"]) not in marked:
             marked.add(level)

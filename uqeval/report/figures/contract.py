@@ -12,6 +12,7 @@ from uqeval.keys import Key, family_of
 from uqeval.records.intervals import class_of, interval
 from uqeval.records.report import Report
 from uqeval.records.scalars import with_arrow
+from uqeval.report.figures import colours
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -21,12 +22,26 @@ Record: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True)
 class Line:
-    """The record of one key of one report, and its label in a legend."""
+    """The record of one key of one report, and its label in a legend.
+
+    `place`: the number of its colour, which the report has in all figures.
+    """
 
     label: str
     key: str
     record: Record
     report: Report
+    place: int = 0
+
+    @property
+    def colour(self) -> str:
+        """Return the colour of the line."""
+        return colours.colour(self.place)
+
+    @property
+    def dashes(self) -> str:
+        """Return the dashes of the line."""
+        return colours.dashes(self.place)
 
     def interval(self, field: str) -> tuple[float, float] | None:
         """Return the confidence interval of a field; None if the report has none."""
@@ -100,17 +115,28 @@ def of_whole_images(lines: Iterable[Line]) -> list[Line]:
 
 
 def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
-    """Return lines of all reports by family, in the order of the reports' results."""
+    """Return lines of all reports by family, in the order of the reports' results.
+
+    The first line of a report has the same colour in all families, also in those that another
+    report lacks; lines of its variants and regions have further ones.
+    """
     by_family: dict[str, list[Line]] = {}
-    for name, report in reports.items():
+    for n, (name, report) in enumerate(reports.items()):
         keys = list(report.results)
         for key in keys:
+            before = sum(line.report is report for line in by_family.get(family_of(key), ()))
             is_only_variant = sum(family_of(k) == family_of(key) for k in keys) == 1
             parts = [name] if len(reports) > 1 else []
             if not parts or not is_only_variant:
                 parts.append(_variant(key, report))
             by_family.setdefault(family_of(key), []).append(
-                Line(printable(" · ".join(parts)), key, report.results[key], report)
+                Line(
+                    printable(" · ".join(parts)),
+                    key,
+                    report.results[key],
+                    report,
+                    n + before * len(reports),
+                )
             )
     return by_family
 

@@ -115,7 +115,7 @@ def draw_bars(
             where,
             [v or 0.0 for v in bar_values],
             thick * 0.9,
-            color=style.colour(i),
+            color=line.colour,
             label=line.label,
         )
         for bar, name, value in zip(bars, names, bar_values, strict=True):

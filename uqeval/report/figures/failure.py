@@ -62,14 +62,14 @@ def points(record: dict[str, Any]) -> list[tuple[float, float]]:
 
 def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
-    for i, line in enumerate(lines):
-        look: dict[str, Any] = {"color": style.colour(i), "linewidth": 1.4, "label": line.label}
+    for line in lines:
+        look: dict[str, Any] = {"color": line.colour, "linewidth": 1.4, "label": line.label}
         if curve := line.record.get("curve"):
-            axes.plot(curve["coverage"], curve["risk"], style.dashes(i), **look)
+            axes.plot(curve["coverage"], curve["risk"], line.dashes, **look)
             hover(axes, curve["coverage"], curve["risk"], line.label, _WORDS)
-            look = {"color": style.colour(i), "linewidth": 0}
+            look = {"color": line.colour, "linewidth": 0}
         x, y = zip(*points(line.record), strict=True)
-        axes.plot(x, y, f"o{style.dashes(i)}", markersize=5, **look)
+        axes.plot(x, y, f"o{line.dashes}", markersize=5, **look)
         for coverage, risk in zip(x, y, strict=True):
             words = _WORDS.format(f"{coverage:.4g}", f"{risk:.4g}")
             style.hovered(axes, coverage, risk, f"{line.label}: {words}")

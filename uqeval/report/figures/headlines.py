@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from uqeval.glossary import headlines, no_meaning
+from uqeval.keys import family_of
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, of_whole_images, panel_label, panel_title
 from uqeval.report.figures.curves import format_number
@@ -56,7 +57,8 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
         "headlines",
         "Headline scores",
         f"{summary}.",
-        "The arrow points to better values. Each score has its own scale."
+        "The arrow points to better values. "
+        + _scales(panels)
         + (" Bars: confidence intervals." if intervals else "")
         + "".join(sorted(empty)),
         (8.2, 0.1 + 0.25 * sum(_HEADING + len(row[0][0]) for row in rows)),
@@ -89,7 +91,7 @@ def _draw(canvas: Canvas, rows: Sequence[Sequence[_Panel]]) -> None:
             axes.text(left, top - 0.75, title, weight="bold", size=9.5, in_layout=False)
             points += _points(lines, field, left, top)
             if any(line.interval(field) for line in lines):
-                _write_ends(axes, left, top + len(own), _ends(lines, field))
+                _write_ends(axes, left, top + len(own), _scale(lines, field))
         places += [top + i for i in range(len(own))]
         names += own
         top += len(own) + _HEADING
@@ -131,8 +133,8 @@ class _Point(NamedTuple):
 
 
 def _points(lines: Sequence[Line], field: str, left: float, top: float) -> Iterator[_Point]:
-    """Yield the points of a panel, whose scale goes from the lowest to the highest end."""
-    lowest, highest = _ends(lines, field)
+    """Yield the points of a panel on its scale."""
+    lowest, highest = _scale(lines, field)
 
     def place(value: float) -> float:
         return left + _WIDTH * (value - lowest) / ((highest - lowest) or 1.0)
@@ -145,9 +147,30 @@ def _points(lines: Sequence[Line], field: str, left: float, top: float) -> Itera
             text += f", interval {' to '.join(map(format_number, interval))}"
         low, high = interval or (value, value)
         yield _Point(
-            left, top + i, place(low), place(value), place(high), style.colour(i), rounded(value),
+            left, top + i, place(low), place(value), place(high), line.colour, rounded(value),
             text,
         )  # fmt: skip
+
+
+def _scales(panels: Sequence[_Panel]) -> str:
+    """Return what the scales of the panels are, as a sentence."""
+    if any(len(lines) > 1 for lines, _ in panels):
+        return "Each score has its own scale."
+    return (
+        "The scale of each score is that of its possible values; if these have no end, it ends "
+        "at 0 or at the interval."
+    )
+
+
+def _scale(lines: Sequence[Line], field: str) -> tuple[float, float]:
+    """Return the ends of the scale of a panel. Several lines fill it. A single one has the range of
+    the metric, and 0 or its own end where that has none: else any interval fills the scale."""
+    lowest, highest = _ends(lines, field)
+    if len(lines) > 1:
+        return lowest, highest
+    metric = lines[0].report.metrics.get(f"{family_of(lines[0].key)}.{field}") or {}
+    low, high = metric.get("range") or (None, None)
+    return min(lowest, 0.0 if low is None else low), max(highest, 0.0 if high is None else high)
 
 
 def _ends(lines: Sequence[Line], field: str) -> tuple[float, float]:
@@ -167,7 +190,10 @@ def _write_ends(axes: Axes, left: float, below: float, ends: tuple[float, float]
 
 
 def _texts(ends: tuple[float, float]) -> list[str]:
-    """Return the ends of a scale as texts. Near 1 they have four decimals, unlike a score, which is
-    never rounded to 1; but not if both would have the same text."""
-    texts = [f"{end:.4f}" if 0.5 < abs(end) < 1.5 else rounded(end) for end in ends]
+    """Return the ends of a scale as texts, whole numbers without decimals. Near 1 they have four,
+    unlike a score, which is never rounded to 1; but not if both would have the same text."""
+    texts = [
+        f"{end:g}" if end == round(end) else f"{end:.4f}" if 0.5 < abs(end) < 1.5 else rounded(end)
+        for end in ends
+    ]
     return texts if texts[0] != texts[1] else list(map(rounded, ends))

@@ -46,12 +46,12 @@ def _label(line: Line, lines: Sequence[Line]) -> str:
 
 def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
-    for i, line in enumerate(lines):
+    for line in lines:
         curve = line.record["curve"]
         marker = "o" if len(curve["risk"]) <= _MARKED else ""
         axes.plot(
-            curve["coverage"], curve["risk"], f"{marker}{style.dashes(i)}",
-            color=style.colour(i), linewidth=1.2, markersize=3.5, label=_label(line, lines),
+            curve["coverage"], curve["risk"], f"{marker}{line.dashes}",
+            color=line.colour, linewidth=1.2, markersize=3.5, label=_label(line, lines),
         )  # fmt: skip
         hover(
             axes, curve["coverage"], curve["risk"], _label(line, lines),

@@ -55,13 +55,13 @@ def _over_alpha(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
     values: list[float] = []
     top = 2.0
-    for i, line in enumerate(lines):
+    for line in lines:
         r = line.record
         axes.plot(
             r["curve"]["alpha"],
             numbers(r["curve"]["nmerci"]),
-            style.dashes(i),
-            color=style.colour(i),
+            line.dashes,
+            color=line.colour,
             label=line.label,
         )
         hover(
@@ -71,7 +71,7 @@ def _over_alpha(canvas: Canvas, lines: Sequence[Line]) -> None:
         values += [v for v in r["curve"]["nmerci"] if v is not None]
         if r["nmerci"] is not None:
             top = max(top, 1.5 * r["nmerci"])
-            axes.plot([r["alpha"]], [r["nmerci"]], "o", color=style.colour(i), markersize=6)
+            axes.plot([r["alpha"]], [r["nmerci"]], "o", color=line.colour, markersize=6)
     _ideals(axes)
     if values and max(values) > top:
         _logarithmic_above(axes, top, values)
@@ -105,22 +105,22 @@ def _logarithmic_above(axes: Axes, top: float, values: Sequence[float]) -> None:
 
 
 def _by_depth(canvas: Canvas, lines: Sequence[Line]) -> None:
-    points: list[tuple[float, float, int]] = []
+    points: list[tuple[float, float, str]] = []
     upper, middle, lower = canvas.subplots(3, 1, sharex=True, height_ratios=(2, 1.4, 1))
-    for i, line in enumerate(lines):
+    for line in lines:
         rows: list[dict[str, Any]] = line.record["by_depth"]
         x = [(row["lower"] + row["upper"]) / 2 for row in rows]
-        look: dict[str, Any] = {"color": style.colour(i), "markersize": 4}
-        form = f"o{style.dashes(i)}"
+        look: dict[str, Any] = {"color": line.colour, "markersize": 4}
+        form = f"o{line.dashes}"
         scores = numbers([r["nmerci"] for r in rows])
         upper.plot(x, scores, form, label=line.label, **look)
-        points += zip(x, scores, [i] * len(x), strict=True)
+        points += zip(x, scores, [line.colour] * len(x), strict=True)
         middle.plot(x, numbers([r["mae_trimmed"] for r in rows]), form, **look)
         edges = [rows[0]["lower"], *(r["upper"] for r in rows)]
         lower.stairs(
             [r["pixels"] for r in rows],
             edges,
-            color=style.colour(i),
+            color=line.colour,
             fill=len(lines) == 1,
             alpha=0.6 if len(lines) == 1 else 1.0,
         )
@@ -136,7 +136,7 @@ def _by_depth(canvas: Canvas, lines: Sequence[Line]) -> None:
 
 
 def _cut_axis(
-    axes: Axes, points: Sequence[tuple[float, float, int]], whole_scores: Sequence[float]
+    axes: Axes, points: Sequence[tuple[float, float, str]], whole_scores: Sequence[float]
 ) -> None:
     """Cut the axis below outliers, and write their values at the edge."""
     defined = [y for _, y, _ in points if y == y]
@@ -144,9 +144,9 @@ def _cut_axis(
     if max(defined, default=0.0) <= 1.5 * top:  # no outliers: the whole axis is readable
         return
     axes.set_ylim(min(-0.1, *defined), top)
-    for x, y, i in points:
+    for x, y, colour in points:
         if y > top:
             axes.annotate(
                 f"↑ {y:.3g}", (x, top), xytext=(4, -4), textcoords="offset points", va="top",
-                fontsize=8, color=style.colour(i),
+                fontsize=8, color=colour,
             )  # fmt: skip

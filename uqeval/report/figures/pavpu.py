@@ -83,20 +83,20 @@ def _peak(record: dict[str, Any]) -> str:
 def _panels(canvas: Canvas, lines: Sequence[Line], curve: str, over: str, label: str) -> None:
     axes = canvas.subplots(2, 2, sharex=True).flat
     for panel, (field, title) in zip(axes, _PANELS.items(), strict=True):
-        for i, line in enumerate(lines):
+        for line in lines:
             record = line.record[curve]
             x, y = record[over], numbers(record[field])
-            panel.plot(x, y, style.dashes(i), color=style.colour(i), label=line.label)
+            panel.plot(x, y, line.dashes, color=line.colour, label=line.label)
             hover(panel, x, y, line.label, f"{title} {{1}} at {{0}}")
             if field == "pavpu" and "pavpu_chance" in record:
                 panel.plot(
                     x,
                     numbers(record["pavpu_chance"]),
                     linestyle=(0, (2, 2)),
-                    color=style.colour(i),
+                    color=line.colour,
                     linewidth=1.0,
                 )
-            _marks(panel, line, i, field, curve)
+            _marks(panel, line, field, curve)
         # The name of the line is in the title: beside the line, it would cross the curves.
         panel.set_title(f"{title} (dashes: chance)" if field == "surplus" else title)
         fractions(panel, y=field != "surplus")
@@ -107,15 +107,15 @@ def _panels(canvas: Canvas, lines: Sequence[Line], curve: str, over: str, label:
     style.legend(canvas, canvas.axes[0])
 
 
-def _marks(panel: Axes, line: Line, i: int, field: str, curve: str) -> None:
+def _marks(panel: Axes, line: Line, field: str, curve: str) -> None:
     """Draw a dot at the threshold in use, and a triangle at the peak of this curve."""
     record = line.record
     x = _threshold_position(record) if curve == "curve" else record["accuracy_threshold"]
     if x is not None and record[field] is not None:
-        panel.plot([x], [record[field]], "o", color=style.colour(i), markersize=6)
+        panel.plot([x], [record[field]], "o", color=line.colour, markersize=6)
     peak = record.get(f"{field}_peak")
     if curve == "curve" and peak:
-        panel.plot([peak["t"]], [peak["value"]], "^", color=style.colour(i), markersize=7)
+        panel.plot([peak["t"]], [peak["value"]], "^", color=line.colour, markersize=7)
 
 
 def _threshold_position(record: dict[str, Any]) -> float | None:

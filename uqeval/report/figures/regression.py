@@ -51,12 +51,12 @@ def _sigma_bins(plotted: list[Line]) -> Figure:
 def _draw_sigma_bins(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
     found: list[float] = []
-    for i, line in enumerate(lines):
+    for line in lines:
         bins = line.record["sigma_bins"]
         filled = [k for k, n in enumerate(bins["pixels"]) if n]
         x, y = ([bins[name][k] for k in filled] for name in ("rmv", "rmse"))
         found += [*x, *y]
-        axes.plot(x, y, f"o{style.dashes(i)}", color=style.colour(i), markersize=4,
+        axes.plot(x, y, f"o{line.dashes}", color=line.colour, markersize=4,
                   linewidth=1.4, label=line.label)  # fmt: skip
         hover(axes, x, y, line.label, "RMSE {1} at RMV {0}")
     low, high = (min(found), max(found)) if found else (0.0, 1.0)
@@ -71,7 +71,7 @@ def _draw_sigma_bins(canvas: Canvas, lines: Sequence[Line]) -> None:
 def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
     diagonal(axes)
-    for i, line in enumerate(lines):
+    for line in lines:
         p, observed = (
             line.record["calibration"]["p"],
             numbers(line.record["calibration"]["observed"]),
@@ -84,7 +84,7 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
                     interpolate=True, color=colour, alpha=0.18, linewidth=0,
                     label="over-confident" if below else "under-confident",
                 )  # fmt: skip
-        axes.plot(p, observed, style.dashes(i), color=style.colour(i), label=line.label)
+        axes.plot(p, observed, line.dashes, color=line.colour, label=line.label)
         hover(axes, p, observed, line.label, "observed {1} at nominal {0}")
     fractions(axes)
     axes.set_aspect("equal")

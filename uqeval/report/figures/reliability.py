@@ -59,18 +59,18 @@ def draw(
     upper.fill_between([0, 1], [0, 1], 0, color=style.BAD, alpha=0.06, linewidth=0)
     if len(lines) == 1:
         _bars(upper, lines[0], has_links)
-    for i, line in enumerate(lines):
+    for line in lines:
         r = line.record["reliability"]
         occupied = [j for j, n in enumerate(r["count"]) if n]
         upper.plot(
             [r["confidence"][j] for j in occupied], [r["accuracy"][j] for j in occupied],
-            f"o{style.dashes(i)}", color=style.colour(i), markersize=4, linewidth=1.4,
+            f"o{line.dashes}", color=line.colour, markersize=4, linewidth=1.4,
             label=line.label,
         )  # fmt: skip
         if len(lines) > 1 or not has_links:  # else bins are links with their values
             _titles(upper, line, occupied, label)
         lower.stairs(
-            r["count"], [*r["lower"], r["upper"][-1]], color=style.colour(i),
+            r["count"], [*r["lower"], r["upper"][-1]], color=line.colour,
             fill=len(lines) == 1, alpha=0.6 if len(lines) == 1 else 1.0, linewidth=1.4,
         )  # fmt: skip
     fractions(upper)
@@ -99,7 +99,7 @@ def _bars(axes: Axes, line: Line, has_links: bool) -> None:
             continue
         wide = (high - low) * 0.94
         url = f"#{anchor(line.report, line.key, i)}" if has_links else None
-        axes.bar((low + high) / 2, accuracy, wide, color=style.colour(0), alpha=0.28, url=url)
+        axes.bar((low + high) / 2, accuracy, wide, color=line.colour, alpha=0.28, url=url)
         axes.bar(
             (low + high) / 2, abs(mean - accuracy), wide, min(mean, accuracy), fill=False,
             edgecolor=style.BAD if mean > accuracy else style.SOFT, hatch="////", linewidth=0.7,

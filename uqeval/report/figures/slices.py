@@ -95,7 +95,7 @@ def _draw(
             continue
         lines, field = plotted_panel
         for i, line in enumerate(lines):
-            _points(panel, line, field, slices, i, (i - (len(lines) - 1) / 2) * 0.6 / len(lines))
+            _points(panel, line, field, slices, (i - (len(lines) - 1) / 2) * 0.6 / len(lines))
         panel.set_title(panel_title(lines, field))
         panel.set_yticks(range(len(slices)), [style.short(name) for name in slices])
         panel.set_ylim(len(slices) - 0.5, -0.5)
@@ -106,10 +106,8 @@ def _draw(
     style.legend(canvas, max(axes, key=lambda panel: len(panel.get_legend_handles_labels()[1])))
 
 
-def _points(
-    panel: Axes, line: Line, field: str, slices: Mapping[str, Any], i: int, shift: float
-) -> None:
-    colour = style.colour(i)
+def _points(panel: Axes, line: Line, field: str, slices: Mapping[str, Any], shift: float) -> None:
+    colour = line.colour
     if (of_all_items := line.record.get(field)) is not None:
         panel.axvline(of_all_items, color=colour, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     for y, slice_record in enumerate(slices.values()):

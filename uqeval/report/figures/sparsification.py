@@ -35,9 +35,9 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes, lower = canvas.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     oracles = {tuple(numbers(line.record["oracle"])) for line in lines}
     for i, line in enumerate(lines):
-        r, colour = line.record, style.colour(i)
+        r, colour = line.record, line.colour
         x, curve, oracle = r["fractions"], numbers(r["curve"]), numbers(r["oracle"])
-        axes.plot(x, curve, style.dashes(i), color=colour, label=line.label)
+        axes.plot(x, curve, line.dashes, color=colour, label=line.label)
         if len(oracles) > 1 or i == 0:
             oracle_colour = style.SOFT if len(oracles) == 1 else colour
             name = "oracle" if len(lines) == 1 or len(oracles) == 1 else f"{line.label}: oracle"
@@ -47,7 +47,7 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
         if len(lines) <= 3:
             axes.fill_between(x, oracle, curve, color=colour, alpha=0.13, linewidth=0)
         error = [a - b for a, b in zip(curve, oracle, strict=True)]
-        lower.plot(x, error, style.dashes(i), color=colour)
+        lower.plot(x, error, line.dashes, color=colour)
         hover(axes, x, curve, line.label, "error {1} at {0} removed")
         hover(lower, x, error, line.label, "{1} above the oracle at {0} removed")
     normalised = all(line.record["curve"][0] == 1 for line in lines)

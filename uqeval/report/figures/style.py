@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from uqeval.errors import printable
+from uqeval.report.figures.colours import SERIES
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 #: Colours of roles on white; a page replaces each by its CSS variable of that name.
 INK, SOFT, GRID, PAPER = "#1c2128", "#59636e", "#d5dae0", "#fefefe"
 GOOD, BAD = "#117733", "#b3261e"
-#: Okabe & Ito 2008, darkened for a white background; safe for colour-blind readers.
-SERIES = ("#0067a5", "#c95100", "#008864", "#9c4f96", "#8a6d00", "#3b9ccb")
-DASHES = ("-", "--", "-.", ":")
 VARIABLES = {
     INK: "--ink", SOFT: "--soft", GRID: "--rule", PAPER: "--paper", GOOD: "--good", BAD: "--bad",
     **{colour: f"--series-{i}" for i, colour in enumerate(SERIES, 1)},
@@ -45,16 +43,6 @@ _RC: Any = {
     "svg.fonttype": "none", "pdf.fonttype": 42, "axes.formatter.use_mathtext": False,
     "axes.unicode_minus": True, "path.simplify_threshold": 0.2,
 }  # fmt: skip
-
-
-def colour(i: int) -> str:
-    """Return the colour of the i-th line; colours repeat with other dashes."""
-    return SERIES[i % len(SERIES)]
-
-
-def dashes(i: int) -> str:
-    """Return the dashes of the i-th line."""
-    return DASHES[i // len(SERIES) % len(DASHES)]
 
 
 def legend(canvas: Canvas, axes: Axes, least: int = 2) -> None:

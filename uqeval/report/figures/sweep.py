@@ -58,16 +58,16 @@ def _draw(
     axes = list(canvas.subplots(*shape, sharex=True, squeeze=False).flat)
     for panel, name in zip(axes, names, strict=False):
         ms: set[int] = set()
-        for i, line in enumerate(lines):
+        for line in lines:
             if not _drawable(line, name):
                 continue
-            r, colour = line.record[name], style.colour(i)
+            r, colour = line.record[name], line.colour
             mean, std = numbers(r["mean"]), numbers(r["std"])
             low = [m - s for m, s in zip(mean, std, strict=True)]
             high = [m + s for m, s in zip(mean, std, strict=True)]
             panel.fill_between(r["m"], low, high, color=colour, alpha=0.2, linewidth=0)
             panel.plot(
-                r["m"], mean, f"o{style.dashes(i)}", color=colour, markersize=4, label=line.label
+                r["m"], mean, f"o{line.dashes}", color=colour, markersize=4, label=line.label
             )
             ms |= set(r["m"])
         direction = next(

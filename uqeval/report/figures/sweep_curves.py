@@ -101,15 +101,15 @@ def _draw(
     uppers, lowers = _panels(canvas, bool(curve.count), rows)
     highest = [0.0]
     for panel, m in zip(uppers, ms, strict=False):
-        for i, line in enumerate(lines):
-            highest.append(_of_draws(panel, curve, line, m, i))
+        for line in lines:
+            highest.append(_of_draws(panel, curve, line, m))
         panel.set_title(f"M = {m}")
     for panel, line in zip(uppers[len(ms) :], lines, strict=False):
         _of_means(panel, curve, line)
         panel.set_title(f"means, {style.short(line.label, 22)}" if len(lines) > 1 else "means")
     for panel, m in zip(lowers, ms, strict=False):
-        for i, line in enumerate(lines):
-            _counts(panel, curve, line, m, i)
+        for line in lines:
+            _counts(panel, curve, line, m)
     panel_count = len(ms) + len(lines)
     for n, panel in enumerate(uppers):
         panel.set_visible(n < panel_count)
@@ -154,18 +154,18 @@ def _mean(draws: Sequence[Sequence[float]]) -> list[float]:
     return [math.fsum(point) / len(point) if point else math.nan for point in points]
 
 
-def _of_draws(panel: Axes, curve: _Curve, line: Line, m: int, i: int) -> float:
+def _of_draws(panel: Axes, curve: _Curve, line: Line, m: int) -> float:
     """Draw all subsets of M samples of a line; return the greatest value."""
     xs, ys = _draws(line, curve.x, m), _draws(line, curve.y, m)
     if not ys:
         return 0.0
-    colour = style.colour(i)
+    colour = line.colour
     if curve.dashed:
         oracle = _mean(_draws(line, curve.dashed, m))
         panel.plot(_mean(xs), oracle, color=colour, linewidth=1.1, linestyle=(0, (4, 2)))
     for x, y in zip(xs, ys, strict=True):
         panel.plot(x, y, color=colour, linewidth=0.6, alpha=0.45)
-    panel.plot(_mean(xs), _mean(ys), style.dashes(i), color=colour, label=line.label)
+    panel.plot(_mean(xs), _mean(ys), line.dashes, color=colour, label=line.label)
     return max((v for y in ys for v in y if not math.isnan(v)), default=0.0)
 
 
@@ -185,12 +185,12 @@ def _of_means(panel: Axes, curve: _Curve, line: Line) -> None:
     panel.legend(fontsize=6.5, handlelength=1.2, labelspacing=0.25, borderaxespad=0.1)
 
 
-def _counts(panel: Axes, curve: _Curve, line: Line, m: int, i: int) -> None:
+def _counts(panel: Axes, curve: _Curve, line: Line, m: int) -> None:
     """Draw the mean number of pixels of each bin."""
     draws = _draws(line, curve.count, m)
     if not draws:
         return
     prefix = curve.count.rpartition(".")[0]
     lower, upper = (_draws(line, f"{prefix}.{end}", m)[0] for end in ("lower", "upper"))
-    panel.stairs(_mean(draws), [*lower, upper[-1]], color=style.colour(i), linewidth=1.2)
+    panel.stairs(_mean(draws), [*lower, upper[-1]], color=line.colour, linewidth=1.2)
     counts(panel)

@@ -92,8 +92,8 @@ def _isolated_points(values: Sequence[float]) -> list[int]:
 
 def _over_time(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
-    for i, line in enumerate(lines):
-        for field, name, dashes in (("tc", "TC", style.dashes(i)), ("miou", "mIoU", ":")):
+    for line in lines:
+        for field, name, dashes in (("tc", "TC", line.dashes), ("miou", "mIoU", ":")):
             if field == "tc" or _pairs(line):
                 x, y = _runs(line, field)
                 alone = _isolated_points(y)
@@ -101,7 +101,7 @@ def _over_time(canvas: Canvas, lines: Sequence[Line]) -> None:
                     x,
                     y,
                     dashes,
-                    color=style.colour(i),
+                    color=line.colour,
                     linewidth=1.4,
                     markevery=alone,
                     marker="." if alone else "",
@@ -139,9 +139,9 @@ def _hover(axes: Axes, line: Line) -> None:
 
 def _correlation(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
-    for i, line in enumerate(lines):
+    for line in lines:
         x, y = zip(*_pairs(line), strict=True)
-        axes.plot(x, y, "o", color=style.colour(i), alpha=0.7, markersize=4, label=line.label)
+        axes.plot(x, y, "o", color=line.colour, alpha=0.7, markersize=4, label=line.label)
     axes.set_xlabel("TC")
     axes.set_ylabel("mIoU")
     style.legend(canvas, axes)

@@ -15,7 +15,7 @@ from uqeval.records.void_ids import LABELS, void_ids
 from uqeval.report.markdown import cell
 from uqeval.report.tables.settings import samples
 from uqeval.report.tables.table import format_number
-from uqeval.report.verdicts import distinguishable
+from uqeval.report.verdicts import distinguishable, is_relative
 from uqeval.usecases.evidence.collecting import Evidence
 from uqeval.usecases.evidence.statement import (
     name_of,
@@ -133,7 +133,8 @@ def _verdicts(evidence: Evidence) -> Iterator[str]:
         value_text = "undefined" if value is None else _number(value, verdict.get("limit"))
         status = f"{verdict.get('status')} ({_WORDS[outcome_of(verdict)]})"
         units = units_of(verdict) or units_of(interval) or "–"
-        row = (title_of(verdict), value_text, _interval(interval), units, status)
+        text = _interval(interval, in_percent=is_relative(verdict["kind"]))
+        row = (title_of(verdict), value_text, text, units, status)
         yield f"| {' | '.join(cell(str(text)) for text in row)} |"
     not_evaluated = evidence.verdicts.get("not_evaluated") or []
     for lost in not_evaluated:
@@ -195,13 +196,16 @@ def _number(value: Any, limit: Any = None) -> str:
     return distinguishable(value, limit, 6) if is_number(limit) else format_number(value, 6)
 
 
-def _interval(interval: Mapping[str, Any]) -> str:
+def _interval(interval: Mapping[str, Any], in_percent: bool = False) -> str:
     if not interval:
         return "none"
     low, high = interval.get("low"), interval.get("high")
     if low is None and high is None:
         return str(interval.get("reason") or interval.get("low_reason") or "undefined")
-    ends = ["–" if end is None else _number(end) for end in (low, high)]
+    ends = [
+        "–" if end is None else f"{_number(100 * end)} %" if in_percent else _number(end)
+        for end in (low, high)
+    ]
     method = f", {interval['method']}" if interval.get("method") else ""
     rough = ", approximate" if interval.get("approximate") else ""
     return f"{ends[0]} to {ends[1]} at level {interval.get('level')}{method}{rough}"

@@ -7,17 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from uqeval.disk.files import json_digest, json_text
+from uqeval.report.verdicts import demand_of
 from uqeval.usecases.evidence.collecting import Evidence
 
 TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
 #: A store is a folder or a remote object: its digest is uqeval's fingerprint, no file's SHA-256.
 FINGERPRINT = "uqevalFingerprint"
-
-_LIMITS = {
-    "min": "at least", "max": "at most", "max_drop": "drop at most", "max_rise": "rise at most",
-    "max_drop_relative": "relative drop at most", "max_rise_relative": "relative rise at most",
-}  # fmt: skip
 
 
 def name_of(verdict: Mapping[str, Any]) -> str:
@@ -28,8 +24,7 @@ def name_of(verdict: Mapping[str, Any]) -> str:
 
 def title_of(verdict: Mapping[str, Any]) -> str:
     """Return the title of a verdict: `[PER-17] city/calibration.ece: at most 0.02`."""
-    kind, limit = str(verdict.get("kind")), repr(verdict.get("limit")).removesuffix(".0")
-    return f"{name_of(verdict)}: {_LIMITS.get(kind, kind)} {limit}"
+    return f"{name_of(verdict)}: {demand_of(verdict['kind'], verdict['limit'])}"
 
 
 def sorted_tests(evidence: Evidence) -> dict[str, list[str]]:

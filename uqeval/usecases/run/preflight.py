@@ -13,6 +13,7 @@ from uqeval.errors import UsageError, cut, did_you_mean, joined, quoted
 from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
+from uqeval.keys import family_of
 from uqeval.records.folder import Named
 from uqeval.records.lookup import nearest_key
 from uqeval.records.report import Report
@@ -165,10 +166,32 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
     meant = with_slash(address, store_names)
     others = f"there are {cut(', '.join(known_keys))}."
     near = nearest_key(address.key, known_keys)
-    hint = f"did you mean {meant or quoted(near)}?" if meant or near else others
+    if meant or near:
+        hint = f"did you mean {meant or quoted(near)}?"
+    else:
+        hint = others + _how_to_add(address.key, {name: keys[name] for name in store_names})
     store_list = ", ".join(store_names)
     problem = f"no metric {quoted(address.key)} is evaluated for {store_list}"
     return f"matches nothing in this file: {problem}; {hint}"
+
+
+def _how_to_add(key: str, keys: Mapping[str, set[str]]) -> str:
+    """Return how to evaluate a result that the stores lack, as a sentence after a space; empty if
+    no store has the kind of data. `keys`: those of the results of each store."""
+    from uqeval.glossary import families, how_to_evaluate
+
+    family = families().get(family_of(key))
+    if family is None:
+        return ""
+    fitting = [
+        name for name, of_store in keys.items()
+        if all(set(family.kinds) & set(families()[family_of(own)].kinds) for own in of_store)
+    ]  # fmt: skip
+    if not fitting:
+        return ""
+    if key != family.in_reports:
+        return f" `{how_to_evaluate(key)}` evaluates it."
+    return f" Add `{family.name}: {{}}` to evaluate.{fitting[0]} of the file."
 
 
 def _unknown_field(rule: Rule, reports: Mapping[str, Report], some_failed: bool) -> str | None:

@@ -18,9 +18,10 @@ from uqeval.statistics.options import CutOptions
 from uqeval.stores.contents import Contents
 from uqeval.stores.store import contents_of
 from uqeval.usecases.plans import (
-    check_family,
+    check_maps,
     check_regions,
     companions,
+    evaluations_of_family,
     everything,
     input_options,
     inputs_for,
@@ -86,9 +87,16 @@ def open_task(
                 "evaluate lists no command for this store; leave the store out "
                 "there to evaluate all that fits."
             )
+    evaluations = {}
     for family, options in families.items():
         with config.errors_at("evaluate", name, family):
-            check_family(inputs, family, options)
+            evaluations[family] = evaluations_of_family(inputs, family, options)
+    of_run = {key: own for by_key in evaluations.values() for key, own in by_key.items()}
+    for family, by_key in evaluations.items():
+        for evaluation in by_key.values():
+            evaluation.use_evaluations(of_run)  # a family may read numbers of another one
+        with config.errors_at("evaluate", name, family):
+            check_maps(inputs, by_key)
     with config.errors_at("stores", name, "region"):
         check_regions(inputs, families)
     if store.reference is not None and sweep is None and not uses_reference(families):
