@@ -234,6 +234,17 @@ def test_names_beside_one_array_that_are_wrong(tmp_path: Path) -> None:
     store_refused(tmp_path / "t/probs", f"2 names for {N} items")
 
 
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("name", ["names", "ignore_index"])
+def test_a_group_in_place_of_what_describes_the_arrays(
+    tmp_path: Path, form: Any, name: str
+) -> None:
+    path = group(tmp_path / "s", {"probs": probs()}, form=form)
+    zarr.open_group(path, mode="a").create_group(name)
+    for place in (path, f"{path}/probs"):
+        store_refused(place, f"s/{name}: is a group, expected", "remove it")
+
+
 def test_given_names_stand_before_the_stored(tmp_path: Path) -> None:
     path = group(tmp_path / "s", {"labels": ids()}, names=["a", "b", "c"])
     assert open_store(path, role="labels", names=["x", "y", "z"]).names == ("x", "y", "z")

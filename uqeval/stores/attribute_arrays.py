@@ -20,6 +20,11 @@ _VERSION = 1
 
 #: Attributes of a store.
 OF_STORE = frozenset({"class_names", "ignore_index", "sample_kind"})
+#: What members of these names hold. Others are refused: without them, items would be matched by
+#: position, and void pixels evaluated.
+DESCRIBING = {
+    "names": "one text per item", "class_names": "one text per class", "ignore_index": "a number",
+}  # fmt: skip
 #: Attributes of one array, which change its numbers, with the values that change none.
 _OF_ARRAYS: dict[str, tuple[Any, ...]] = {
     "_FillValue": (), "missing_value": (), "scale_factor": (1,), "add_offset": (0,),

@@ -9,7 +9,12 @@ from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
-from uqeval.stores.attribute_arrays import check_attributes, own_names, without_attributes
+from uqeval.stores.attribute_arrays import (
+    DESCRIBING,
+    check_attributes,
+    own_names,
+    without_attributes,
+)
 from uqeval.stores.contents import (
     Contents,
     Opening,
@@ -88,7 +93,7 @@ class ZarrStore(Contents):
             if opening.declared != Declared():
                 raise UsageError(f"{cut(path)}: names its arrays; leave out --kind and --axes.")
             return self._store_of_items(group, opening)
-        needed = KNOWN | {"names"}
+        needed = KNOWN | DESCRIBING.keys()
         if not self._source.listable:  # the server may fail for a map that is there
             needed |= READ_BY_NAME | opening.maps
         for kind in sorted(needed & group.unreadable.keys()):
@@ -129,8 +134,8 @@ class ZarrStore(Contents):
         group = self._around
         if group is None:
             return None
-        if "names" in group.unreadable:
-            raise group.unreadable["names"]
+        for name in DESCRIBING.keys() & group.unreadable.keys():
+            raise group.unreadable[name]
         if "names" in group.arrays:
             group.arrays["names"].watch_with(group.name)
         return own_names(group.arrays, group.attributes, self.path)
