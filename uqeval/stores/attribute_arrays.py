@@ -101,6 +101,12 @@ def without_attributes(
     return arrays, known, warnings
 
 
+def of_one_array(array: StoredArray, around: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a store of one array: its own, and those of the store that the
+    attributes of the group `around` it give, which count as for all arrays of the group."""
+    return {**array.attributes, **{k: v for k, v in around.items() if k in OF_STORE}}
+
+
 def add_attribute(attributes: dict[str, Any], name: str, value: Any, path: str) -> None:
     """Add an attribute of a store that an array or a key of a mapping gives. Raises `StoreError` if
     the store declares another value."""

@@ -21,6 +21,7 @@ from uqeval.stores.attribute_arrays import (
     OF_STORE,
     add_attribute,
     check_attributes,
+    of_one_array,
     own_names,
     refuse_large_names,
     without_attributes,
@@ -295,7 +296,7 @@ class Hdf5Store(Contents):
         opened = self._opened
         if not isinstance(opened, Hdf5Group):
             opened.fill_missing = opening.fill_missing
-            one = store_of_one(opened, opening, self.names_beside())
+            one = store_of_one(opened, opening, self.described())
             one = with_coordinates(one, *self.beside())
             return replace(one, path=self._shown)
         warnings = opened.left_out(opening.unread(self.kinds))
@@ -334,6 +335,8 @@ class Hdf5Store(Contents):
         check_attributes(group.attributes, self._shown)
         _, attributes, warnings = without_attributes(group.arrays, group.attributes, self._shown)
         warnings += group.left_out(())
+        if not isinstance(self._opened, Hdf5Group):
+            attributes = of_one_array(self._opened, attributes)
         return Store(self._shown, {}, self.names_beside(), attributes, tuple(warnings))
 
     @cached_property

@@ -12,6 +12,7 @@ from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.attribute_arrays import (
     DESCRIBING,
     check_attributes,
+    of_one_array,
     own_names,
     without_attributes,
 )
@@ -69,9 +70,8 @@ class ZarrStore(Contents):
         path = self.path
         if self._array is not None:
             self._array.fill_missing = opening.fill_missing
-            one = store_of_one(self._array, opening, self.names_beside())
-            one = with_coordinates(one, *self.beside())
-            return replace(one, warnings=(*one.warnings, *self._warnings()))
+            one = store_of_one(self._array, opening, self.described(None))
+            return with_coordinates(one, *self.beside())
         group = self._group
         if group is None and is_url(path) and path.lower().endswith(".zip"):
             raise StoreError(
@@ -168,14 +168,19 @@ class ZarrStore(Contents):
 
         Raises `StoreError` as `store` does.
         """
-        root = self._array if self._group is None else self._group
-        attributes = {} if root is None else dict(root.attributes)
-        check_attributes(attributes, self.path)
+        around, names = self._around, None
+        attributes, warnings = dict[str, Any](), list[str]()
+        if around is not None:
+            check_attributes(around.attributes, self.path)
+            _, attributes, warnings = without_attributes(
+                around.arrays, around.attributes, self.path
+            )
         attributes.pop("uqeval", None)  # describes all arrays together
-        names = None
+        if self._array is not None:
+            attributes = of_one_array(self._array, attributes)
         if self._array is not None or (self._group is not None and key in self._group.arrays):
             names = self.names_beside()
-        return Store(self.path, {}, names, attributes, tuple(self._warnings()))
+        return Store(self.path, {}, names, attributes, (*warnings, *self._warnings()))
 
     def _groups_with_arrays(self, group: ZarrGroup) -> list[str]:
         """Return the names of groups inside a group, at any depth, that have arrays."""
