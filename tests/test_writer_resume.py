@@ -349,6 +349,69 @@ def test_an_unfinished_store_without_its_lock_is_no_endless_loop(
         fill(writer)
 
 
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize(
+    ("victim", "kept"),
+    [("zarr.json", "ab"), ("items/zarr.json", "ab"), ("items/a/zarr.json", "b"),
+     ("items/a/probs/zarr.json", "b"), ("probs/zarr.json", "")],
+)  # fmt: skip
+@pytest.mark.parametrize("data", [b"", b'{"zarr_format": 3, "node', b"[]", None])
+def test_damaged_metadata_are_mended(
+    tmp_path: Path, victim: str, kept: str, data: bytes | None, overwrite: bool
+) -> None:
+    """A power loss has damaged them. It was called a finished store, or ended with a traceback."""
+    path, about = tmp_path / "p.zarr", ABOUT | {"ignore_index": 7, "class_names": ["a", "b", "c"]}
+    about["size"] = None if "items" in victim else ABOUT["size"]
+    if overwrite:
+        with PredictionWriter(path, **about) as writer:
+            fill(writer)
+    unfinished(path, **about, overwrite=overwrite)
+    root = tmp_path / ".p.zarr.new" if overwrite else path
+    attributes = zw.attributes_of(root)
+    if data is None:
+        (root / victim).unlink()
+    else:
+        (root / victim).write_bytes(data)
+    options = {"ignore_index": None, "resume": True, "overwrite": overwrite}
+    if not overwrite:
+        refused(lambda: PredictionWriter(path, **about), "is unfinished", "resume=True")
+    if victim == "zarr.json" and data is not None:
+        refused(lambda: open_store(root, role="predictions"), "is unfinished", "resume=True")
+    with PredictionWriter(path, **about | options) as writer:
+        assert "".join(filter(writer.done, NAMES)) == kept
+        for name in writer.missing():
+            fill(writer, (name,))
+            writer.add_labels(name, LABELS)
+    assert len(stored(path)) == len(stored(path, "labels")) == 3
+    attributes["uqeval"]["complete"] = True
+    found = zw.attributes_of(path)
+    found["uqeval"].pop("arrays", None)
+    assert found == attributes
+    assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
+
+
+def test_metadata_that_are_damaged_while_a_writer_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    writer = PredictionWriter(path, **ABOUT)
+    fill(writer)
+    (path / "zarr.json").write_bytes(b"{")
+    refused(writer.close, "p.zarr/zarr.json: is damaged", "open it again with resume=True")
+    with pytest.warns(UserWarning, match="is complete, without labels"):
+        PredictionWriter(path, **ABOUT, resume=True).close()
+    assert len(stored(path)) == 3
+
+
+def test_an_array_without_a_written_part_is_mended(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    unfinished(path)
+    (path / "probs/zarr.json").write_bytes(b"{")
+    for part in (path / zw.HIDDEN / "parts").iterdir():
+        part.unlink()
+    with PredictionWriter(path, **ABOUT, resume=True) as writer:
+        fill(writer)
+    assert len(stored(path)) == 3
+
+
 @pytest.mark.parametrize("has_lock", [True, False])
 def test_an_unfinished_store_that_cannot_be_removed_is_no_endless_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_lock: bool

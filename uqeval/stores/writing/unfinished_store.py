@@ -102,6 +102,7 @@ class UnfinishedStore:
         was_closed = zw.is_complete(root) is True  # and then not moved to its path
 
         def damaged(parts: set[str]) -> set[str]:
+            self.store.mend(attributes)
             self._has_labels = _any_labels(parts)  # also where all labels are damaged
             return damaged_parts(root, names, kinds, dense, parts)
 

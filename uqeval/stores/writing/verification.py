@@ -43,8 +43,8 @@ def damaged_parts(
         by_item.setdefault(int(part.split(".")[0]), set()).add(part)
     source, damaged = FolderSource(str(root)), set()
     groups: dict[str, ZarrGroup | None] = {}
-    for index, parts in by_item.items():
-        place = "" if dense else f"items/{zw.item_folder(names[index])}"
+    for index, name in enumerate(names):
+        place, parts = "" if dense else f"items/{zw.item_folder(name)}", by_item.get(index, set())
         if place not in groups:
             groups.clear()
             groups[place] = _readable_group(source, root, place)
@@ -58,8 +58,11 @@ def damaged_parts(
 
 
 def _readable_group(source: FolderSource, root: Path, place: str) -> ZarrGroup | None:
-    """Return the group at `place` with its readable arrays, after removing unreadable ones."""
+    """Return the group at `place` with its readable arrays, after removing unreadable ones; None
+    without a readable group."""
     folder = root / place
+    if not folder.exists():
+        return None
     try:
         group = open_zarr_group(source, place)
     except StoreError:

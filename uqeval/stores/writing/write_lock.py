@@ -22,7 +22,15 @@ from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import hidden_path, sync_tree, writing
 from uqeval.errors import OutputError, cut
 from uqeval.stores.writing.verification import differences
-from uqeval.stores.zarr.writer import HIDDEN, is_complete, is_taken, put_in_place, remove_idle
+from uqeval.stores.zarr.writer import (
+    HIDDEN,
+    SETTINGS,
+    attributes_of,
+    is_complete,
+    is_taken,
+    put_in_place,
+    remove_idle,
+)
 
 #: The hint if a process that expects to be alone may not be.
 HINT = "If several processes write to this store, give each of them their number as ranks=N."
@@ -96,6 +104,16 @@ def begin(
             )
 
 
+def attributes_to_resume(root: Path) -> dict[str, Any]:
+    """Return the attributes of the store at `root`, also of an unfinished one whose metadata are
+    damaged; empty without a store. Raises `OutputError` if it cannot be read."""
+    if attributes := attributes_of(root):
+        return attributes
+    with suppress(OSError, ValueError):
+        return dict(json.loads((root / HIDDEN / SETTINGS).read_text(encoding="utf-8")))
+    return {}
+
+
 def _identity(folder: Path) -> tuple[int, int] | None:
     """Return what identifies a folder, also after it is moved; None if there is none."""
     with suppress(FileNotFoundError):
@@ -120,7 +138,7 @@ class WriteLock:
             for name in ("parts", "writers", "new"):
                 (self.folder / name).mkdir(parents=True)
             (self.folder / "lock").touch()
-            (self.folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+            (self.folder / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
             self._register()
 
     def moved(self, root: Path) -> None:
@@ -289,9 +307,7 @@ class WriteLock:
 
     def _compare(self, settings: Mapping[str, Any]) -> None:
         try:
-            settings_of_first = json.loads(
-                (self.folder / "settings.json").read_text(encoding="utf-8")
-            )
+            settings_of_first = json.loads((self.folder / SETTINGS).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise OutputError(
                 f"{cut(self.root)}: is an unfinished store of another kind of writer. Choose "

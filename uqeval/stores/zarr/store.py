@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, quoted
@@ -35,6 +36,7 @@ from uqeval.stores.zarr.group import (
     ZarrGroup,
     group_around,
     is_child,
+    is_unfinished,
     note_of_older,
     open_source,
     open_zarr,
@@ -56,7 +58,15 @@ class ZarrStore(Contents):
         self._items: dict[str, ZarrArray | ZarrGroup | None] = {}
         #: The arrays that were looked up only because options name them.
         self._named: set[str] = set()
-        opened = open_zarr(self._source)
+        try:
+            opened = open_zarr(self._source)
+        except StoreError as error:
+            if is_url(path) or not is_unfinished(Path(path)):
+                raise
+            raise StoreError(
+                f"{error} Or, as the store is unfinished, run its job again with resume=True, "
+                "which mends this and keeps the items."
+            ) from error
         if isinstance(opened, ZarrArray):
             self._array = self.unnamed = opened
         elif opened is not None:
