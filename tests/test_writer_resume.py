@@ -442,6 +442,33 @@ def test_a_finished_store_of_another_size_is_not_resumed(tmp_path: Path) -> None
         PredictionWriter(path, **ABOUT | {"size": (3, 3)}, resume=True)
 
 
+@pytest.mark.parametrize("size", [ABOUT["size"], None])
+def test_another_dtype_is_refused_and_another_compression_only_of_an_unfinished_store(
+    tmp_path: Path, size: tuple[int, int] | None
+) -> None:
+    path, about = tmp_path / "p.zarr", ABOUT | {"size": size}
+    dtype = {"dtype": "float32", "resume": True}
+    compression = {"compression": "none", "resume": True}
+    unfinished(path, size=size)
+    for own, says in (
+        (dtype, "dtype: 'float16' there, 'float32' here"),
+        (compression, "compression: 'lz4' there, 'none' here"),
+    ):
+        refused(lambda own=own: PredictionWriter(path, **about | own), says)
+    with PredictionWriter(path, **about, overwrite=True) as writer:
+        fill(writer)
+    refused(
+        lambda: PredictionWriter(path, **about | dtype),
+        "finished store with other settings (dtype: 'float16' there, 'float32' here)",
+    )
+    assert PredictionWriter(path, **about | compression).complete
+    for dtypes in (["float32", "float16"], ["float16", "float32"]):  # maps are float32 anyway
+        for own in dtypes:
+            maps = about | {"keep": "maps", "dtype": own, "resume": True}
+            with PredictionWriter(tmp_path / f"{dtypes[0]}.zarr", **maps) as writer:
+                fill(writer)
+
+
 def test_killed_before_the_replacement_was_put_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

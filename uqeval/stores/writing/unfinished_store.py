@@ -120,7 +120,10 @@ class UnfinishedStore:
             )
         self.finished = joined is None
         if joined is None:
-            check_same_settings(self._final, attributes, names, kinds, dense, settings.get("size"))
+            check_same_settings(
+                self._final, attributes, names, kinds, dense,
+                settings.get("size"), settings.get("dtype"),
+            )  # fmt: skip
             self.store.root = self._final  # to which another process may have moved it
             # Its writer may have been killed before removing this.
             shutil.rmtree(self._final / zw.HIDDEN, ignore_errors=True)

@@ -106,10 +106,13 @@ def check_same_settings(
     kinds: Collection[str],
     dense: bool,
     size: Sequence[int] | None = None,
+    dtype: str | None = None,
 ) -> None:
     """Reject a finished store at `root` that was written with other settings: `OutputError`.
 
-    `size`: height and width of all items, None if they differ.
+    `size`: height and width of all items, None if they differ. `dtype`: of samples; None is not
+    compared. Maps are float32 for any dtype. The compression may be another: the values are the
+    same, and no more are written. Nor are chunks compared, which no setting gives.
     """
     try:
         group = open_zarr_group(FolderSource(str(root)))
@@ -130,6 +133,9 @@ def check_same_settings(
     sizes = {array.shape[-2:] for name, array in first.arrays.items() if name in kinds}
     if not different and size is not None and sizes - {tuple(size)}:
         different = f"size: {[*sizes.pop()]} there, {[*size]} here"
+    dtypes = {array.dtype.name for name, array in first.arrays.items() if name in _STACKS}
+    if not different and dtype is not None and dtypes - {dtype}:
+        different = f"dtype: {quoted(dtypes.pop())} there, {quoted(dtype)} here"
     if different:
         raise OutputError(
             f"{cut(root)}: is a finished store with other settings ({cut(different)}). Give the "
