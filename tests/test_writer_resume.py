@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -297,6 +299,46 @@ def test_killed_before_the_older_store_was_removed(
     with PredictionWriter(path, **ABOUT, overwrite=True, resume=resume) as writer:
         assert not any(map(writer.done, NAMES))
         fill(writer)
+    assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_what_others_have_put_at_the_place_of_the_new_store_stays(
+    tmp_path: Path, is_file: bool
+) -> None:
+    path, other = tmp_path / "p.zarr", tmp_path / ".p.zarr.new"
+    notes = other if is_file else other / "notes"
+    notes.parent.mkdir(exist_ok=True)
+    notes.write_text("mine")
+    for options in ({"overwrite": True}, {"overwrite": True, "resume": True}):
+        says = ".p.zarr.new: is no store of uqeval, so it is not removed", "Move it"
+        refused(lambda own=options: PredictionWriter(path, **ABOUT | own), *says)
+    assert notes.read_text() == "mine"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+    assert notes.read_text() == "mine"
+
+
+@pytest.mark.parametrize("options", [{"overwrite": True}, {"resume": True}])
+def test_leftovers_of_killed_writers_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, bool]
+) -> None:
+    """Of one that removed an unfinished store, and of one that removed the older store."""
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", lambda *_, **__: None)
+        with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
+            fill(writer)
+    (tmp_path / ".p.zarr.new/zarr.json").unlink()  # it was removed in part
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
+                           capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
+    for name in (f"..p.zarr.new.{ended}-0", f".p.zarr.{ended}-1"):
+        (tmp_path / name / "probs").mkdir(parents=True)
+    with PredictionWriter(path, **ABOUT, **options) as writer:
+        if not writer.complete:
+            fill(writer)
     assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
 
 

@@ -14,7 +14,7 @@ from uqeval.stores.writing.new_store import NewStore, local_path
 from uqeval.stores.writing.verification import check_same_settings, damaged_parts
 from uqeval.stores.writing.write_lock import HINT, WriteLock, begin
 from uqeval.stores.zarr import writer as zw
-from uqeval.stores.zarr.group import is_unfinished, path_of_new
+from uqeval.stores.zarr.group import is_unfinished
 
 #: The part that a writer locks to complete the store.
 _END = "end"
@@ -35,9 +35,9 @@ def root_of(path: str, resume: bool, overwrite: bool) -> Path:
     """
     final = local_path(path)
     zw.check_replaceable(final)
-    new = path_of_new(final)
-    if is_unfinished(new) and _has_just_replaced(final):
-        zw.remove_idle(new)  # the older store
+    new = zw.path_of_new(final)
+    if _has_just_replaced(final) and zw.is_taken(new):
+        zw.remove_idle(new)  # what is left of the older store
     if is_unfinished(new):
         if not overwrite and zw.is_taken(final):
             raise OutputError(
@@ -54,6 +54,17 @@ def _has_just_replaced(final: Path) -> bool:
     """Return whether a finished store still has its hidden folder: its writer was killed before it
     removed the older store, which then has the name of the new one."""
     return is_unfinished(final) and zw.is_complete(final) is True
+
+
+def _remove_older(new: Path) -> None:
+    """Remove a finished store at the place of a new one, which has replaced it. Raises
+    `OutputError` for what others have put there."""
+    if zw.is_complete(new) is None:
+        raise OutputError(
+            f"{cut(new)}: is no store of uqeval, so it is not removed, but overwrite=True writes "
+            "the new store there. Move it, or choose another path."
+        )
+    zw.remove_idle(new)
 
 
 class UnfinishedStore:
@@ -92,7 +103,8 @@ class UnfinishedStore:
         is_new = root != self._final
         self.store = NewStore(root, len(names), names, dense, compression)
         if is_new and not is_unfinished(root):
-            shutil.rmtree(root, ignore_errors=True)  # an older store that was replaced
+            if zw.is_taken(root):
+                _remove_older(root)
             if _has_just_replaced(self._final):
                 shutil.rmtree(self._final / zw.HIDDEN, ignore_errors=True)
 
@@ -127,6 +139,7 @@ class UnfinishedStore:
             self.store.root = self._final  # to which another process may have moved it
             # Its writer may have been killed before removing this.
             shutil.rmtree(self._final / zw.HIDDEN, ignore_errors=True)
+            zw.clear_leftovers(self._final)
             self._claims, self._earlier = WriteLock(self._final), set[str]()
             self.kept = set(range(len(names)))
             return
@@ -318,6 +331,7 @@ class UnfinishedStore:
                 zw.publish(self.store.root, self._final)
                 self._claims.moved(self._final)
         self._claims.end()
+        zw.clear_leftovers(self._final)
 
     def _all_of(self, index: int, parts: set[str]) -> bool:
         return f"{index}.all" in parts or all(f"{index}.{t}" in parts for t in range(self._samples))
