@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -372,13 +373,19 @@ def test_an_unfinished_store_that_was_replaced_is_not_taken_for_the_replacement(
     np.testing.assert_array_equal(np.stack(stored(path)), new)
 
 
-@pytest.mark.parametrize("resume", [True, False])
+@pytest.mark.parametrize(
+    ("part", "resume"),
+    [("lock", True), ("lock", False), ("writers", True), ("writers", False), ("parts", True)],
+)
 def test_an_unfinished_store_without_its_lock_is_no_endless_loop(
-    tmp_path: Path, resume: bool
+    tmp_path: Path, resume: bool, part: str
 ) -> None:
     path = tmp_path / "p.zarr"
     unfinished(path)
-    (path / zw.HIDDEN / "lock").unlink()  # by a killed process that removed the store
+    if part == "lock":
+        (path / zw.HIDDEN / part).unlink()  # by a killed process that removed the store
+    else:
+        shutil.rmtree(path / zw.HIDDEN / part)  # left out by a copy, as it was empty
     with pytest.raises(OutputError, match=r"without its lock.* Give only overwrite=True"):
         PredictionWriter(path, **ABOUT, resume=resume)
     with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
@@ -452,6 +459,55 @@ def test_an_array_without_a_written_part_is_mended(tmp_path: Path) -> None:
     with PredictionWriter(path, **ABOUT, resume=True) as writer:
         fill(writer)
     assert len(stored(path)) == 3
+
+
+def test_a_damaged_array_that_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.zarr"
+    unfinished(path)
+    (path / "probs/zarr.json").write_bytes(b"{")
+
+    def fails(folder: Path, *_: object, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+    monkeypatch.setattr("shutil.rmtree", fails)
+    with pytest.raises(OutputError, match=r"p\.zarr/probs: cannot be written: Permission denied"):
+        PredictionWriter(path, **ABOUT, resume=True)
+
+
+def test_an_empty_folder_that_cannot_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was an endless loop for a link, and a mount point was called a finished store."""
+    path, empty, rename = tmp_path / "p.zarr", tmp_path / "empty", Path.rename
+    empty.mkdir()
+    (tmp_path / ".p.zarr.new").symlink_to(empty)
+    with pytest.raises(OutputError, match="cannot be written: Not a directory"):
+        PredictionWriter(path, **ABOUT, overwrite=True)
+
+    def is_busy(self: Path, target: Path) -> Path:
+        if target == path:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(self))
+        return rename(self, target)
+
+    path.mkdir()
+    monkeypatch.setattr(Path, "rename", is_busy)
+    with pytest.raises(OutputError, match=r"p\.zarr: cannot be written: Device or resource busy"):
+        PredictionWriter(path, **ABOUT)
+    assert not any(path.iterdir())
+
+
+def test_a_store_that_changes_for_ever_is_no_endless_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.zarr"
+    unfinished(path)
+    monkeypatch.setattr("uqeval.stores.writing.write_lock._MOMENT", 0)
+    monkeypatch.setattr(os.path, "samestat", lambda *_: False)
+    with pytest.raises(OutputError, match="gives a file another number each time"):
+        PredictionWriter(path, **ABOUT, resume=True)
 
 
 @pytest.mark.parametrize("has_lock", [True, False])

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from uqeval.disk.publishing import writing
 from uqeval.errors import OutputError, StoreError, cut, quoted
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.array import ZarrArray
@@ -59,7 +60,7 @@ def damaged_parts(
 
 def _readable_group(source: FolderSource, root: Path, place: str) -> ZarrGroup | None:
     """Return the group at `place` with its readable arrays, after removing unreadable ones; None
-    without a readable group."""
+    without a readable group. Raises `OutputError`."""
     folder = root / place
     if not folder.exists():
         return None
@@ -67,14 +68,14 @@ def _readable_group(source: FolderSource, root: Path, place: str) -> ZarrGroup |
         group = open_zarr_group(source, place)
     except StoreError:
         group = None
-    if group is None:
-        if place:
-            shutil.rmtree(folder, ignore_errors=True)
-        return None
-    for name in group.unreadable:
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in set(group.groups) - {"items", zw.HIDDEN}:  # an array without its metadata
-        shutil.rmtree(folder / name, ignore_errors=True)
+    with writing(folder):  # what stays would be written to
+        if group is None:
+            if place:
+                shutil.rmtree(folder)
+            return None
+        without_metadata = set(group.groups) - {"items", zw.HIDDEN}
+        for name in {*group.unreadable, *without_metadata}:
+            shutil.rmtree(folder / name)
     return group
 
 

@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -37,6 +38,10 @@ HINT = "If several processes write to this store, give each of them their number
 
 
 _ID_BYTES = 32
+#: What the hidden folder of an unfinished store has.
+_OF_LOCK = ("lock", "parts", "writers")
+#: The number of attempts to create or open a store, and the seconds between them.
+_TRIES, _MOMENT = 100, 0.02
 #: What a writer appends to its file, after the number of its process.
 _WRITES, _LEAVES = "+", "-"
 
@@ -59,7 +64,7 @@ def begin(
     store, atomically. `final`: where a complete store is. See `WriteLock.join` for the rest. Raises
     `OutputError`.
     """
-    while True:
+    for _ in range(_TRIES):
         if not is_taken(root):
             clear_beside(root)
             new = hidden_path(root)
@@ -89,12 +94,13 @@ def begin(
             return claims, parts
         if resume and joined is not None and joined == _identity(final) and is_complete(final):
             return None
-        has_lock = (root / HIDDEN / "lock").exists()
+        has_lock = all((root / HIDDEN / name).exists() for name in _OF_LOCK)
         if is_complete(root) is False and (root / HIDDEN).exists() and not has_lock:
             if not restart or resume:
                 raise OutputError(
                     f"{cut(root)}: is an unfinished store without its lock: a process was killed "
-                    "while it removed it. Give only overwrite=True to begin again."
+                    "while it removed it, or it was copied without its empty folders. Give only "
+                    "overwrite=True to begin again."
                 )
             remove_idle(root)
         elif is_complete(root) is False and not (root / HIDDEN).exists():
@@ -102,6 +108,12 @@ def begin(
                 f"{cut(root)}: is an unfinished store of another kind of writer. Choose another "
                 "path, or give overwrite=True."
             )
+        time.sleep(_MOMENT)  # another process removes or completes it
+    raise OutputError(
+        f"{cut(root)}: cannot be created or opened: other processes remove or complete it again "
+        "and again, or its file system gives a file another number each time. Open the writer "
+        "again, or write to another disk."
+    )
 
 
 def attributes_to_resume(root: Path) -> dict[str, Any]:

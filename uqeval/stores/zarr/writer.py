@@ -37,6 +37,8 @@ from uqeval.threads import uninterrupted
 
 T = TypeVar("T")
 
+#: Error codes of a rename to a folder with content.
+_TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 #: The number of checks whether an unfinished store is removed, and the seconds between them.
 _TRIES, _MOMENT = 40, 0.05
 
@@ -257,19 +259,20 @@ def _whole(where: Path, call: Callable[[], T]) -> T:
 
 
 def put_in_place(temporary: Path, target: Path) -> bool:
-    """Rename the folder `temporary` to `target`. If `target` exists, remove `temporary` and return
-    False.
+    """Rename the folder `temporary` to `target`. If there is a folder with content, remove
+    `temporary` and return False.
 
-    Raises `OutputError` if neither is possible.
+    Raises `OutputError` if neither is possible, such as for an empty folder that is a mount point.
     """
     with writing(target):
         try:
             temporary.rename(target)
-        except OSError:
+        except OSError as error:
             shutil.rmtree(temporary, ignore_errors=True)
-            if not target.is_dir():
-                raise
-            return False
+            # Another process may have removed it again since the rename.
+            if error.errno in _TAKEN or (target.is_dir() and is_taken(target)):
+                return False
+            raise
     return True
 
 
