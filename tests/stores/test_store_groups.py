@@ -289,6 +289,20 @@ def test_a_group_in_place_of_what_describes_the_arrays(
         store_refused(place, f"s/{name}: is a group, expected", "remove it")
 
 
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("chunk", [1000, 10**12])
+def test_more_names_than_fit_into_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Any, chunk: int
+) -> None:
+    """They are refused before their chunks are listed, which the system ended."""
+    path = group(tmp_path / "s", {"probs": probs()}, form=form)
+    about: Any = {"shape": (10**12,), "chunks": (chunk,), "dtype": "U4" if form == 2 else str}
+    zarr.open_group(path, mode="a").create_array("names", **about)
+    monkeypatch.delattr("uqeval.stores.zarr.array.ZarrArray.watch_with")
+    for place in (path, f"{path}/probs"):
+        store_refused(place, "s/names: claims 1,000,000,000,000 names", "than names need")
+
+
 def test_given_names_stand_before_the_stored(tmp_path: Path) -> None:
     path = group(tmp_path / "s", {"labels": ids()}, names=["a", "b", "c"])
     assert open_store(path, role="labels", names=["x", "y", "z"]).names == ("x", "y", "z")

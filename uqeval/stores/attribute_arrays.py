@@ -133,8 +133,8 @@ def _is_mask(array: StoredArray, target: StoredArray | None) -> bool:
 
 def _value(array: StoredArray) -> Any:
     """Return an array of rank 0 or 1 as a number, a text or a list."""
-    array.check_claims()
     refuse_large_names(array)
+    array.check_claims()
     value = array.read((slice(None),) * len(array.shape)).tolist()
     return (
         [str(v) if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value
@@ -157,8 +157,8 @@ def own_names(
             f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text per "
             f"item."
         )
-    array.check_claims()
     refuse_large_names(array)
+    array.check_claims()
     names = [str(v) for v in array.read((slice(None),)).tolist()]
     add_attribute(dict(attributes), "names", names, path)
     return checked_names(names, array.where)

@@ -9,12 +9,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from uqeval.disk.locks import clear_beside
 from uqeval.errors import DataError, OutputError, cut, listed
 from uqeval.stores.writing.new_store import NewStore, local_path
 from uqeval.stores.writing.verification import check_same_settings, damaged_parts
 from uqeval.stores.writing.write_lock import HINT, WriteLock, begin
 from uqeval.stores.zarr import writer as zw
-from uqeval.stores.zarr.group import is_unfinished
+from uqeval.stores.zarr.group import is_unfinished, path_of_new
 
 #: The part that a writer locks to complete the store.
 _END = "end"
@@ -35,7 +36,7 @@ def root_of(path: str, resume: bool, overwrite: bool) -> Path:
     """
     final = local_path(path)
     zw.check_replaceable(final)
-    new = zw.path_of_new(final)
+    new = path_of_new(final)
     if _has_just_replaced(final) and zw.is_taken(new):
         zw.remove_idle(new)  # what is left of the older store
     if is_unfinished(new):
@@ -54,6 +55,13 @@ def _has_just_replaced(final: Path) -> bool:
     """Return whether a finished store still has its hidden folder: its writer was killed before it
     removed the older store, which then has the name of the new one."""
     return is_unfinished(final) and zw.is_complete(final) is True
+
+
+def _clear_leftovers(path: Path) -> None:
+    """Remove what killed writers of the store at `path`, or of its replacement, have left beside
+    it. Only once the store is complete: processes of another machine, which begin it, seem dead."""
+    for own in (path, path_of_new(path)):
+        clear_beside(own)
 
 
 def _remove_older(new: Path) -> None:
@@ -139,7 +147,7 @@ class UnfinishedStore:
             self.store.root = self._final  # to which another process may have moved it
             # Its writer may have been killed before removing this.
             shutil.rmtree(self._final / zw.HIDDEN, ignore_errors=True)
-            zw.clear_leftovers(self._final)
+            _clear_leftovers(self._final)
             self._claims, self._earlier = WriteLock(self._final), set[str]()
             self.kept = set(range(len(names)))
             return
@@ -331,7 +339,7 @@ class UnfinishedStore:
                 zw.publish(self.store.root, self._final)
                 self._claims.moved(self._final)
         self._claims.end()
-        zw.clear_leftovers(self._final)
+        _clear_leftovers(self._final)
 
     def _all_of(self, index: int, parts: set[str]) -> bool:
         return f"{index}.all" in parts or all(f"{index}.{t}" in parts for t in range(self._samples))

@@ -29,7 +29,7 @@ from uqeval.stores.zarr.metadata import (
     load_node,
 )
 from uqeval.stores.zarr.source import FolderSource, Source, ZipSource, array_place, is_url
-from uqeval.stores.zarr.writer import HIDDEN, path_of_new
+from uqeval.stores.zarr.writer import HIDDEN
 
 _CONTINUE = "Wait for its job, or run it again with {}, which continues it."
 
@@ -223,6 +223,11 @@ def _members(consolidated: object) -> dict[str, Any]:
     """Return consolidated metadata by key; nothing if they have another form."""
     members = consolidated.get("metadata") if isinstance(consolidated, dict) else None
     return members if isinstance(members, dict) else {}
+
+
+def path_of_new(path: Path) -> Path:
+    """Return where `PredictionWriter(overwrite=True)` writes the new store of `path`."""
+    return path.with_name(f".{path.name}.new")
 
 
 def is_unfinished(root: Path) -> bool:

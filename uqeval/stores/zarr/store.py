@@ -15,6 +15,7 @@ from uqeval.stores.attribute_arrays import (
     check_attributes,
     of_one_array,
     own_names,
+    refuse_large_names,
     without_attributes,
 )
 from uqeval.stores.contents import (
@@ -147,6 +148,7 @@ class ZarrStore(Contents):
         for name in DESCRIBING.keys() & group.unreadable.keys():
             raise group.unreadable[name]
         if "names" in group.arrays:
+            refuse_large_names(group.arrays["names"])
             group.arrays["names"].watch_with(group.name)
         return own_names(group.arrays, group.attributes, self.path)
 

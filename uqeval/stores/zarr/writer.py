@@ -314,18 +314,6 @@ def remove_idle(folder: Path) -> None:
     shutil.rmtree(trash, ignore_errors=True)
 
 
-def clear_leftovers(path: Path) -> None:
-    """Remove what killed writers of the store at `path`, or of its replacement, have left beside
-    it. Only once the store is complete: processes of another machine, which begin it, seem dead."""
-    for own in (path, path_of_new(path)):
-        clear_beside(own)
-
-
-def path_of_new(path: Path) -> Path:
-    """Return where `PredictionWriter(overwrite=True)` writes the new store of `path`."""
-    return path.with_name(f".{path.name}.new")
-
-
 def publish(new: Path, path: Path) -> None:
     """Move the finished store `new` to `path`; remove an older store there after the new one is
     synced to disk. Raises `OutputError`.
