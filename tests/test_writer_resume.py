@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -300,6 +303,46 @@ def test_killed_before_the_older_store_was_removed(
     assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
 
 
+@pytest.mark.parametrize("is_file", [True, False])
+def test_what_others_have_put_at_the_place_of_the_new_store_stays(
+    tmp_path: Path, is_file: bool
+) -> None:
+    path, other = tmp_path / "p.zarr", tmp_path / ".p.zarr.new"
+    notes = other if is_file else other / "notes"
+    notes.parent.mkdir(exist_ok=True)
+    notes.write_text("mine")
+    for options in ({"overwrite": True}, {"overwrite": True, "resume": True}):
+        says = ".p.zarr.new: is no store of uqeval, so it is not removed", "Move it"
+        refused(lambda own=options: PredictionWriter(path, **ABOUT | own), *says)
+    assert notes.read_text() == "mine"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+    assert notes.read_text() == "mine"
+
+
+@pytest.mark.parametrize("options", [{"overwrite": True}, {"resume": True}])
+def test_leftovers_of_killed_writers_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, bool]
+) -> None:
+    """Of one that removed an unfinished store, and of one that removed the older store."""
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", lambda *_, **__: None)
+        with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
+            fill(writer)
+    (tmp_path / ".p.zarr.new/zarr.json").unlink()  # it was removed in part
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
+                           capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
+    for name in (f"..p.zarr.new.{ended}-0", f".p.zarr.{ended}-1"):
+        (tmp_path / name / "probs").mkdir(parents=True)
+    with PredictionWriter(path, **ABOUT, **options) as writer:
+        if not writer.complete:
+            fill(writer)
+    assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
+
+
 @pytest.mark.parametrize("options", [{"resume": True}, {"resume": True, "overwrite": True}, {}])
 def test_an_unfinished_store_that_was_replaced_is_not_taken_for_the_replacement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, bool]
@@ -330,13 +373,19 @@ def test_an_unfinished_store_that_was_replaced_is_not_taken_for_the_replacement(
     np.testing.assert_array_equal(np.stack(stored(path)), new)
 
 
-@pytest.mark.parametrize("resume", [True, False])
+@pytest.mark.parametrize(
+    ("part", "resume"),
+    [("lock", True), ("lock", False), ("writers", True), ("writers", False), ("parts", True)],
+)
 def test_an_unfinished_store_without_its_lock_is_no_endless_loop(
-    tmp_path: Path, resume: bool
+    tmp_path: Path, resume: bool, part: str
 ) -> None:
     path = tmp_path / "p.zarr"
     unfinished(path)
-    (path / zw.HIDDEN / "lock").unlink()  # by a killed process that removed the store
+    if part == "lock":
+        (path / zw.HIDDEN / part).unlink()  # by a killed process that removed the store
+    else:
+        shutil.rmtree(path / zw.HIDDEN / part)  # left out by a copy, as it was empty
     with pytest.raises(OutputError, match=r"without its lock.* Give only overwrite=True"):
         PredictionWriter(path, **ABOUT, resume=resume)
     with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
@@ -347,6 +396,118 @@ def test_an_unfinished_store_without_its_lock_is_no_endless_loop(
     with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
         assert not any(map(writer.done, NAMES))
         fill(writer)
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize(
+    ("victim", "kept"),
+    [("zarr.json", "ab"), ("items/zarr.json", "ab"), ("items/a/zarr.json", "b"),
+     ("items/a/probs/zarr.json", "b"), ("probs/zarr.json", "")],
+)  # fmt: skip
+@pytest.mark.parametrize("data", [b"", b'{"zarr_format": 3, "node', b"[]", None])
+def test_damaged_metadata_are_mended(
+    tmp_path: Path, victim: str, kept: str, data: bytes | None, overwrite: bool
+) -> None:
+    """A power loss has damaged them. It was called a finished store, or ended with a traceback."""
+    path, about = tmp_path / "p.zarr", ABOUT | {"ignore_index": 7, "class_names": ["a", "b", "c"]}
+    about["size"] = None if "items" in victim else ABOUT["size"]
+    if overwrite:
+        with PredictionWriter(path, **about) as writer:
+            fill(writer)
+    unfinished(path, **about, overwrite=overwrite)
+    root = tmp_path / ".p.zarr.new" if overwrite else path
+    attributes = zw.attributes_of(root)
+    if data is None:
+        (root / victim).unlink()
+    else:
+        (root / victim).write_bytes(data)
+    options = {"ignore_index": None, "resume": True, "overwrite": overwrite}
+    if not overwrite:
+        refused(lambda: PredictionWriter(path, **about), "is unfinished", "resume=True")
+    if victim == "zarr.json" and data is not None:
+        refused(lambda: open_store(root, role="predictions"), "is unfinished", "resume=True")
+    with PredictionWriter(path, **about | options) as writer:
+        assert "".join(filter(writer.done, NAMES)) == kept
+        for name in writer.missing():
+            fill(writer, (name,))
+            writer.add_labels(name, LABELS)
+    assert len(stored(path)) == len(stored(path, "labels")) == 3
+    attributes["uqeval"]["complete"] = True
+    found = zw.attributes_of(path)
+    found["uqeval"].pop("arrays", None)
+    assert found == attributes
+    assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
+
+
+def test_metadata_that_are_damaged_while_a_writer_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    writer = PredictionWriter(path, **ABOUT)
+    fill(writer)
+    (path / "zarr.json").write_bytes(b"{")
+    refused(writer.close, "p.zarr/zarr.json: is damaged", "open it again with resume=True")
+    with pytest.warns(UserWarning, match="is complete, without labels"):
+        PredictionWriter(path, **ABOUT, resume=True).close()
+    assert len(stored(path)) == 3
+
+
+def test_an_array_without_a_written_part_is_mended(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    unfinished(path)
+    (path / "probs/zarr.json").write_bytes(b"{")
+    for part in (path / zw.HIDDEN / "parts").iterdir():
+        part.unlink()
+    with PredictionWriter(path, **ABOUT, resume=True) as writer:
+        fill(writer)
+    assert len(stored(path)) == 3
+
+
+def test_a_damaged_array_that_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.zarr"
+    unfinished(path)
+    (path / "probs/zarr.json").write_bytes(b"{")
+
+    def fails(folder: Path, *_: object, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+    monkeypatch.setattr("shutil.rmtree", fails)
+    with pytest.raises(OutputError, match=r"p\.zarr/probs: cannot be written: Permission denied"):
+        PredictionWriter(path, **ABOUT, resume=True)
+
+
+def test_an_empty_folder_that_cannot_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was an endless loop for a link, and a mount point was called a finished store."""
+    path, empty, rename = tmp_path / "p.zarr", tmp_path / "empty", Path.rename
+    empty.mkdir()
+    (tmp_path / ".p.zarr.new").symlink_to(empty)
+    with pytest.raises(OutputError, match="cannot be written: Not a directory"):
+        PredictionWriter(path, **ABOUT, overwrite=True)
+
+    def is_busy(self: Path, target: Path) -> Path:
+        if target == path:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(self))
+        return rename(self, target)
+
+    path.mkdir()
+    monkeypatch.setattr(Path, "rename", is_busy)
+    with pytest.raises(OutputError, match=r"p\.zarr: cannot be written: Device or resource busy"):
+        PredictionWriter(path, **ABOUT)
+    assert not any(path.iterdir())
+
+
+def test_a_store_that_changes_for_ever_is_no_endless_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.zarr"
+    unfinished(path)
+    monkeypatch.setattr("uqeval.stores.writing.write_lock._MOMENT", 0)
+    monkeypatch.setattr(os.path, "samestat", lambda *_: False)
+    with pytest.raises(OutputError, match="gives a file another number each time"):
+        PredictionWriter(path, **ABOUT, resume=True)
 
 
 @pytest.mark.parametrize("has_lock", [True, False])
@@ -377,6 +538,33 @@ def test_a_finished_store_of_another_size_is_not_resumed(tmp_path: Path) -> None
     height, width = ABOUT["size"]
     with pytest.raises(OutputError, match=rf"size: \[{height}, {width}\] there, \[3, 3\] here"):
         PredictionWriter(path, **ABOUT | {"size": (3, 3)}, resume=True)
+
+
+@pytest.mark.parametrize("size", [ABOUT["size"], None])
+def test_another_dtype_is_refused_and_another_compression_only_of_an_unfinished_store(
+    tmp_path: Path, size: tuple[int, int] | None
+) -> None:
+    path, about = tmp_path / "p.zarr", ABOUT | {"size": size}
+    dtype = {"dtype": "float32", "resume": True}
+    compression = {"compression": "none", "resume": True}
+    unfinished(path, size=size)
+    for own, says in (
+        (dtype, "dtype: 'float16' there, 'float32' here"),
+        (compression, "compression: 'lz4' there, 'none' here"),
+    ):
+        refused(lambda own=own: PredictionWriter(path, **about | own), says)
+    with PredictionWriter(path, **about, overwrite=True) as writer:
+        fill(writer)
+    refused(
+        lambda: PredictionWriter(path, **about | dtype),
+        "finished store with other settings (dtype: 'float16' there, 'float32' here)",
+    )
+    assert PredictionWriter(path, **about | compression).complete
+    for dtypes in (["float32", "float16"], ["float16", "float32"]):  # maps are float32 anyway
+        for own in dtypes:
+            maps = about | {"keep": "maps", "dtype": own, "resume": True}
+            with PredictionWriter(tmp_path / f"{dtypes[0]}.zarr", **maps) as writer:
+                fill(writer)
 
 
 def test_killed_before_the_replacement_was_put_in_place(

@@ -28,6 +28,7 @@ from uqeval.stores.writing.item_descriptions import Description, ItemDescription
 from uqeval.stores.writing.processes import process_count
 from uqeval.stores.writing.sample_buffer import SampleBuffer
 from uqeval.stores.writing.unfinished_store import UnfinishedStore, root_of
+from uqeval.stores.writing.write_lock import attributes_to_resume
 from uqeval.stores.zarr import writer as zw
 
 #: The axes of the predictions of one item, and of its labels.
@@ -93,7 +94,7 @@ class PredictionWriter:
         self.dtype = dtype or ("float32" if keep == "maps" else "float16")
         if ignore_index is None and resume:
             root = root_of(self.path, resume, overwrite)
-            ignore_index = declared_void(zw.attributes_of(root), self.path)
+            ignore_index = declared_void(attributes_to_resume(root), self.path)
         self.ignore_index = ASSUMED_VOID if ignore_index is None else ignore_index
         self._check(class_names, mean_probs)
         self._mean_probs = mean_probs

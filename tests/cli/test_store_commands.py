@@ -226,6 +226,27 @@ def test_inspect_a_video_with_predictions_of_its_own_and_others(tmp_path: Path) 
             assert found["facts"]["ground truth"] == ("yes" if labels in given else "none given")
 
 
+def test_inspect_a_video_with_probabilities_of_its_own_and_other_predictions(
+    tmp_path: Path,
+) -> None:
+    """Members of one ensemble all have frames, or none; labels belong to the probabilities."""
+    own = video()
+    ids = np.stack(list(own.predictions.values())) % 4
+    probs = np.full((len(ids), 4, *ids.shape[1:]), 0.25, "f4")
+    arrays = {"frames": own.stack("frames"), "probs": probs}
+    stored, twin = (save_store(tmp_path / f"{n}.zarr", own.names, **arrays) for n in "vw")
+    np.savez(tmp_path / "ids.npz", predictions=ids, names=own.names)
+    np.savez(tmp_path / "probs.npz", probs=probs, names=own.names)
+    labels = save_images(tmp_path / "labels", own.labels)
+    for given, kind in (
+        ([tmp_path / "ids.npz"], "video"), ([tmp_path / "ids.npz", labels], "video"),
+        ([tmp_path / "probs.npz"], "video"), ([twin], "classes"), ([labels], "classes"),
+        ([], "classes"),
+    ):  # fmt: skip
+        found = json.loads(run_well("inspect", stored, *given, "--format", "json").stdout)
+        assert found["facts"]["kind"] == kind and not found["problems"], given
+
+
 def test_inspect_predictions_beside_images(tmp_path: Path) -> None:
     """Frames beside arrays of predictions, and a folder of ids called `frames`, are no video."""
     own = video()

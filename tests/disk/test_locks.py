@@ -310,3 +310,12 @@ def test_a_full_disk_does_not_stop_a_lock(tmp_path: Path, monkeypatch: pytest.Mo
     assert taken is not None and taken.exists() and len(calls) == 1
     release(taken)
     assert not taken.exists()
+
+
+def test_a_file_that_is_another_each_time_is_no_endless_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network file systems give a file another number each time: there are no locks."""
+    monkeypatch.setattr(locks, "_is_same_file", lambda *_: False)
+    with locked(tmp_path / "r.json"):
+        assert lock(tmp_path / "r.json") is None

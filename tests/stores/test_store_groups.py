@@ -12,9 +12,11 @@ import pytest
 import zarr
 from group_files import C, H, N, T, W, axes, group, ids, probs, store_refused
 
+import uqeval
 from uqeval.errors import StoreError
 from uqeval.stores.names import read_names_file
 from uqeval.stores.store import open_store
+from uqeval.usecases.convert import convert
 
 
 @pytest.mark.parametrize("form", [2, 3])
@@ -227,11 +229,78 @@ def test_names_beside_one_array(tmp_path: Path, form: int, as_array: bool) -> No
     assert open_store(f"{path}/flow", role="flow").names is None  # they are those of the frames
 
 
+@pytest.mark.parametrize("form", ["zarr 2", "zarr 3", "arrays in zarr", "h5", "arrays in h5"])
+def test_attributes_beside_one_array(tmp_path: Path, form: str) -> None:
+    """The scores are those of the whole store; without the void id they are others."""
+    about = {"class_names": [f"c{i}" for i in range(C)], "ignore_index": 2}
+    path, arrays = tmp_path / f"s.{form[-2:]}", {"probs": probs(), "labels": ids()}
+    arrays["labels"][:, 0] = 2
+    if form.endswith("h5"):
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as file:
+            for name, values in arrays.items():
+                file[name] = values
+            (file if form != "h5" else file.attrs).update(about)
+            file["labels"].attrs["long_name"] = "ids"
+    elif form == "arrays in zarr":
+        group(path, arrays | {"ignore_index": np.array(2)}, class_names=about["class_names"])
+    else:
+        group(path, arrays, form=int(form[-1]), **about)
+    inside = "::/" if form.endswith("h5") else "/"
+    for name, role in (("probs", "predictions"), ("labels", "labels")):
+        attributes = open_store(f"{path}{inside}{name}", role=role).attributes
+        assert {key: attributes[key] for key in about} == about
+    assert attributes.get("long_name", "ids") == "ids"
+    options: Any = {"metrics": "calibration"}
+    one = uqeval.evaluate(f"{path}{inside}probs", f"{path}{inside}labels", **options).results
+    assert one == uqeval.evaluate(path, **options).results
+    assert one != uqeval.evaluate(arrays, **options).results
+    convert(path, tmp_path / "out.zarr", key="labels")
+    assert open_store(tmp_path / "out.zarr", role="labels").attributes["ignore_index"] == 2
+
+
+def test_attributes_beside_one_array_that_are_wrong(tmp_path: Path) -> None:
+    path = group(tmp_path / "s", {"probs": probs()}, class_names="road")
+    store_refused(f"{path}/probs", "class_names must be a list of texts")
+    path = group(tmp_path / "t", {"probs": probs()}, uqeval={"complete": False})
+    store_refused(f"{path}/probs", "is unfinished")
+    labels = np.full((N, H, W), 255, "u1")
+    path = group(tmp_path / "u", {"labels": labels}, ignore_index=0)
+    zarr.open_array(f"{path}/labels").attrs["ignore_index"] = 255
+    with pytest.raises(StoreError, match="ignore_index is 255, but the void id is 0"):
+        uqeval.evaluate(probs(), f"{path}/labels", metrics="segmentation")
+
+
 def test_names_beside_one_array_that_are_wrong(tmp_path: Path) -> None:
     group(tmp_path / "s", {"probs": probs(), "names": np.arange(N)})
     store_refused(tmp_path / "s/probs", "names: holds int64", "expected one text per item")
     group(tmp_path / "t", {"probs": probs()}, names=["a", "b"])
     store_refused(tmp_path / "t/probs", f"2 names for {N} items")
+
+
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("name", ["names", "ignore_index"])
+def test_a_group_in_place_of_what_describes_the_arrays(
+    tmp_path: Path, form: Any, name: str
+) -> None:
+    path = group(tmp_path / "s", {"probs": probs()}, form=form)
+    zarr.open_group(path, mode="a").create_group(name)
+    for place in (path, f"{path}/probs"):
+        store_refused(place, f"s/{name}: is a group, expected", "remove it")
+
+
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("chunk", [1000, 10**12])
+def test_more_names_than_fit_into_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Any, chunk: int
+) -> None:
+    """They are refused before their chunks are listed, which the system ended."""
+    path = group(tmp_path / "s", {"probs": probs()}, form=form)
+    about: Any = {"shape": (10**12,), "chunks": (chunk,), "dtype": "U4" if form == 2 else str}
+    zarr.open_group(path, mode="a").create_array("names", **about)
+    monkeypatch.delattr("uqeval.stores.zarr.array.ZarrArray.watch_with")
+    for place in (path, f"{path}/probs"):
+        store_refused(place, "s/names: claims 1,000,000,000,000 names", "than names need")
 
 
 def test_given_names_stand_before_the_stored(tmp_path: Path) -> None:

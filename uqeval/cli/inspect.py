@@ -89,7 +89,7 @@ def inspect(
 
 def _stores(paths: list[str]) -> dict[str, Any]:
     """Return the predictions and the labels among the paths, as `inspect` takes them."""
-    from uqeval.inputs.video_stores import frames_in, has_predictions
+    from uqeval.inputs.video_stores import FRAMES, frames_in, has_predictions, is_store
     from uqeval.stores.store import contents_of
     from uqeval.usecases.inspect import predictions_in_video
 
@@ -99,12 +99,16 @@ def _stores(paths: list[str]) -> dict[str, Any]:
     if has_folder and (are_labels or not others):
         return {"predictions": paths[0], "labels": paths[1] if others else None}
     first = contents_of(paths[0])
+    # Members of one ensemble all have frames, or none.
+    has_frames = is_store(paths[0]) and FRAMES in first.kinds
+    is_only_one = not any(FRAMES in own.kinds for own in others)
     has_ids = has_folder or (
         {"frames", "predictions"} <= first.kinds and not {"probs", "logits"} & first.kinds
     )
     stores, video = [first, *others], {}
     if others and (
-        (has_ids and not are_labels) or (frames_in(first) and not has_predictions(paths[0]))
+        ((has_ids or (has_frames and is_only_one)) and not are_labels)
+        or (frames_in(first) and not has_predictions(paths[0]))
     ):
         video, stores = {"video": paths[0]}, others
     predictions, labels = o.split_paths(stores, labels_alone=True)

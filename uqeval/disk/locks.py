@@ -26,6 +26,8 @@ from uqeval.errors import OutputError, cut
 
 #: Bytes of a final name that a hidden name repeats: names are limited to 255 bytes.
 _NAME_BYTES = 200
+#: The number of attempts to lock a file that other processes remove meanwhile.
+_TRIES = 1000
 #: Seconds by which the clocks of processes and files may differ.
 _SLACK = 2.0
 #: The file in a temporary folder that its process keeps locked.
@@ -216,8 +218,9 @@ def release(file: Path) -> None:
 
 
 def _acquire(file: Path, output: str | Path) -> bool:
-    """Lock a lock file and note it in `_held`; return False if it cannot be created."""
-    while True:
+    """Lock a lock file and note it in `_held`; return False if it cannot be created, and on file
+    systems where it is another file each time that its path is looked up."""
+    for _ in range(_TRIES):
         try:
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError:
@@ -237,6 +240,7 @@ def _acquire(file: Path, output: str | Path) -> bool:
                 os.close(descriptor)
             raise
         os.close(descriptor)  # its process has ended and removed it meanwhile
+    return False
 
 
 def _is_free(descriptor: int) -> bool:

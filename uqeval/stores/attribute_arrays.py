@@ -20,6 +20,11 @@ _VERSION = 1
 
 #: Attributes of a store.
 OF_STORE = frozenset({"class_names", "ignore_index", "sample_kind"})
+#: What members of these names hold. Others are refused: without them, items would be matched by
+#: position, and void pixels evaluated.
+DESCRIBING = {
+    "names": "one text per item", "class_names": "one text per class", "ignore_index": "a number",
+}  # fmt: skip
 #: Attributes of one array, which change its numbers, with the values that change none.
 _OF_ARRAYS: dict[str, tuple[Any, ...]] = {
     "_FillValue": (), "missing_value": (), "scale_factor": (1,), "add_offset": (0,),
@@ -96,6 +101,12 @@ def without_attributes(
     return arrays, known, warnings
 
 
+def of_one_array(array: StoredArray, around: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a store of one array: its own, and those of the store that the
+    attributes of the group `around` it give, which count as for all arrays of the group."""
+    return {**array.attributes, **{k: v for k, v in around.items() if k in OF_STORE}}
+
+
 def add_attribute(attributes: dict[str, Any], name: str, value: Any, path: str) -> None:
     """Add an attribute of a store that an array or a key of a mapping gives. Raises `StoreError` if
     the store declares another value."""
@@ -122,8 +133,8 @@ def _is_mask(array: StoredArray, target: StoredArray | None) -> bool:
 
 def _value(array: StoredArray) -> Any:
     """Return an array of rank 0 or 1 as a number, a text or a list."""
-    array.check_claims()
     refuse_large_names(array)
+    array.check_claims()
     value = array.read((slice(None),) * len(array.shape)).tolist()
     return (
         [str(v) if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value
@@ -146,8 +157,8 @@ def own_names(
             f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text per "
             f"item."
         )
-    array.check_claims()
     refuse_large_names(array)
+    array.check_claims()
     names = [str(v) for v in array.read((slice(None),)).tolist()]
     add_attribute(dict(attributes), "names", names, path)
     return checked_names(names, array.where)

@@ -252,11 +252,11 @@ def _row(array: NumpyArray) -> NumpyArray:
     return row
 
 
-def store_of_one(
-    array: StoredArray, opening: Opening, names: tuple[str, ...] | None = None
-) -> Store:
-    """Return a store of one array without a name; its role and rank decide its kind. `names`:
-    those of items beside it."""
+def store_of_one(array: StoredArray, opening: Opening, described: Store | None = None) -> Store:
+    """Return a store of one array without a name; its role and rank decide its kind. `described`:
+    what describes it beside it, as a store without arrays; by default its own attributes."""
+    if described is None:
+        described = Store(array.where, {}, attributes=dict(array.attributes))
     role, rank = opening.role, len(array.shape)
     kind: str | None = role
     if role in _VIDEO_RANKS:
@@ -272,8 +272,8 @@ def store_of_one(
     if is_single and rank == 1 and isinstance(array, NumpyArray):
         array = _row(array)
     store = assemble(
-        array.where, {kind: array}, opening.names, names, dict(array.attributes),
-        is_single=is_single,
+        array.where, {kind: array}, opening.names, described.names, described.attributes,
+        described.warnings, is_single=is_single,
     )  # fmt: skip
     return with_coordinates(store, {})
 

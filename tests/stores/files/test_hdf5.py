@@ -102,6 +102,60 @@ def test_links_under_names_that_are_read(tmp_path: Path, name: str) -> None:
     assert "other is a link, which is not followed" in store.warnings[0]
 
 
+PAIRS = np.array([(1, 2)] * 3, [("a", "i4"), ("b", "i4")])
+
+
+@pytest.mark.parametrize("inside", ["/", "/probs"])
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("names", PAIRS, "holds [('a', '<i4'), ('b', '<i4')] of shape (3,)"),
+        ("names", np.array([b"a", b"b", b"c"], "V1"), "holds |V1 of shape (3,)"),
+        ("names", np.array([0, 1, 2], h5py.enum_dtype({"a": 0})), "holds uint8 of shape (3,)"),
+        ("names", np.ones(3, complex), "holds complex128 of shape (3,)"),
+        ("names", [["a"], ["b"], ["c"]], "holds texts of shape (3, 1)"),
+        ("names", "a", "holds texts of shape ()"),
+        ("names", h5py.Reference, "holds references of shape (3,)"),
+        ("names", h5py.Empty(h5py.string_dtype()), "is empty"),
+        ("names", h5py.Empty("f4"), "is empty"),
+        ("names", h5py.Group, "is a group"),
+        ("names", np.dtype("f4"), "is a type without values"),
+        ("ignore_index", PAIRS[0], "holds [('a', '<i4'), ('b', '<i4')] of shape ()"),
+        ("ignore_index", "255", "holds texts of shape ()"),
+        ("class_names", [1, 2, 3, 4], "holds int64 of shape (4,)"),
+    ],
+)
+def test_what_describes_the_arrays_and_has_another_type(
+    tmp_path: Path, inside: str, name: str, content: Any, says: str
+) -> None:
+    """It is not ignored: items would be matched by position, or void pixels evaluated."""
+    path = tmp_path / "s.h5"
+    with h5py.File(path, "w") as file:
+        file["probs"] = PROBS
+        if content is h5py.Group:
+            file.create_group(name)
+        elif content is h5py.Reference:
+            file.create_dataset(name, data=[file["probs"].ref] * 3, dtype=h5py.ref_dtype)
+        else:
+            file[name] = content
+    advice = f"del group['{name}']; group['{name}'] ="
+    refused(
+        lambda: open_store(f"{path}::{inside}", role="predictions"),
+        f"{path}::/{name}: {says}, expected ", advice,
+    )  # fmt: skip
+    with h5py.File(path, "a") as group:  # the file is closed, and the advice works
+        del group[name]
+    assert open_store(f"{path}::{inside}", role="predictions").names is None
+
+
+@pytest.mark.parametrize("inside", ["/", "/probs"])
+def test_an_attribute_names_that_is_empty(tmp_path: Path, inside: str) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file["probs"], file.attrs["names"] = PROBS, h5py.Empty("f4")
+    with pytest.raises(StoreError, match="attribute names is empty or cannot be read, expected"):
+        open_store(f"{tmp_path / 's.h5'}::{inside}", role="predictions")
+
+
 @pytest.mark.parametrize("link", [h5py.SoftLink("/in/it"), h5py.ExternalLink("x.h5", "/labels")])
 def test_links_under_names_that_are_not_read(tmp_path: Path, link: Any) -> None:
     """Labels from another store replace those of a link; one that is read is refused."""

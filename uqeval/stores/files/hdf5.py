@@ -17,9 +17,11 @@ from uqeval.disk.files import MOST_BYTES, open_descriptor
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.attribute_arrays import (
+    DESCRIBING,
     OF_STORE,
     add_attribute,
     check_attributes,
+    of_one_array,
     own_names,
     refuse_large_names,
     without_attributes,
@@ -46,8 +48,8 @@ _READ = KNOWN | ALIASES.keys() | OF_STORE | {"names", "invalid"}
 class Hdf5Group:
     """The arrays of numbers in an HDF5 group by name, its item names, and its attributes.
 
-    `members`: the names of those that are opened, all if it is None. `links`: the errors about
-    members of names that are read and that are links, by name.
+    `members`: the names of those that are opened, all if it is None. `errors`: those about members
+    of names that are read and that are links or hold something else, by name.
     """
 
     def __init__(self, path: str, group: Any, members: Iterable[str] | None = None) -> None:
@@ -59,20 +61,28 @@ class Hdf5Group:
         #: Coordinates of texts, by name.
         self.coordinates: dict[str, Coordinate] = {}
         self.warnings: list[str] = []
-        self.links: dict[str, StoreError] = {}
+        self.errors: dict[str, StoreError] = {}
+        for name in DESCRIBING.keys() & group.attrs.keys() - self.attributes.keys():
+            self.errors[name] = StoreError(
+                f"{self._path}: attribute {name} is empty or cannot be read, expected "
+                f"{DESCRIBING[name]}. Write it again, or remove it."
+            )
         for name in group if members is None else members:
             if not _is_inside(group, name):
                 if name in _READ and (error := _link_error(path, group, name)) is not None:
-                    self.links[str(name)] = error
+                    self.errors[str(name)] = error
                 else:
                     self.warnings.append(_left_out(path, name))
                 continue
             member = group[name]
+            if name in DESCRIBING and (error := _description_error(path, name, member)):
+                self.errors[str(name)] = error
+                continue
             if not isinstance(member, h5py.Dataset):
                 continue
             is_number = member.dtype.kind in "biuf" or name in REGRESSION  # `resolve` refuses texts
             is_text = h5py.check_string_dtype(member.dtype) is not None
-            if name in ("names", "class_names") and is_text:
+            if name in ("names", "class_names"):
                 add_attribute(self.attributes, name, _names(path, member), self._path)
             elif is_text and _rank(member) == 1:
                 own, *_ = names_of(member.dims, 1) or (None,)
@@ -84,13 +94,14 @@ class Hdf5Group:
                 self.arrays[str(name)] = Hdf5Array(path, member)
 
     def left_out(self, unread: Collection[str]) -> list[str]:
-        """Return warnings about links that are not followed. Raises `StoreError` for a link of a
-        name that is read, so not among those that are `unread`."""
-        for name, error in self.links.items():
+        """Return warnings about links that are not followed. Raises `StoreError` for a member of a
+        name that is read, so not among those that are `unread`, and that is a link or holds
+        something else."""
+        for name, error in self.errors.items():
             if ALIASES.get(name, name) not in unread:
                 self._group.file.close()  # so that it can be mended at once
                 raise error
-        return [*self.warnings, *(_left_out(self._path, name) for name in self.links)]
+        return [*self.warnings, *(_left_out(self._path, name) for name in self.errors)]
 
     def groups_with_arrays(self) -> list[str]:
         """Return the addresses of groups inside, at any depth, that have arrays of numbers."""
@@ -188,13 +199,14 @@ def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
 
 def _beside(path: str, dataset: Any) -> Hdf5Group:
     """Return what is called like an axis or a dimension of a dataset, and has one axis, in the
-    group around it, and `names`. Raises `StoreError` if `names` is a link."""
+    group around it, and the members in `DESCRIBING`. Raises `StoreError` if one of these is a link
+    or holds something else."""
     group = dataset.parent
     with readable(cut(path)):
         dims = names_of(dataset.dims, len(dataset.shape)) or ()
         axes = [name for name in group if axis_called(name) in COMPARED or name in dims]
         members = [n for n in axes if _is_inside(group, n) and _rank(group[n]) == 1]
-        around = Hdf5Group(path, group, {*members, *({"names"} & group.keys())})
+        around = Hdf5Group(path, group, {*members, *(DESCRIBING.keys() & group.keys())})
         around.left_out(())
         return around
 
@@ -233,6 +245,33 @@ def _link_error(path: str, group: Any, name: str) -> StoreError | None:
     return None
 
 
+def _description_error(path: str, name: str, member: Any) -> StoreError | None:
+    """Return the error about a member of a name in `DESCRIBING` that holds something else; None if
+    it holds what it should."""
+    import h5py
+
+    if not isinstance(member, h5py.Dataset):
+        content = "is a group" if isinstance(member, h5py.Group) else "is a type without values"
+    elif member.shape is None:
+        content = "is empty"
+    else:
+        kind, rank = member.dtype, len(member.shape)
+        is_text = h5py.check_string_dtype(kind) is not None
+        if name == "ignore_index":
+            is_good = kind.kind in "biuf" and rank < 2
+        else:
+            is_good = is_text and rank == 1
+        if is_good:
+            return None
+        noun = "texts" if is_text else "references" if h5py.check_ref_dtype(kind) else cut(kind)
+        content = f"holds {noun} of shape {member.shape}"
+    example = {"names": "['a', 'b']", "class_names": "['road', 'car']", "ignore_index": "255"}[name]
+    return StoreError(
+        f"{cut(path)}::{cut(member.name)}: {content}, expected {DESCRIBING[name]}. Write it "
+        f"again (in h5py: del group['{name}']; group['{name}'] = {example}), or remove it."
+    )
+
+
 def _rank(member: Any) -> int:
     """Return the number of axes of a member of a group; 0 of one that is no array."""
     return len(getattr(member, "shape", None) or ())
@@ -249,7 +288,7 @@ class Hdf5Store(Contents):
         if isinstance(self._opened, Hdf5Group):
             arrays = self._opened.arrays
             kinds = {known_as(kind, array) for kind, array in arrays.items()}
-            self.kinds = frozenset(kinds | {ALIASES.get(n, n) for n in self._opened.links} & KNOWN)
+            self.kinds = frozenset(kinds | {ALIASES.get(n, n) for n in self._opened.errors} & KNOWN)
         else:
             self.unnamed = self._opened
 
@@ -257,7 +296,7 @@ class Hdf5Store(Contents):
         opened = self._opened
         if not isinstance(opened, Hdf5Group):
             opened.fill_missing = opening.fill_missing
-            one = store_of_one(opened, opening, self.names_beside())
+            one = store_of_one(opened, opening, self.described())
             one = with_coordinates(one, *self.beside())
             return replace(one, path=self._shown)
         warnings = opened.left_out(opening.unread(self.kinds))
@@ -296,6 +335,8 @@ class Hdf5Store(Contents):
         check_attributes(group.attributes, self._shown)
         _, attributes, warnings = without_attributes(group.arrays, group.attributes, self._shown)
         warnings += group.left_out(())
+        if not isinstance(self._opened, Hdf5Group):
+            attributes = of_one_array(self._opened, attributes)
         return Store(self._shown, {}, self.names_beside(), attributes, tuple(warnings))
 
     @cached_property

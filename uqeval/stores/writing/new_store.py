@@ -148,9 +148,8 @@ class NewStore:
         coordinates that cannot be read.
         """
         zw.refuse_long_names(() if self.dense else self.names or ())
-        names = {"names": list(self.names)} if self.names is not None else {}
         if not self.dense:
-            zw.create_group(self.root, {**attributes, **names})
+            zw.create_group(self.root, self._with_names(attributes))
             zw.create_group(self.root / "items", {})
             return
         by_name = {own.name: own for own in reversed([*(coordinates or {}).values()])}
@@ -167,9 +166,20 @@ class NewStore:
                 in_attributes[name] = coordinate.as_attribute(*stored)
         of_store = {**attributes.get("uqeval", {}), IN_ATTRIBUTES: in_attributes}
         own = {"uqeval": of_store} if in_attributes else {}
-        zw.create_group(self.root, {**attributes, **own, **names})
+        zw.create_group(self.root, self._with_names({**attributes, **own}))
         for name, values in arrays.items():
             self._write_coordinate(self.root / name, *values)
+
+    def mend(self, attributes: Mapping[str, Any]) -> None:
+        """Create the groups of a store without coordinates again whose metadata a power loss has
+        damaged. Raises `OutputError`."""
+        zw.mend_group(self.root, self._with_names(attributes))
+        if not self.dense:
+            zw.mend_group(self.root / "items", {})
+
+    def _with_names(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        names = {"names": list(self.names)} if self.names is not None else {}
+        return {**attributes, **names}
 
     @staticmethod
     def _write_coordinate(

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from uqeval.disk.locks import clear_beside
 from uqeval.errors import DataError, OutputError, cut, listed
 from uqeval.stores.writing.new_store import NewStore, local_path
 from uqeval.stores.writing.verification import check_same_settings, damaged_parts
@@ -36,8 +37,8 @@ def root_of(path: str, resume: bool, overwrite: bool) -> Path:
     final = local_path(path)
     zw.check_replaceable(final)
     new = path_of_new(final)
-    if is_unfinished(new) and _has_just_replaced(final):
-        zw.remove_idle(new)  # the older store
+    if _has_just_replaced(final) and zw.is_taken(new):
+        zw.remove_idle(new)  # what is left of the older store
     if is_unfinished(new):
         if not overwrite and zw.is_taken(final):
             raise OutputError(
@@ -54,6 +55,24 @@ def _has_just_replaced(final: Path) -> bool:
     """Return whether a finished store still has its hidden folder: its writer was killed before it
     removed the older store, which then has the name of the new one."""
     return is_unfinished(final) and zw.is_complete(final) is True
+
+
+def _clear_leftovers(path: Path) -> None:
+    """Remove what killed writers of the store at `path`, or of its replacement, have left beside
+    it. Only once the store is complete: processes of another machine, which begin it, seem dead."""
+    for own in (path, path_of_new(path)):
+        clear_beside(own)
+
+
+def _remove_older(new: Path) -> None:
+    """Remove a finished store at the place of a new one, which has replaced it. Raises
+    `OutputError` for what others have put there."""
+    if zw.is_complete(new) is None:
+        raise OutputError(
+            f"{cut(new)}: is no store of uqeval, so it is not removed, but overwrite=True writes "
+            "the new store there. Move it, or choose another path."
+        )
+    zw.remove_idle(new)
 
 
 class UnfinishedStore:
@@ -92,7 +111,8 @@ class UnfinishedStore:
         is_new = root != self._final
         self.store = NewStore(root, len(names), names, dense, compression)
         if is_new and not is_unfinished(root):
-            shutil.rmtree(root, ignore_errors=True)  # an older store that was replaced
+            if zw.is_taken(root):
+                _remove_older(root)
             if _has_just_replaced(self._final):
                 shutil.rmtree(self._final / zw.HIDDEN, ignore_errors=True)
 
@@ -102,6 +122,7 @@ class UnfinishedStore:
         was_closed = zw.is_complete(root) is True  # and then not moved to its path
 
         def damaged(parts: set[str]) -> set[str]:
+            self.store.mend(attributes)
             self._has_labels = _any_labels(parts)  # also where all labels are damaged
             return damaged_parts(root, names, kinds, dense, parts)
 
@@ -119,10 +140,14 @@ class UnfinishedStore:
             )
         self.finished = joined is None
         if joined is None:
-            check_same_settings(self._final, attributes, names, kinds, dense, settings.get("size"))
+            check_same_settings(
+                self._final, attributes, names, kinds, dense,
+                settings.get("size"), settings.get("dtype"),
+            )  # fmt: skip
             self.store.root = self._final  # to which another process may have moved it
             # Its writer may have been killed before removing this.
             shutil.rmtree(self._final / zw.HIDDEN, ignore_errors=True)
+            _clear_leftovers(self._final)
             self._claims, self._earlier = WriteLock(self._final), set[str]()
             self.kept = set(range(len(names)))
             return
@@ -314,6 +339,7 @@ class UnfinishedStore:
                 zw.publish(self.store.root, self._final)
                 self._claims.moved(self._final)
         self._claims.end()
+        _clear_leftovers(self._final)
 
     def _all_of(self, index: int, parts: set[str]) -> bool:
         return f"{index}.all" in parts or all(f"{index}.{t}" in parts for t in range(self._samples))

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from uqeval.disk.publishing import writing
 from uqeval.errors import OutputError, StoreError, cut, quoted
 from uqeval.stores.zarr import writer as zw
 from uqeval.stores.zarr.array import ZarrArray
@@ -43,8 +44,8 @@ def damaged_parts(
         by_item.setdefault(int(part.split(".")[0]), set()).add(part)
     source, damaged = FolderSource(str(root)), set()
     groups: dict[str, ZarrGroup | None] = {}
-    for index, parts in by_item.items():
-        place = "" if dense else f"items/{zw.item_folder(names[index])}"
+    for index, name in enumerate(names):
+        place, parts = "" if dense else f"items/{zw.item_folder(name)}", by_item.get(index, set())
         if place not in groups:
             groups.clear()
             groups[place] = _readable_group(source, root, place)
@@ -58,20 +59,23 @@ def damaged_parts(
 
 
 def _readable_group(source: FolderSource, root: Path, place: str) -> ZarrGroup | None:
-    """Return the group at `place` with its readable arrays, after removing unreadable ones."""
+    """Return the group at `place` with its readable arrays, after removing unreadable ones; None
+    without a readable group. Raises `OutputError`."""
     folder = root / place
+    if not folder.exists():
+        return None
     try:
         group = open_zarr_group(source, place)
     except StoreError:
         group = None
-    if group is None:
-        if place:
-            shutil.rmtree(folder, ignore_errors=True)
-        return None
-    for name in group.unreadable:
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in set(group.groups) - {"items", zw.HIDDEN}:  # an array without its metadata
-        shutil.rmtree(folder / name, ignore_errors=True)
+    with writing(folder):  # what stays would be written to
+        if group is None:
+            if place:
+                shutil.rmtree(folder)
+            return None
+        without_metadata = set(group.groups) - {"items", zw.HIDDEN}
+        for name in {*group.unreadable, *without_metadata}:
+            shutil.rmtree(folder / name)
     return group
 
 
@@ -103,10 +107,13 @@ def check_same_settings(
     kinds: Collection[str],
     dense: bool,
     size: Sequence[int] | None = None,
+    dtype: str | None = None,
 ) -> None:
     """Reject a finished store at `root` that was written with other settings: `OutputError`.
 
-    `size`: height and width of all items, None if they differ.
+    `size`: height and width of all items, None if they differ. `dtype`: of samples; None is not
+    compared. Maps are float32 for any dtype. The compression may be another: the values are the
+    same, and no more are written. Nor are chunks compared, which no setting gives.
     """
     try:
         group = open_zarr_group(FolderSource(str(root)))
@@ -127,6 +134,9 @@ def check_same_settings(
     sizes = {array.shape[-2:] for name, array in first.arrays.items() if name in kinds}
     if not different and size is not None and sizes - {tuple(size)}:
         different = f"size: {[*sizes.pop()]} there, {[*size]} here"
+    dtypes = {array.dtype.name for name, array in first.arrays.items() if name in _STACKS}
+    if not different and dtype is not None and dtypes - {dtype}:
+        different = f"dtype: {quoted(dtypes.pop())} there, {quoted(dtype)} here"
     if different:
         raise OutputError(
             f"{cut(root)}: is a finished store with other settings ({cut(different)}). Give the "

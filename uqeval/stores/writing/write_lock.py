@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,13 +23,25 @@ from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import hidden_path, sync_tree, writing
 from uqeval.errors import OutputError, cut
 from uqeval.stores.writing.verification import differences
-from uqeval.stores.zarr.writer import HIDDEN, is_complete, is_taken, put_in_place, remove_idle
+from uqeval.stores.zarr.writer import (
+    HIDDEN,
+    SETTINGS,
+    attributes_of,
+    is_complete,
+    is_taken,
+    put_in_place,
+    remove_idle,
+)
 
 #: The hint if a process that expects to be alone may not be.
 HINT = "If several processes write to this store, give each of them their number as ranks=N."
 
 
 _ID_BYTES = 32
+#: What the hidden folder of an unfinished store has.
+_OF_LOCK = ("lock", "parts", "writers")
+#: The number of attempts to create or open a store, and the seconds between them.
+_TRIES, _MOMENT = 100, 0.02
 #: What a writer appends to its file, after the number of its process.
 _WRITES, _LEAVES = "+", "-"
 
@@ -51,7 +64,7 @@ def begin(
     store, atomically. `final`: where a complete store is. See `WriteLock.join` for the rest. Raises
     `OutputError`.
     """
-    while True:
+    for _ in range(_TRIES):
         if not is_taken(root):
             clear_beside(root)
             new = hidden_path(root)
@@ -81,12 +94,13 @@ def begin(
             return claims, parts
         if resume and joined is not None and joined == _identity(final) and is_complete(final):
             return None
-        has_lock = (root / HIDDEN / "lock").exists()
+        has_lock = all((root / HIDDEN / name).exists() for name in _OF_LOCK)
         if is_complete(root) is False and (root / HIDDEN).exists() and not has_lock:
             if not restart or resume:
                 raise OutputError(
                     f"{cut(root)}: is an unfinished store without its lock: a process was killed "
-                    "while it removed it. Give only overwrite=True to begin again."
+                    "while it removed it, or it was copied without its empty folders. Give only "
+                    "overwrite=True to begin again."
                 )
             remove_idle(root)
         elif is_complete(root) is False and not (root / HIDDEN).exists():
@@ -94,6 +108,22 @@ def begin(
                 f"{cut(root)}: is an unfinished store of another kind of writer. Choose another "
                 "path, or give overwrite=True."
             )
+        time.sleep(_MOMENT)  # another process removes or completes it
+    raise OutputError(
+        f"{cut(root)}: cannot be created or opened: other processes remove or complete it again "
+        "and again, or its file system gives a file another number each time. Open the writer "
+        "again, or write to another disk."
+    )
+
+
+def attributes_to_resume(root: Path) -> dict[str, Any]:
+    """Return the attributes of the store at `root`, also of an unfinished one whose metadata are
+    damaged; empty without a store. Raises `OutputError` if it cannot be read."""
+    if attributes := attributes_of(root):
+        return attributes
+    with suppress(OSError, ValueError):
+        return dict(json.loads((root / HIDDEN / SETTINGS).read_text(encoding="utf-8")))
+    return {}
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
@@ -120,7 +150,7 @@ class WriteLock:
             for name in ("parts", "writers", "new"):
                 (self.folder / name).mkdir(parents=True)
             (self.folder / "lock").touch()
-            (self.folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+            (self.folder / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
             self._register()
 
     def moved(self, root: Path) -> None:
@@ -289,9 +319,7 @@ class WriteLock:
 
     def _compare(self, settings: Mapping[str, Any]) -> None:
         try:
-            settings_of_first = json.loads(
-                (self.folder / "settings.json").read_text(encoding="utf-8")
-            )
+            settings_of_first = json.loads((self.folder / SETTINGS).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise OutputError(
                 f"{cut(self.root)}: is an unfinished store of another kind of writer. Choose "

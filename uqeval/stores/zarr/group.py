@@ -14,6 +14,7 @@ from typing import Any
 
 from uqeval.disk.files import is_file, resolved
 from uqeval.errors import StoreError, cut
+from uqeval.stores.attribute_arrays import DESCRIBING
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.coordinates import COMPARED
 from uqeval.stores.kinds import KNOWN
@@ -77,7 +78,14 @@ class ZarrGroup:
             place = f"{self.name}/{name}" if self.name else name
             try:
                 node = load_node(self.source, place)
-                return load_layout(self.source, place, array_place(self.source, place), node)
+                where = array_place(self.source, place)
+                layout = load_layout(self.source, place, where, node)
+                if layout is None and name in DESCRIBING and self._is_group(place, node):
+                    return StoreError(
+                        f"{where}: is a group, expected {DESCRIBING[name]}. Write an array or an "
+                        "attribute of this name, or remove it."
+                    )
+                return layout
             except StoreError as error:
                 return error
 
@@ -91,6 +99,13 @@ class ZarrGroup:
             else:
                 others.append(name)
         return others
+
+    def _is_group(self, place: str, node: Document | None) -> bool:
+        """Return whether there is a group; a server is not asked for one of version 2."""
+        old = (
+            None if node or not self.source.listable else load_json(self.source, f"{place}/.zgroup")
+        )
+        return (node or old) is not None
 
 
 def open_zarr(source: Source | str, name: str = "") -> ZarrArray | ZarrGroup | None:
@@ -117,7 +132,7 @@ def open_zarr_group(source: Source, name: str = "") -> ZarrGroup | None:
 
 
 def group_around(path: str, array: ZarrArray) -> ZarrGroup | None:
-    """Return the group around the array at `path`, with `names` and the arrays in it that are
+    """Return the group around the array at `path`, with the arrays in it that describe others, are
     called like axes or dimensions of this array, or that `uqeval` has written; None if it is in no
     group.
 
@@ -139,7 +154,8 @@ def group_around(path: str, array: ZarrArray) -> ZarrGroup | None:
         group = ZarrGroup(source, "", attributes, {}, (), {})
         names = {n for n in children if n and (axis_called(n) in COMPARED or n in dims)}
         written = _recorded(source, "", node, attributes) - KNOWN - READ_BY_NAME
-        group.look_up(sorted({"names"} | names | written))
+        described = {"names"} | (DESCRIBING.keys() & children)
+        group.look_up(sorted(described | names | written))
         return group
     return None
 

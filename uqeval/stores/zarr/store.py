@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
-from uqeval.stores.attribute_arrays import check_attributes, own_names, without_attributes
+from uqeval.stores.attribute_arrays import (
+    DESCRIBING,
+    check_attributes,
+    of_one_array,
+    own_names,
+    refuse_large_names,
+    without_attributes,
+)
 from uqeval.stores.contents import (
     Contents,
     Opening,
@@ -29,6 +37,7 @@ from uqeval.stores.zarr.group import (
     ZarrGroup,
     group_around,
     is_child,
+    is_unfinished,
     note_of_older,
     open_source,
     open_zarr,
@@ -50,7 +59,15 @@ class ZarrStore(Contents):
         self._items: dict[str, ZarrArray | ZarrGroup | None] = {}
         #: The arrays that were looked up only because options name them.
         self._named: set[str] = set()
-        opened = open_zarr(self._source)
+        try:
+            opened = open_zarr(self._source)
+        except StoreError as error:
+            if is_url(path) or not is_unfinished(Path(path)):
+                raise
+            raise StoreError(
+                f"{error} Or, as the store is unfinished, run its job again with resume=True, "
+                "which mends this and keeps the items."
+            ) from error
         if isinstance(opened, ZarrArray):
             self._array = self.unnamed = opened
         elif opened is not None:
@@ -64,9 +81,8 @@ class ZarrStore(Contents):
         path = self.path
         if self._array is not None:
             self._array.fill_missing = opening.fill_missing
-            one = store_of_one(self._array, opening, self.names_beside())
-            one = with_coordinates(one, *self.beside())
-            return replace(one, warnings=(*one.warnings, *self._warnings()))
+            one = store_of_one(self._array, opening, self.described(None))
+            return with_coordinates(one, *self.beside())
         group = self._group
         if group is None and is_url(path) and path.lower().endswith(".zip"):
             raise StoreError(
@@ -88,7 +104,7 @@ class ZarrStore(Contents):
             if opening.declared != Declared():
                 raise UsageError(f"{cut(path)}: names its arrays; leave out --kind and --axes.")
             return self._store_of_items(group, opening)
-        needed = KNOWN | {"names"}
+        needed = KNOWN | DESCRIBING.keys()
         if not self._source.listable:  # the server may fail for a map that is there
             needed |= READ_BY_NAME | opening.maps
         for kind in sorted(needed & group.unreadable.keys()):
@@ -129,9 +145,10 @@ class ZarrStore(Contents):
         group = self._around
         if group is None:
             return None
-        if "names" in group.unreadable:
-            raise group.unreadable["names"]
+        for name in DESCRIBING.keys() & group.unreadable.keys():
+            raise group.unreadable[name]
         if "names" in group.arrays:
+            refuse_large_names(group.arrays["names"])
             group.arrays["names"].watch_with(group.name)
         return own_names(group.arrays, group.attributes, self.path)
 
@@ -163,14 +180,19 @@ class ZarrStore(Contents):
 
         Raises `StoreError` as `store` does.
         """
-        root = self._array if self._group is None else self._group
-        attributes = {} if root is None else dict(root.attributes)
-        check_attributes(attributes, self.path)
+        around, names = self._around, None
+        attributes, warnings = dict[str, Any](), list[str]()
+        if around is not None:
+            check_attributes(around.attributes, self.path)
+            _, attributes, warnings = without_attributes(
+                around.arrays, around.attributes, self.path
+            )
         attributes.pop("uqeval", None)  # describes all arrays together
-        names = None
+        if self._array is not None:
+            attributes = of_one_array(self._array, attributes)
         if self._array is not None or (self._group is not None and key in self._group.arrays):
             names = self.names_beside()
-        return Store(self.path, {}, names, attributes, tuple(self._warnings()))
+        return Store(self.path, {}, names, attributes, (*warnings, *self._warnings()))
 
     def _groups_with_arrays(self, group: ZarrGroup) -> list[str]:
         """Return the names of groups inside a group, at any depth, that have arrays."""

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from uqeval.disk.files import parse_json
 from uqeval.disk.locks import clear_beside
 from uqeval.disk.publishing import (
     hidden_path,
@@ -36,6 +37,8 @@ from uqeval.threads import uninterrupted
 
 T = TypeVar("T")
 
+#: Error codes of a rename to a folder with content.
+_TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 #: The number of checks whether an unfinished store is removed, and the seconds between them.
 _TRIES, _MOMENT = 40, 0.05
 
@@ -48,6 +51,8 @@ VERSION = 1
 _MOST_NAME = 255
 #: The folder of an unfinished store for its writers; removed when the store is complete.
 HIDDEN = ".uqeval"
+#: The file in it with their settings.
+SETTINGS = "settings.json"
 
 #: Characters that a folder's name may not contain, or that have a meaning in it; quoted by `%`.
 #: Includes lone surrogates, except those that represent a byte of a file's name.
@@ -111,6 +116,40 @@ def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:
     )
 
 
+def mend_group(folder: Path, attributes: Mapping[str, Any]) -> None:
+    """Create the metadata of the Zarr group at `folder` again if a power loss has damaged them.
+
+    Raises `OutputError`.
+    """
+    document = folder / "zarr.json"
+    try:
+        found = _document(document)
+        is_whole = found["node_type"] == "group" and attributes.keys() <= found["attributes"].keys()
+    except (OutputError, KeyError, TypeError, AttributeError):
+        is_whole = False
+    if not is_whole:
+        with writing(folder):
+            document.unlink(missing_ok=True)
+        create_group(folder, attributes)
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """Return the metadata in a file. Raises `OutputError`."""
+    with writing(path):
+        data = path.read_bytes()
+    try:
+        found = parse_json(data, finite=False)
+        if isinstance(found, dict):
+            return found
+        reason = "it is no object"
+    except ValueError as error:
+        reason = str(error)
+    raise OutputError(
+        f"{cut(path)}: is damaged ({cut(reason)}). Close the writer, and open it again with "
+        "resume=True."
+    )
+
+
 def mark_complete(folder: Path) -> None:
     """Sync the store at `folder` to disk, then record its arrays and set `complete`.
 
@@ -120,7 +159,7 @@ def mark_complete(folder: Path) -> None:
     with writing(folder):
         clear_beside(document)  # leftovers of a process that was killed here
         sync_tree(folder)
-        document_data = json.loads(document.read_text(encoding="utf-8"))
+        document_data = _document(document)
         metadata = document_data["attributes"]["uqeval"]
         metadata.pop("arrays", None)  # of the store that was copied
         if arrays := _arrays_in(folder):
@@ -135,8 +174,7 @@ def _arrays_in(folder: Path) -> list[str]:
     return [
         document.parent.name
         for document in documents
-        if document.is_file()
-        and json.loads(document.read_text(encoding="utf-8")).get("node_type") == "array"
+        if document.is_file() and _document(document).get("node_type") == "array"
     ]
 
 
@@ -221,19 +259,20 @@ def _whole(where: Path, call: Callable[[], T]) -> T:
 
 
 def put_in_place(temporary: Path, target: Path) -> bool:
-    """Rename the folder `temporary` to `target`. If `target` exists, remove `temporary` and return
-    False.
+    """Rename the folder `temporary` to `target`. If there is a folder with content, remove
+    `temporary` and return False.
 
-    Raises `OutputError` if neither is possible.
+    Raises `OutputError` if neither is possible, such as for an empty folder that is a mount point.
     """
     with writing(target):
         try:
             temporary.rename(target)
-        except OSError:
+        except OSError as error:
             shutil.rmtree(temporary, ignore_errors=True)
-            if not target.is_dir():
-                raise
-            return False
+            # Another process may have removed it again since the rename.
+            if error.errno in _TAKEN or (target.is_dir() and is_taken(target)):
+                return False
+            raise
     return True
 
 
@@ -250,7 +289,8 @@ def check_replaceable(path: Path) -> None:
     with writing(path):
         restore_folder(path)
     stores = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
-    if is_taken(path) and not any((path / name).is_file() for name in stores):
+    is_store = has_settings(path) or any((path / name).is_file() for name in stores)
+    if is_taken(path) and not is_store:
         raise OutputError(
             f"{cut(path)}: is not a Zarr store, so it is not overwritten. Choose another path, or "
             "remove it."
@@ -290,7 +330,13 @@ def is_complete(folder: Path) -> bool | None:
     try:
         return bool(attributes_of(folder)["uqeval"].get("complete", True))
     except (KeyError, TypeError, AttributeError):
-        return None
+        # An unfinished store whose metadata a power loss has damaged still has its hidden folder.
+        return False if has_settings(folder) else None
+
+
+def has_settings(folder: Path) -> bool:
+    """Return whether `folder` has the settings of the writers of an unfinished store."""
+    return os.path.isfile(folder / HIDDEN / SETTINGS)  # noqa: PTH113 - see `is_unfinished`
 
 
 def attributes_of(folder: Path) -> dict[str, Any]:
