@@ -8,6 +8,8 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from uqeval.errors import UsageError, cut, listed, option_name, quoted
+from uqeval.gate.other_sets import ADVICE as OF_SETS
+from uqeval.gate.other_sets import other_sets, unknown_sets
 from uqeval.gate.rules import Rule
 from uqeval.gate.same_data import (
     has_equal_coverage,
@@ -150,8 +152,10 @@ def pair_of_result(pair: Pair, report: Report, key: str) -> Pair:
             f"and {pixels.of_first:,} in this report."
         )
         return replace(pair, difference=difference)
-    texts = _other_data(report, baseline, other_maps(report, baseline, key), key)
-    difference, unknown = (text and f"{key}: {text}" for text in texts)
+    difference, unknown = _other_data(report, baseline, other_maps(report, baseline, key), key)
+    if not (difference or unknown) and (text := unknown_sets(report, baseline, key)):
+        unknown = f"{text}."
+    difference, unknown = (text and f"{key}: {text}" for text in (difference, unknown))
     return replace(pair, difference=difference, unknown=unknown or pair.unknown)
 
 
@@ -173,12 +177,13 @@ def _other_data(report: Report, baseline: Report, other: str, *keys: str) -> tup
 
 class OtherSetting(NamedTuple):
     """A setting that two reports have with other values. `changes_only`: the only fields of results
-    that it changes; empty if it may change all scores."""
+    that it changes; empty if it may change all scores. `advice`: how to make them comparable."""
 
     name: str
     value: Any
     other: Any
     changes_only: tuple[str, ...] = ()
+    advice: str = "Evaluate both with the same settings"
 
     def changes(self, fields: Collection[str]) -> bool:
         """Return whether it may change the score at these fields; without fields, all scores."""
@@ -193,15 +198,14 @@ def refuse_other_settings(
     rule_place: str, now: Named, baseline: Named, key: str, fields: Collection[str]
 ) -> None:
     """Raise `UsageError` if a score and its baseline have different settings."""
-    difference = other_setting(now.report, baseline.report, key, fields) or other_input_option(
-        now.report, baseline.report
-    )
+    difference = first_other_setting(now.report, baseline.report, key, fields)
+    if difference is None and (option := other_input_option(now.report, baseline.report)):
+        difference = OtherSetting(*option)
     if difference is not None:
-        name, value, baseline_value = difference
         raise UsageError(
-            f"{cut(rule_place)}: {name} is {quoted(value)} in this report and "
-            f"{quoted(baseline_value)} in {baseline.path}; scores of different settings cannot be "
-            "compared. Evaluate both with the same settings."
+            f"{cut(rule_place)}: {difference.name} is {quoted(difference.value)} in this report "
+            f"and {quoted(difference.other)} in {baseline.path}; scores of different settings "
+            f"cannot be compared. {difference.advice}."
         )
 
 
@@ -213,8 +217,16 @@ def other_setting(
     `fields`: those of the score in the result. Without fields, only options that may change all
     scores count. `all_other_settings` says which settings are the same.
     """
+    difference = first_other_setting(report, baseline, key, fields)
+    return None if difference is None else difference[:3]
+
+
+def first_other_setting(
+    report: Report, baseline: Report, key: str, fields: Collection[str] = ()
+) -> OtherSetting | None:
+    """Return what `other_setting` returns, with advice."""
     differences = all_other_settings(report, baseline, key)
-    return next((own[:3] for own in differences if own.changes(fields)), None)
+    return next((own for own in differences if own.changes(fields)), None)
 
 
 def all_other_settings(report: Report, baseline: Report, key: str) -> Iterator[OtherSetting]:
@@ -233,7 +245,8 @@ def all_other_settings(report: Report, baseline: Report, key: str) -> Iterator[O
             if not read_field:
                 yield own
             elif own.changes(read_field.split(".")):
-                yield OtherSetting(f"{own.name} of {own_key}", own.value, own.other)
+                name = f"{own.name} of {own_key}"
+                yield own._replace(name=name, changes_only=())
 
 
 def _other_settings(report: Report, baseline: Report, key: str) -> Iterator[OtherSetting]:
@@ -245,6 +258,9 @@ def _other_settings(report: Report, baseline: Report, key: str) -> Iterator[Othe
                 ids.pop(place, None)
     for difference in other_void_ids(*voids):
         yield OtherSetting(*difference)
+    for what, found in other_sets(report, baseline, key):
+        changes = () if found.of_kind else ("per_set",)
+        yield OtherSetting(what, *found.sets, changes, OF_SETS)
     family = family_of(key)
     settings, baseline_settings = _settings(report, key), _settings(baseline, key)
     units = settings.get(_UNITS), baseline_settings.get(_UNITS)
