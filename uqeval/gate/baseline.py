@@ -8,6 +8,7 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from uqeval.errors import UsageError, cut, listed, option_name, quoted
+from uqeval.gate.other_models import in_one_order, other_models
 from uqeval.gate.other_sets import ADVICE as OF_SETS
 from uqeval.gate.other_sets import other_sets, unknown_sets
 from uqeval.gate.rules import Rule
@@ -44,9 +45,9 @@ _SOURCE = "threshold_from"
 _FIT_ON, _DIGEST = "fit_on", "fitted_on_digest"
 #: The unit that stores of predicted numbers declare.
 _UNITS = "units"
-#: The name of a model does not change its scores. The columns of a table of items are data, as
-#: predictions are: a model may have its own table, and a table may be copied. `void_ids` compares
-#: void ids.
+#: The name of a model does not change its scores; `other_models` tells of another one. The columns
+#: of a table of items are data, as predictions are: a model may have its own table, and a table may
+#: be copied. `void_ids` compares void ids.
 _NO_SETTINGS = ("model", "item_table", IGNORE_INDEX)
 
 
@@ -261,6 +262,8 @@ def _other_settings(report: Report, baseline: Report, key: str) -> Iterator[Othe
     for what, found in other_sets(report, baseline, key):
         changes = () if found.of_kind else ("per_set",)
         yield OtherSetting(what, *found.sets, changes, OF_SETS)
+    if models := other_models(report, baseline, key):
+        yield OtherSetting("the model", *models, advice=in_one_order(report, baseline, key))
     family = family_of(key)
     settings, baseline_settings = _settings(report, key), _settings(baseline, key)
     units = settings.get(_UNITS), baseline_settings.get(_UNITS)
