@@ -43,6 +43,7 @@ from uqeval.records.void_ids import (
 _SOURCE = "threshold_from"
 #: The setting that names the items of a fit, and the digest of their names in results.
 _FIT_ON, _DIGEST = "fit_on", "fitted_on_digest"
+_SWEEP_MEANS = "Compare the means over the subsets of a sweep"
 #: The unit that stores of predicted numbers declare.
 _UNITS = "units"
 #: The name of a model does not change its scores; `other_models` tells of another one. The columns
@@ -285,6 +286,16 @@ def _other_settings(report: Report, baseline: Report, key: str) -> Iterator[Othe
         if None not in values and values[0] != values[1] and not all(sources):
             now, before = map(_threshold_in_words, values, rules, sources)
             yield OtherSetting("threshold", now, before, fields_changed(family, "threshold"))
+    counts = report.inputs.get("samples"), baseline.inputs.get("samples")
+    if "subsets" in settings and counts[0] != counts[1]:
+        # Subsets are of a model's own samples, and few samples have few subsets. Means over them
+        # are alike; their spread is not, since all samples together are one subset.
+        for own in (settings, baseline_settings):
+            own.pop("subsets", None)
+            own.pop("repeats", None)
+        yield OtherSetting(
+            "the number of samples to draw from", *counts, ("values", "std"), _SWEEP_MEANS
+        )
     for name in sorted(settings.keys() | baseline_settings.keys()):
         values = settings.get(name), baseline_settings.get(name)
         if values[0] == values[1]:
