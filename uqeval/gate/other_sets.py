@@ -16,7 +16,7 @@ def other_sets(report: Report, baseline: Report, key: str) -> Iterator[tuple[str
     """Yield in words what a result of the two has in other sets, and the sets.
 
     Items are matched by name. Those of a store without names are called after their set, so paths
-    of stores count for these.
+    of stores count for these. In another set they are other items, so no score is of the same ones.
     """
     items = _sets_of_items(report, key), _sets_of_items(baseline, key)
     for found in moved(*items, report.inputs, baseline.inputs):
@@ -24,7 +24,7 @@ def other_sets(report: Report, baseline: Report, key: str) -> Iterator[tuple[str
         yield f"the set of item {quoted(found.first)}{others * (found.number > 1)}", found
     if _has_numbered(*items):
         for found in moved_stores(report.inputs, baseline.inputs):
-            yield f"the set of the store {quoted(found.first)}", found
+            yield f"the set of the store {quoted(found.first)}", found._replace(of_kind=True)
 
 
 def unknown_sets(report: Report, baseline: Report, key: str) -> str:
