@@ -7,13 +7,13 @@ from itertools import chain, combinations
 from typing import Any
 
 from uqeval.errors import UsageError, cut, listed, quoted
-from uqeval.gate.baseline import (
+from uqeval.gate.other_sets import unknown_sets
+from uqeval.gate.other_settings import (
     all_other_settings,
     first_other_setting,
     other_input_option,
     other_threshold,
 )
-from uqeval.gate.other_sets import unknown_sets
 from uqeval.gate.same_data import (
     have_no_fingerprint,
     other_data,
