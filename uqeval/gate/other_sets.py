@@ -41,6 +41,8 @@ def unknown_sets(report: Report, baseline: Report, key: str) -> str:
 
 def _sets_of_items(report: Report, key: str) -> dict[str, str]:
     """Return the set of each item by its name; empty if the result has no sets."""
+    if "sets" not in report.inputs:  # few reports have any
+        return {}
     records = ((str(item.get("name")), item.get(key)) for item in report.items)
     return {
         name: str(record["set"])
