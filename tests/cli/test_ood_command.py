@@ -78,3 +78,40 @@ def test_each_out_set_has_rows_of_pixels_and_of_images(folder: Path) -> None:
     run_well("report", "r.json", "-o", "page.html", cwd=folder)
     page = (folder / "page.html").read_text()
     assert 'id="score-ood.per_set.rain.images.auroc"' in page
+
+
+def test_names_of_sets_have_dots_and_folders(folder: Path) -> None:
+    """Each command finds the scores of a set by its quoted name."""
+    (folder / "x").mkdir()
+    for old, new in (("fog", "fog.v1"), ("rain", "x/fog.v1")):
+        (folder / f"{old}.npz").rename(folder / f"{new}.npz")
+    names = ("fog.v1", "x/fog.v1")
+    scores = [f'ood.per_set."{name}".{kind}auroc' for name in names for kind in ("", "images.")]
+    rules = "\n".join(f"  '{score}': {{min: 0.001, confidence: 0.8}}" for score in scores)
+    (folder / "uqeval.yaml").write_text(
+        "stores:\n  s: {predictions: in.npz, out: [fog.v1.npz, x/fog.v1.npz]}\n"
+        f"evaluate: {{s: {{ood: {{}}}}}}\nci: 0.8\noutput: out/\ngate:\n{rules}\n"
+    )
+    done = run_well("run", cwd=folder)
+    assert "gate passed: 4 passed" in done.stdout
+    report = json.loads((folder / "out" / "s.json").read_text())
+    assert [own["name"] for own in report["inputs"]["sets"]] == ["in", *names]
+    run_well("merge", "out/s.json", "--ci", "0.8", "-o", "merged.json", cwd=folder)
+    merged = json.loads((folder / "merged.json").read_text())
+    assert list(merged["results"]["ood"]["per_set"]) == list(names)
+    for name in names:
+        own, again = (r["results"]["ood"]["per_set"][name] for r in (report, merged))
+        assert list(own) == list(again)
+        assert own["images"]["auroc"] == again["images"]["auroc"]
+    for score in scores:
+        assert report["intervals"][score]["low"] is not None
+        assert (".images." not in score) or merged["intervals"][score] == report["intervals"][score]
+    run_well("ood", "in.npz", *(f"{name}.npz" for name in names), "-o", "other.json", cwd=folder)
+    text = run_well("compare", "out/s.json", "other.json", "--all", "--format", "json", cwd=folder)
+    found = json.loads(text.stdout)
+    assert set(scores) <= {row["address"] for row in found["scores"]}
+    (folder / "g.yaml").write_text(f"'{scores[1]}': {{max_drop: 0.01, confidence: 0.8}}\n")
+    run_well("gate", "out/s.json", "g.yaml", "--baseline", "other.json", cwd=folder)
+    run_well("verify", "out/s.json", cwd=folder)
+    run_well("report", "merged.json", "-o", "page.html", cwd=folder)
+    assert "x/fog.v1" in (folder / "page.html").read_text()

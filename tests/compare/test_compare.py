@@ -14,6 +14,7 @@ from typing import Any
 import naive_statistics as naive
 import numpy as np
 import pytest
+from command import refused
 from family_reports import of_sweep
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -1054,6 +1055,33 @@ def test_sweeps_are_compared_by_address(tmp_path: Path) -> None:
     assert [str(own.address) for own in held(tmp_path, "a", "b", metrics=(address,)).rows] == [
         address
     ]
+
+
+def test_sweeps_of_other_numbers_of_samples_have_comparable_means(tmp_path: Path) -> None:
+    """Subsets are of a model's own samples; the spread over them depends on how many it has."""
+    truth = np.random.default_rng(0).integers(0, 3, (2, 8, 8)).astype("u1")
+    ms = {"a": (6, [1, 2, 4]), "b": (4, [1, 2, 4]), "c": (4, [1, 2, 3]), "d": (6, [1, 2, 4])}
+    for k, (name, (samples, own)) in enumerate(ms.items()):
+        given = np.random.default_rng(k).dirichlet([1.0] * 3, (2, samples, 8, 8))
+        uqeval.sweep(
+            np.moveaxis(given, -1, 2).astype("f4"), truth, samples=own, repeats=3,
+            seed=int(name == "d"),
+        ).save(tmp_path / f"{name}.json")  # fmt: skip
+    reports = {name: Report.load(tmp_path / f"{name}.json") for name in ms}
+    drawn = [report.settings["sweep"] for report in reports.values()]
+    assert drawn[0]["subsets"] != drawn[1]["subsets"] and drawn[1]["repeats"] == [3, 3, 1]
+    mean, std = (f'sweep."segmentation.miou".{name}.2' for name in ("mean", "std"))
+    (own,) = held(tmp_path, "a", "b", metrics=(mean,), level=None).rows
+    values = [
+        report.results["sweep"]["segmentation.miou"]["mean"][2] for report in reports.values()
+    ]
+    assert [cell.value for cell in own.cells] == values[:2]
+    says = ("the number of samples to draw from is 6 in", "and 4 in", "compare the means")
+    refused(lambda: held(tmp_path, "a", "b", metrics=(std,), level=None), *says)
+    for other, setting in (("c", "samples is [1, 2, 4]"), ("d", "seed is 0")):
+        refused(
+            lambda other=other: held(tmp_path, "a", other, metrics=(mean,), level=None), setting
+        )
 
 
 def test_names(folder: Path) -> None:

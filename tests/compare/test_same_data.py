@@ -128,3 +128,18 @@ def test_data_of_known_and_of_unknown_fingerprints_are_told_apart(tmp_path: Path
     assert both.endswith("same files. Whether" + unknown.partition("whether")[2])
     _, reason = of_other_pixels(pair, 0, "calibration", NAMES)
     assert reason is not None and reason.startswith("the fingerprints of reference differ")
+
+
+def test_one_warning_about_reports_of_other_versions(tmp_path: Path) -> None:
+    """Folders have a report for each of two stores; versions of one definition are alike."""
+    for model, version in (("a", "0.1.0"), ("b", "0.2.0"), ("c", "0.1.7")):
+        for store in ("one", "two"):
+            path = tmp_path / model / f"{store}.json"
+            change(save(path, 1, 1.0, metrics="calibration"), uqeval_version=version)
+    paths = [str(tmp_path / model) for model in "abc"]
+    (warning,) = [w for w in compare(load_models(paths), Choice(level=None)).warnings
+                  if "one of the versions" in w]  # fmt: skip
+    assert warning.startswith("the reports are of uqeval 0.1.0 (") and "0.2.0 (" in warning
+    assert warning.endswith("with one version: uqeval calibration PREDS LABELS -o REPORT.json")
+    alike = compare(load_models([paths[0], paths[2]]), Choice(level=None)).warnings
+    assert not any("one of the versions" in text for text in alike)

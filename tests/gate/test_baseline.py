@@ -12,7 +12,7 @@ from small_stores import NAMES, labels, probs, save
 
 import uqeval
 from uqeval import Report
-from uqeval.gate.baseline import (
+from uqeval.gate.other_settings import (
     OtherSetting,
     other_input_option,
     other_setting,

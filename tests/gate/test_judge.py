@@ -926,3 +926,31 @@ def test_a_baseline_without_a_debiased_value_gives_no_note_on_bias(tmp_path: Pat
     before = named(results={"calibration": {"ece": 0.35}})
     found = only(tmp_path, "calibration.ece: {max_rise: 0.05}", own, baseline=(before,))
     assert found.status == "fail" and not any("biased" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("version", "other", "differs"),
+    [("0.1.0", "0.1.9", False), ("0.1.0", "0.2.0", True), ("1.2.0", "1.3.0", False),
+     ("1.2", "2.0", True), ("0.1.0", "1.1.0", True), ("dev", "0.1.0", True), ("dev", "dev", False)],
+)  # fmt: skip
+def test_versions_whose_numbers_may_differ(
+    tmp_path: Path, version: str, other: str, differs: bool
+) -> None:
+    reports = named(uqeval_version=version), named("base", uqeval_version=other)
+    rule = rules(tmp_path, "pavpu.pavpu: {max_drop: 0.01}")
+    found = judge(reports[:1], rule, reports[1:]).warnings
+    versions = [text for text in found if "one of the versions" in text]
+    assert (
+        versions
+        == [
+            f"the reports are of uqeval {version} (city.json) and {other} (base.json), whose "
+            "definitions may differ, so a difference may be one of the versions. Evaluate all with "
+            "one version: uqeval run PREDS LABELS -o DIR."
+        ]
+        * differs
+    )
+    two = [
+        named(name, uqeval_version=own) for name, own in (("city", version), ("new", other))
+    ]  # fmt: skip
+    unmatched = judge(two, rule, [named(uqeval_version=version, value=0.81)]).warnings
+    assert not any("one of the versions" in text for text in unmatched)

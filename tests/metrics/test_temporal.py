@@ -15,7 +15,7 @@ from small_videos import Video, numbered, save_flows, save_folder, save_images, 
 
 import uqeval
 from uqeval import UsageError
-from uqeval.gate.baseline import other_setting
+from uqeval.gate.other_settings import other_setting
 from uqeval.inputs.options import InputOptions
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.usecases.alarm_limit import refuse_other_void

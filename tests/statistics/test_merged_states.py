@@ -102,6 +102,50 @@ def test_the_name_of_a_single_out_set_is_that_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(uqeval.UsageError, match=r"names of the OUT sets.*give the files of a set"):
         uqeval.merge([named, other])
     uqeval.merge([named, out_of_distribution(tmp_path / "e", "fog", "snow")])
+    swapped = out_of_distribution(tmp_path / "f", "snow", "fog")
+    with pytest.raises(uqeval.UsageError, match="the order of the OUT sets"):
+        uqeval.merge([named, swapped])
+
+
+def test_sets_that_changed_places_are_not_joined(tmp_path: Path) -> None:
+    """Paths tell it where an earlier version numbered files of one name; IN and OUT, too."""
+    inputs = {
+        run: {
+            "predictions": [{"path": f"{run}/{name}.npz"} for name in ("known", *out)],
+            "sets": [{"name": name, "items": 1} for name in ("in", "fog", "fog_2")],
+        }
+        for run, out in (("mon", ("fog.v1", "fog.v2")), ("tue", ("fog.v2", "fog.v1")))
+    }
+    file = out_of_distribution(tmp_path / "a", "fog", "snow")
+    index = SavedStates(file).index
+    first, second = ({**index, "inputs": {**index["inputs"], **own}} for own in inputs.values())
+    assert difference(first, first) is None
+    says = "the set of the store fog.v1 (give IN and OUT in one order): 'fog' and 'fog_2'"
+    assert difference(first, second) == says
+    exchanged = []
+    for run, names in (("mon", ("known", "fog")), ("tue", ("fog", "known"))):
+        for name in names:
+            stored = {"names": [f"{run}/{name}"]}
+            save(tmp_path / run / name, {"probs": probs(1)}, stored)
+        states = tmp_path / f"{run}.states.zip"
+        first_set, out = (tmp_path / run / name for name in names)
+        uqeval.evaluate(first_set, None, "ood", out=[out], states=states, workers=1)
+        exchanged.append(states)
+    with pytest.raises(uqeval.UsageError, match="differ in the set of the store known"):
+        uqeval.merge(exchanged)
+
+
+def test_sets_of_arrays_are_joined_in_their_order_with_a_warning(tmp_path: Path) -> None:
+    files = []
+    for run in "ab":
+        first, *out = (
+            {"probs": probs(1), "names": [f"{run}{k}"]} for k in range(3)
+        )  # fmt: skip
+        files.append(tmp_path / f"{run}.states.zip")
+        uqeval.evaluate(first, None, "ood", out=out, states=files[-1], workers=1)
+    warnings = uqeval.merge(files).warnings
+    assert sum("the OUT sets out, out_2 are called by their order" in own for own in warnings) == 1
+    assert not any("called by their order" in own for own in uqeval.merge(files[:1]).warnings)
 
 
 def test_merges_of_merges_keep_counts(tmp_path: Path) -> None:

@@ -481,6 +481,37 @@ def test_another_version(pair: tuple[Path, Path], tmp_path: Path) -> None:
         merge([one, bad])
 
 
+def test_what_this_version_computed_of_another(stores: Path, tmp_path: Path) -> None:
+    """The version of a report is the one that counted; intervals record their own."""
+    states = [tmp_path / f"{name}.states.zip" for name in "ab"]
+    old = []
+    for file, limit in zip(states, (4, None), strict=True):
+        names = tmp_path / f"{file.name}.txt"
+        names.write_text("\n".join(f"{file.name}{k}" for k in range(ITEMS)))
+        uqeval.evaluate(
+            stores / "classes", None, "segmentation", states=file, names=names, limit=limit,
+            workers=1,
+        )  # fmt: skip
+        change = {"uqeval_version": "0.0.9"}
+        own = tmp_path / f"old-{file.name}"
+        old.append(rewritten(file, own, lambda index, change=change: index.update(change)))
+    now = merge(states[:1], ci=0.9)
+    assert "uqeval_version" not in now.settings["intervals"]
+    assert not any("from the counts" in text for text in [*now.warnings, *merge(old[:1]).warnings])
+    for files, options, parts in (
+        (old[:1], {"ci": 0.9}, "the intervals"), (old, {}, "the scores"),
+        (old, {"ci": 0.9}, "the scores and the intervals"),
+    ):  # fmt: skip
+        report = merge(files, **options)  # type: ignore[arg-type]
+        assert report.uqeval_version == "0.0.9"
+        (warning,) = [text for text in report.warnings if "from the counts" in text]
+        assert warning.startswith(
+            f"uqeval {uqeval.__version__} computed {parts} from the counts of uqeval 0.0.9,"
+        )
+        recorded = report.settings.get("intervals", {}).get("uqeval_version")
+        assert recorded == (uqeval.__version__ if options else None)
+
+
 def test_another_version_of_the_maps(pair: tuple[Path, Path], tmp_path: Path) -> None:
     """Two builds of one version may give other maps; states of earlier ones do not tell."""
     one, two = pair

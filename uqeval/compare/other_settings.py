@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import combinations
 
 from uqeval.compare.same_data import other_settings
-from uqeval.gate.baseline import all_other_settings
+from uqeval.gate.other_settings import all_other_settings
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
 from uqeval.records.lookup import Score, addresses_in, find

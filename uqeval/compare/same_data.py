@@ -7,10 +7,11 @@ from itertools import chain, combinations
 from typing import Any
 
 from uqeval.errors import UsageError, cut, listed, quoted
-from uqeval.gate.baseline import (
+from uqeval.gate.other_sets import unknown_sets
+from uqeval.gate.other_settings import (
     all_other_settings,
+    first_other_setting,
     other_input_option,
-    other_setting,
     other_threshold,
 )
 from uqeval.gate.same_data import (
@@ -119,6 +120,8 @@ def _of_options(first: Named, other: Named) -> Iterator[tuple[str, str]]:
                 f"{key}: the threshold is {values[0]} in {first.path} and {values[1]} in "
                 f"{other.path} (--threshold-from)",
             )
+        if text := unknown_sets(first.report, other.report, key):
+            yield "sets", f"{first.path} and {other.path}: {key}: {text}"
 
 
 def other_settings(
@@ -128,13 +131,14 @@ def other_settings(
 
     `fields`: those of one score; without them, all scores of the result.
     """
-    if (differs := other_setting(first.report, second.report, key, fields)) is None:
+    if (differs := first_other_setting(first.report, second.report, key, fields)) is None:
         return None
-    name, *values = differs
+    values = differs.value, differs.other
     first_value, second_value = ("not set" if value is None else quoted(value) for value in values)
+    advice = differs.advice[0].lower() + differs.advice[1:]
     return (
-        f"{cut(name)} is {first_value} in {first.path} and {second_value} in {second.path}; scores "
-        "of different settings cannot be compared; evaluate both with the same settings"
+        f"{cut(differs.name)} is {first_value} in {first.path} and {second_value} in "
+        f"{second.path}; scores of different settings cannot be compared; {advice}"
     )
 
 

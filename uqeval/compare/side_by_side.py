@@ -29,6 +29,7 @@ from uqeval.compare.same_data import (
 )
 from uqeval.compare.selection import addresses_to_compare, cell_of, description, inside_range
 from uqeval.errors import UsageError, cut, listed, quoted
+from uqeval.gate.other_versions import other_versions
 from uqeval.glossary import metric_of
 from uqeval.records.addresses import Address
 from uqeval.records.lookup import NoScore, Score, find
@@ -55,6 +56,9 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
             f"{cut(', '.join(names))}."
         )
     stores, warnings = common_stores(models)
+    reports = [report_of(t, own) for own in stores for model in models for t in model.trainings]
+    if text := other_versions(reports):
+        warnings.append(text)
     models, left_out = related(called_alike(models, stores), stores, choice.baseline)
     warnings += left_out
     names = [model.name for model in models]

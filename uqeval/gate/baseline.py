@@ -1,50 +1,24 @@
-"""The baseline of each report, and checks that the two are comparable."""
+"""The baseline of each report, and whether the two are of the same items and data."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
-from typing import Any, NamedTuple
 
-from uqeval.errors import UsageError, cut, listed, option_name, quoted
+from uqeval.errors import UsageError, cut, listed
+from uqeval.gate.other_sets import unknown_sets
 from uqeval.gate.rules import Rule
 from uqeval.gate.same_data import (
-    has_equal_coverage,
-    is_void_in_pixels,
     other_data,
     other_fingerprints,
     other_maps,
     other_pixels,
     truth_of_one,
-    with_results_read,
 )
-from uqeval.glossary import comparable_settings, default_setting, fields_changed
-from uqeval.keys import family_of
-from uqeval.records.addresses import without_row_names
 from uqeval.records.class_names import class_names, report_called
 from uqeval.records.folder import Named
-from uqeval.records.input_options import value_options
 from uqeval.records.report import Report
-from uqeval.records.units import is_same_unit
-from uqeval.records.void_ids import (
-    IGNORE_INDEX,
-    LABELS,
-    PREDICTIONS,
-    other_void_ids,
-    void_ids,
-)
-
-#: The setting that names the report of a fitted threshold.
-_SOURCE = "threshold_from"
-#: The setting that names the items of a fit, and the digest of their names in results.
-_FIT_ON, _DIGEST = "fit_on", "fitted_on_digest"
-#: The unit that stores of predicted numbers declare.
-_UNITS = "units"
-#: The name of a model does not change its scores. The columns of a table of items are data, as
-#: predictions are: a model may have its own table, and a table may be copied. `void_ids` compares
-#: void ids.
-_NO_SETTINGS = ("model", "item_table", IGNORE_INDEX)
 
 
 @dataclass(frozen=True)
@@ -149,8 +123,10 @@ def pair_of_result(pair: Pair, report: Report, key: str) -> Pair:
             f"and {pixels.of_first:,} in this report."
         )
         return replace(pair, difference=difference)
-    texts = _other_data(report, baseline, other_maps(report, baseline, key), key)
-    difference, unknown = (text and f"{key}: {text}" for text in texts)
+    difference, unknown = _other_data(report, baseline, other_maps(report, baseline, key), key)
+    if not (difference or unknown) and (text := unknown_sets(report, baseline, key)):
+        unknown = f"{text}."
+    difference, unknown = (text and f"{key}: {text}" for text in (difference, unknown))
     return replace(pair, difference=difference, unknown=unknown or pair.unknown)
 
 
@@ -169,178 +145,3 @@ def _other_data(report: Report, baseline: Report, other: str, *keys: str) -> tup
         f"the baseline has its items in another order. Whether it has the same {other} is unknown, "
         f"because fingerprints of {other} depend on the order."
     )
-
-
-class OtherSetting(NamedTuple):
-    """A setting that two reports have with other values. `changes_only`: the only fields of results
-    that it changes; empty if it may change all scores."""
-
-    name: str
-    value: Any
-    other: Any
-    changes_only: tuple[str, ...] = ()
-
-    def changes(self, fields: Collection[str]) -> bool:
-        """Return whether it may change the score at these fields; without fields, all scores."""
-        return not self.changes_only or any(
-            f"{field}_".startswith(f"{changed}_")
-            for field in without_row_names(fields)
-            for changed in self.changes_only
-        )
-
-
-def refuse_other_settings(
-    rule_place: str, now: Named, baseline: Named, key: str, fields: Collection[str]
-) -> None:
-    """Raise `UsageError` if a score and its baseline have different settings."""
-    difference = other_setting(now.report, baseline.report, key, fields) or other_input_option(
-        now.report, baseline.report
-    )
-    if difference is not None:
-        name, value, baseline_value = difference
-        raise UsageError(
-            f"{cut(rule_place)}: {name} is {quoted(value)} in this report and "
-            f"{quoted(baseline_value)} in {baseline.path}; scores of different settings cannot be "
-            "compared. Evaluate both with the same settings."
-        )
-
-
-def other_setting(
-    report: Report, baseline: Report, key: str, fields: Collection[str] = ()
-) -> tuple[str, Any, Any] | None:
-    """Return the first setting of a score that differs: its name and both values.
-
-    `fields`: those of the score in the result. Without fields, only options that may change all
-    scores count. `all_other_settings` says which settings are the same.
-    """
-    differences = all_other_settings(report, baseline, key)
-    return next((own[:3] for own in differences if own.changes(fields)), None)
-
-
-def all_other_settings(report: Report, baseline: Report, key: str) -> Iterator[OtherSetting]:
-    """Yield the settings of a result that differ.
-
-    A metric that is computed from the items of other results has the settings of these too.
-
-    A threshold of another report (`threshold_from`) is the same setting as a rule or a number that
-    gave the same threshold, and as a threshold of a third report (`other_threshold` tells). Files
-    of `fit_on` are the same if they name the same items. The void id is no setting if the numbers
-    of pixels tell which are void (`is_void_in_pixels`, `has_equal_coverage`): `uqeval reduce`
-    writes another id. Stores need not declare their units.
-    """
-    for own_key, read_field in with_results_read(report, key):
-        for own in _other_settings(report, baseline, own_key):
-            if not read_field:
-                yield own
-            elif own.changes(read_field.split(".")):
-                yield OtherSetting(f"{own.name} of {own_key}", own.value, own.other)
-
-
-def _other_settings(report: Report, baseline: Report, key: str) -> Iterator[OtherSetting]:
-    """Yield the differences in the settings of one result, as `all_other_settings` does."""
-    voids = [void_ids(own.inputs, _recorded(own, key)) for own in (report, baseline)]
-    for place, is_in_numbers in ((LABELS, is_void_in_pixels), (PREDICTIONS, has_equal_coverage)):
-        if voids[0].get(place) != voids[1].get(place) and is_in_numbers(report, baseline, key):
-            for ids in voids:
-                ids.pop(place, None)
-    for difference in other_void_ids(*voids):
-        yield OtherSetting(*difference)
-    family = family_of(key)
-    settings, baseline_settings = _settings(report, key), _settings(baseline, key)
-    units = settings.get(_UNITS), baseline_settings.get(_UNITS)
-    if not all(units) or is_same_unit(*units):
-        for own in (settings, baseline_settings):
-            own.pop(_UNITS, None)
-    digests = _fitted_on(report, key), _fitted_on(baseline, key)
-    if all(digests):
-        files = settings.pop(_FIT_ON, None), baseline_settings.pop(_FIT_ON, None)
-        if digests[0] != digests[1]:
-            now, before = (
-                f"{file} (digest {own[:8]})" for file, own in zip(files, digests, strict=True)
-            )
-            yield OtherSetting(_FIT_ON, now, before, fields_changed(family, _FIT_ON))
-    sources = settings.pop(_SOURCE, None), baseline_settings.pop(_SOURCE, None)
-    if any(sources):
-        values = _threshold(report, key), _threshold(baseline, key)
-        rules = settings.pop("threshold", None), baseline_settings.pop("threshold", None)
-        if None not in values and values[0] != values[1] and not all(sources):
-            now, before = map(_threshold_in_words, values, rules, sources)
-            yield OtherSetting("threshold", now, before, fields_changed(family, "threshold"))
-    for name in sorted(settings.keys() | baseline_settings.keys()):
-        values = settings.get(name), baseline_settings.get(name)
-        if values[0] == values[1]:
-            continue
-        # An earlier version without this setting computed what is its default now.
-        is_new = not (name in settings and name in baseline_settings)
-        value = values[0] if name in settings else values[1]
-        if not (is_new and value == default_setting(family, name)):
-            yield OtherSetting(name, *values, fields_changed(family, name))
-
-
-def other_threshold(report: Report, baseline: Report, key: str) -> tuple[str, str] | None:
-    """Return the thresholds of a metric in both reports as text, if they differ and are both of
-    other reports, or if one is of another report and the other is not recorded; else None."""
-    for own_key, _ in with_results_read(report, key):
-        if (difference := _other_threshold(report, baseline, own_key)) is not None:
-            return difference
-    return None
-
-
-def _other_threshold(report: Report, baseline: Report, key: str) -> tuple[str, str] | None:
-    sources = [_settings(own, key).get(_SOURCE) for own in (report, baseline)]
-    values = _threshold(report, key), _threshold(baseline, key)
-    if not any(sources) or values[0] == values[1] or not (all(sources) or None in values):
-        return None
-    return _number(values[0]), _number(values[1])
-
-
-def _fitted_on(report: Report, key: str) -> str:
-    """Return the digest of the items that a metric or a part of it is fitted on; empty if it is not
-    recorded, as of all items."""
-    record = report.results.get(key, {})
-    parts = [own for own in (record, *record.values()) if isinstance(own, dict)]
-    return next((str(own[_DIGEST]) for own in parts if _DIGEST in own), "")
-
-
-def _threshold(report: Report, key: str) -> float | None:
-    """Return the threshold that a metric used; None if it has no single one."""
-    rule = _settings(report, key).get("threshold")
-    used: Any = report.results.get(key, {}).get("uncertainty_threshold", rule)
-    try:
-        return float(used)
-    except (TypeError, ValueError):
-        return None
-
-
-def _threshold_in_words(value: float | None, rule: Any, source: Any) -> str:
-    return f"{_number(value)} (from {source})" if source else f"{_number(value)} (rule {rule})"
-
-
-def _number(value: float | None) -> str:
-    return "not recorded" if value is None else f"{value:.6g}"
-
-
-def other_input_option(report: Report, baseline: Report) -> tuple[str, Any, Any] | None:
-    """Return the first input option that changes numbers and differs: its name and both values."""
-    baseline_options = value_options(baseline.inputs)
-    for name, value in value_options(report.inputs).items():
-        if value != baseline_options[name]:
-            return option_name(name), value, baseline_options[name]
-    return None
-
-
-def _recorded(report: Report, key: str) -> dict[str, Any]:
-    """Return the recorded settings of a result; empty without any."""
-    settings = report.settings.get(key)
-    return settings if isinstance(settings, dict) else {}
-
-
-def _settings(report: Report, key: str) -> dict[str, Any]:
-    inputs = report.inputs
-    shared: dict[str, Any] = {name: inputs[name] for name in ("classes", _UNITS) if name in inputs}
-    if "sets" in inputs or "ood_mask" in inputs:
-        # Earlier versions recorded the number of sets as that of classes.
-        shared.pop("classes", None)
-        shared["sets"] = len(inputs.get("sets") or ("in", "out"))
-    settings = comparable_settings(key, _recorded(report, key))
-    return shared | {name: value for name, value in settings.items() if name not in _NO_SETTINGS}

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, number_of, quoted
-from uqeval.gate.baseline import Pair, other_threshold, refuse_other_settings
+from uqeval.gate.baseline import Pair
 from uqeval.gate.bounds import DEBIASED, bounds_of
 from uqeval.gate.more_units import more_units
 from uqeval.gate.notes import (
@@ -23,6 +23,7 @@ from uqeval.gate.notes import (
     notes_on,
     notes_on_value,
 )
+from uqeval.gate.other_settings import other_threshold, refuse_other_settings
 from uqeval.gate.rules import Rule
 from uqeval.gate.senseless import notes_on_limit
 from uqeval.gate.verdict import Status, Verdict

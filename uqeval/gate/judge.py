@@ -11,6 +11,7 @@ from uqeval.gate.baseline import Pair, compares, pair_of_result, pairs_of, witho
 from uqeval.gate.bounds import bounds_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
+from uqeval.gate.other_versions import other_versions
 from uqeval.gate.rules import Rule
 from uqeval.gate.senseless import flaw_of
 from uqeval.gate.verdict import (
@@ -57,6 +58,9 @@ def judge(
     )  # fmt: skip
     if text := without_report(baseline, judging.pairs, failed_stores or {}):
         judging.warnings.append(text)
+    judged = [named for named in reports if named.name in judging.pairs]
+    if text := other_versions([*judged, *(pair.baseline for pair in judging.pairs.values())]):
+        judging.warnings.append(f"{text}.")
     for rule in rules:
         judging.judge(rule, list(not_evaluated(rule, failed_stores or {})))
     judging.warn_of_equal_results()

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import DataError, UsageError, cut, listed, quoted
+from uqeval.errors import IN_MEMORY, DataError, UsageError, cut, listed, quoted
 from uqeval.inputs.classes import kind_of, open_classes, sizes_of_items, stored_maps
 from uqeval.inputs.common import (
     PredictionStores,
@@ -24,8 +24,10 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, members_of, of_all_shards
 from uqeval.inputs.options import InputOptions, chosen_items
+from uqeval.records.set_names import IN, set_names
 from uqeval.stores.array import Store, arrays_of
 from uqeval.stores.class_names import refuse_other_numbers
+from uqeval.stores.kinds import ALIASES, KNOWN
 from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, refuse_other_void, void_id_of
 from uqeval.stores.watch import Watch
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Sets fit into ids of 8 bits, with void.
 _MOST_SETS = 254
+#: Suffixes of stores with groups and arrays inside.
+_WITH_GROUPS = (".zarr", ".zip", ".h5", ".hdf5", ".hdf")
 
 
 #: The store of all predictions (None for several sets), and the names and the number of its items.
@@ -233,17 +237,21 @@ def _sizes(opened: PredictionStores) -> tuple[tuple[int, int], ...]:
 
 
 def _set_names(opened: Sequence[PredictionStores]) -> list[str]:
-    """Return distinct names of the sets: "in", then the stem of each OUT store, or "out"."""
-    names = ["in"]
+    """Return distinct names of the sets: "in", then those of the OUT stores (`set_names`)."""
+    paths: list[str | None] = []
     for stores in opened[1:]:
         path = getattr(stores.given[0], "path", stores.given[0])
-        stem = Path(path).name.partition(".")[0] if isinstance(path, str | Path) else "out"
-        name, n = stem, 1
-        while name in names:
-            n += 1
-            name = f"{stem}_{n}"
-        names.append(name)
-    return names
+        is_file = isinstance(path, str | Path) and IN_MEMORY not in str(path)
+        paths.append(_without_array(str(path)) if is_file else None)
+    return [IN, *set_names(paths)]
+
+
+def _without_array(path: str) -> str:
+    """Return the path of the group or store of an array: an array is called `probs` in each."""
+    inside = path.rstrip("/").replace("::", "/")
+    group, _, name = inside.rpartition("/")
+    is_array = name in KNOWN | ALIASES.keys() and any(f"{e}/" in inside for e in _WITH_GROUPS)
+    return group if is_array else path
 
 
 def _item_names(

@@ -29,6 +29,7 @@ from uqeval.metrics.bravo import METRICS, Bravo
 from uqeval.metrics.failure_columns import SCORES, SetRankBins
 from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.ood_settings import OodSettings, settings_of
+from uqeval.records.addresses import joined_fields
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
@@ -112,6 +113,11 @@ class OutOfDistribution(Evaluation[OodSettings]):
     def tallies(self) -> tuple[Tally, ...]:
         return tuple(self._ranks(view) for view in self._views.values())
 
+    def tallies_of(self, fields: Collection[str]) -> tuple[Tally, ...]:
+        """Return that of the set, which may be another one of several sets in another run."""
+        names = self._views.keys() & fields if "per_set" in fields else {""}
+        return tuple(self._ranks(view) for name, view in self._views.items() if name in names)
+
     def extra_tallies(self) -> tuple[Tally, ...]:
         return (self._pixels, self._scores_of_items) if self._has_items else (self._pixels,)
 
@@ -133,10 +139,10 @@ class OutOfDistribution(Evaluation[OodSettings]):
     def columns(self, states: Mapping[Tally, SetStates], fields: Collection[str]) -> SetColumns:
         results: SetColumns = {}
         for name, view in self._views.items():
-            place = ("per_set", name) if name else ()
-            if name and "per_set" not in fields:
+            place, tally = ("per_set", name) if name else (), self._ranks(view)
+            if tally not in states or (name and "per_set" not in fields):
                 continue
-            bins = SetRankBins(states[self._ranks(view)])
+            bins = SetRankBins(states[tally])
             results |= {(*place, field): v for field, v in _columns(bins, fields, bool(name))}
         return results
 
@@ -147,10 +153,10 @@ class OutOfDistribution(Evaluation[OodSettings]):
         of_fields = {}
         for set_name in self._views:
             only = ("set", frozenset({inside, set_name})) if set_name else None
-            row = f"per_set.{set_name}.images" if set_name else "images"
+            row = ("per_set", set_name, "images") if set_name else ("images",)
             for name, score in _OF_ITEMS.items():
                 of_both = partial(_of_both_kinds, score)
-                of_fields[f"{row}.{name}"] = OfFields(
+                of_fields[joined_fields((*row, name))] = OfFields(
                     ("out", "score"), of_both, only, by_order=frozenset({"score"})
                 )
         return OverItems(of_fields=of_fields)

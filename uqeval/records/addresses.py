@@ -96,8 +96,7 @@ class Address:
         """Return the address without store and slice: the key of an interval in a report."""
         variant = "" if self.variant is None else f"[{_quoted(self.variant, '[]')}]"
         region = "" if self.region is None else f"@{_quoted(self.region, './=,@')}"
-        fields = "".join(f".{_quoted(field, '/.@')}" for field in self.fields)
-        return f"{self.metric}{variant}{region}{fields}"
+        return f"{self.metric}{variant}{region}.{joined_fields(self.fields)}"
 
     @property
     def slice_keys(self) -> Iterator[str]:
@@ -113,6 +112,16 @@ class Address:
     def with_store(self, store: str) -> Address:
         """Return the address with a store."""
         return dataclasses.replace(self, store=store)
+
+
+def joined_fields(fields: Iterable[str]) -> str:
+    """Return fields as in an address, with names in quotes where they have dots."""
+    return ".".join(_quoted(field, "/.@") for field in fields)
+
+
+def split_fields(text: str) -> tuple[str, ...]:
+    """Return the fields that `joined_fields` joined."""
+    return tuple(_unquoted(field) for field in _FIELD.findall(f".{text}"))
 
 
 def without_row_names(fields: Iterable[str]) -> Iterator[str]:

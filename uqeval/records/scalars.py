@@ -11,7 +11,7 @@ from typing import Any
 
 from uqeval.errors import UsageError, decimals, quoted
 from uqeval.keys import family_of
-from uqeval.records.addresses import ROWS, values_of
+from uqeval.records.addresses import ROWS, Address, values_of
 from uqeval.records.intervals import interval
 
 #: Endings of fields next to a score: the reason why it is undefined, and the bound of its error.
@@ -76,7 +76,7 @@ def by_address(
     """Return the values of metrics by their addresses, `pavpu[window=7].surplus`, without those of
     classes."""
     return {
-        ".".join((key, *fields)): value
+        Address.of_key(key, fields).within: value
         for key, fields, value in _of_metrics(results, metrics, per_class=False)
     }
 

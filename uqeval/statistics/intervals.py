@@ -15,7 +15,7 @@ import numpy as np
 
 from uqeval.errors import UsageError
 from uqeval.metrics import Metric
-from uqeval.records.addresses import Address
+from uqeval.records.addresses import Address, joined_fields
 from uqeval.settings import options_of
 from uqeval.statistics import jackknife, methods
 from uqeval.statistics.blocks import one_blas_thread
@@ -62,7 +62,7 @@ def is_approximate(samples: Samples, text: str, run: int = 0) -> bool:
     if evaluation is None:
         return False
     over = evaluation.over_items()
-    if ".".join(address.fields) in (*over.means, *over.of_fields, *over.of_states):
+    if joined_fields(address.fields) in (*over.means, *over.of_fields, *over.of_states):
         return False
     names = evaluation.approximate
     if not samples.is_whole(run):

@@ -10,12 +10,13 @@ import numpy as np
 
 from uqeval.arrays import Floats
 from uqeval.metrics._evaluation import Evaluation
+from uqeval.records.addresses import split_fields
 from uqeval.statistics.weighting import Subset
 
 
 def set_score(record: dict[str, Any], name: str, value: float) -> None:
     """Set a field, `a.b` inside the record `a`; NaN is undefined."""
-    *parents, last = name.split(".")
+    *parents, last = split_fields(name)
     for parent in parents:
         record = record.setdefault(parent, {})
     if math.isfinite(value):

@@ -11,6 +11,7 @@ from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.metrics._family import normal_settings
 from uqeval.records.input_options import value_options
+from uqeval.records.set_names import is_order_unknown, moved_stores, recorded_names
 from uqeval.records.units import is_same_unit
 from uqeval.records.void_ids import IGNORE_INDEX, other_void_ids, void_ids
 from uqeval.statistics.merged_records import (
@@ -32,6 +33,7 @@ _CLASS_NAMES = "class_names"
 _OF_SETS = (
     "the names of the OUT sets, which are those of their files (give the files of a set one name)"
 )
+_ORDER_OF_SETS = "the order of the OUT sets (give the OUT stores of each run in one order)"
 _MAPS_VERSION = "maps_version"
 _OF_NAMES = "the names of the items (--names)"
 #: Settings that are paths, which other machines may spell otherwise. Each run has the cells of its
@@ -86,7 +88,11 @@ class MergedStates:
             "settings": {k: v for k, v in indices[0]["settings"].items() if k != "intervals"},
             "fitted": _common([index["fitted"] for index in indices]),
             "numerics": _sum_records([index["numerics"] for index in indices]),
-            "warnings": list(dict.fromkeys(w for index in indices for w in index["warnings"])),
+            "warnings": list(
+                dict.fromkeys(
+                    [w for index in indices for w in index["warnings"]] + self._of_sets(indices)
+                )
+            ),
             "partial": bool(self.missing)
             or any(index["partial"] and "part" not in index["inputs"] for index in indices),
         }
@@ -98,6 +104,18 @@ class MergedStates:
     @property
     def _are_shards(self) -> bool:
         return part_of(self.files[0]) is not None
+
+    def _of_sets(self, indices: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Return a warning if nothing tells whether the OUT sets of runs are in one order."""
+        inputs = [index["inputs"] for index in indices]
+        if self._are_shards or not any(is_order_unknown(inputs[0], own) for own in inputs[1:]):
+            return []
+        names = ", ".join(recorded_names(inputs[0])[1:])
+        return [
+            f"the OUT sets {cut(names)} are called by their order in each run, and were joined in "
+            "this order. If it differs between the runs, the scores of single sets are wrong: "
+            "evaluate again with OUT stores of different file names."
+        ]
 
     def _inputs(self) -> dict[str, Any]:
         records = [file.index["inputs"] for file in self.files]
@@ -237,7 +255,13 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
         first_facts.pop(_CLASS_NAMES, None)
         if not all(map(is_single_out, sets)):
             first, second = ([own["name"] for own in of_run] for of_run in sets)
-            yield _OF_SETS, first, second
+            same_names = sorted(first) == sorted(second)
+            yield _ORDER_OF_SETS if same_names else _OF_SETS, first, second
+        for found in moved_stores(a["inputs"], b["inputs"]):
+            yield (
+                f"the set of the store {cut(found.first)} (give IN and OUT in one order)",
+                *(found.sets),
+            )
     for name in EQUAL_FACTS:
         if name in first_facts and name in second_facts:
             if name == "units" and is_same_unit(first_facts[name], second_facts[name]):

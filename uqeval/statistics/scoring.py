@@ -15,7 +15,7 @@ from uqeval.disk.files import content_of
 from uqeval.keys import Key
 from uqeval.metrics._evaluation import Evaluation, put_part
 from uqeval.metrics._score_kinds import Gaps, OfFields
-from uqeval.records.addresses import Address, addresses_of, number_at
+from uqeval.records.addresses import Address, addresses_of, number_at, split_fields
 from uqeval.records.class_names import called, class_names
 from uqeval.statistics.blocks import in_blocks
 from uqeval.statistics.checked_states import StatesSource, checked_states
@@ -308,7 +308,7 @@ class Scoring:
         with np.errstate(all="ignore"):  # 0/0 is undefined: NaN
             results = dict(evaluation.columns(evaluation_states, fields))
         means = self._means(sets, {key: evaluation}, fields)
-        return results | {tuple(name.split(".")): values for (_, name), values in means.items()}
+        return results | {split_fields(name): values for (_, name), values in means.items()}
 
     def _whole(
         self, items: ItemSets, evaluations: Mapping[str, Evaluation[Any]], exact: Mapping[str, Any]

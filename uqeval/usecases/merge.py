@@ -25,6 +25,7 @@ from uqeval.stores.states.entries import digest_of, tally_key
 from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.merged_results import add_families, merged_results
 from uqeval.usecases.rethreshold import rethreshold
+from uqeval.version import VERSION
 
 SUFFIX = ".states.zip"
 
@@ -81,6 +82,7 @@ def merge(
             recorded = merged_states.draws if cut_options.ci is not None else {}
             (cut_options,) = make_settings(recorded | options, CutOptions, function=merge)
             report = with_slices_and_intervals(report, merged_states, cut_options)
+        _name_versions(report, is_recomputed=len(files) > 1 or threshold is not None)
         if states is None:
             return report
         # Last, so that an error leaves the states of an older report as they are.
@@ -115,6 +117,24 @@ def _merge_states(
     if threshold is not None:
         record = rethreshold(merged_states, record, str(threshold))
     return _report(merged_states, record), merged_states
+
+
+def _name_versions(report: Report, *, is_recomputed: bool) -> None:
+    """Record what this version computed of the states of another one, whose version the report
+    keeps: it counted the predictions. `is_recomputed`: this version also computed the scores."""
+    if report.uqeval_version == VERSION:
+        return
+    parts = ["the scores"] if is_recomputed else []
+    if report.settings.get("intervals"):
+        report.settings["intervals"]["uqeval_version"] = VERSION
+        parts.append("the intervals")
+    parts += ["the slices"] if report.slices else []
+    if parts:
+        report.warnings.append(
+            f"uqeval {VERSION} computed {' and '.join(parts)} from the counts of uqeval "
+            f"{report.uqeval_version}, whose definitions may differ. To have all of one version, "
+            "evaluate again."
+        )
 
 
 def refuse_missing(states: MergedStates, remedy: str = "") -> None:
