@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import command
+import folders
 import forked
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,6 +24,7 @@ INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 # As commands do, before NumPy is loaded: threads of its library would compete with other tests.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+folders.use_memory()
 # Else each process compiles all tests, in each run.
 sys.dont_write_bytecode = False
 
@@ -50,6 +55,27 @@ def _compiling_alone() -> Iterator[None]:
     """Let tests compile in their own processes: there is one for each core."""
     with compiling_ahead((), 1):
         yield
+
+
+@pytest.fixture(scope="session")
+def disk() -> Iterator[Path]:
+    """A folder on a disk. uqeval cannot see all changes of files in memory, so it never takes
+    results of such files from an earlier run."""
+    if (place := folders.on_disk()) is None:
+        pytest.skip("no writable folder is on a disk: set TMPDIR to one")
+    with tempfile.TemporaryDirectory(prefix="uqeval-tests-", dir=place) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Return a new folder, on a disk for tests marked `on_disk`."""
+    if request.node.get_closest_marker("on_disk") is None:
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp(dir=request.getfixturevalue("disk")))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -17,14 +17,17 @@ import pytest
 from command import EXECUTABLE, environment, refused, run_uqeval, run_watched, run_well
 from small_stores import labels, probs, save
 
+pytestmark = pytest.mark.on_disk
+
 ITEMS = 120
 RUN = ("calibration", "s.zarr", "-o", "r.json", "-q", "--workers", "1")
 
 
 @pytest.fixture(scope="module")
-def slow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def slow(disk: Path) -> Path:
     """A store that takes a while, and a run of it that nobody has stopped."""
-    folder = tmp_path_factory.mktemp("slow")
+    folder = disk / "slow"
+    folder.mkdir()
     arrays = {"probs": probs(ITEMS), "labels": labels(ITEMS)}
     save(folder / "s.zarr", arrays, {"names": [f"i{k}" for k in range(ITEMS)]})
     (folder / "whole").mkdir()

@@ -30,6 +30,8 @@ from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics import COMPANIONS, FAMILIES
 from uqeval.tallies.segmentation import ClassCounts
 
+pytestmark = pytest.mark.on_disk
+
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 Status = distributed.core.Status
@@ -39,8 +41,9 @@ CASES = ("classes", "a part", "patches by class", "calibrations", "numbers", "me
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("stores")
+def folder(disk: Path) -> Path:
+    folder = disk / "stores"
+    folder.mkdir()
     pinned.stores(folder)
     pinned.save(folder / "out.zarr", probs=pinned.probabilities(1))
     return folder

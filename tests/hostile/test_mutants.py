@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from command import run_script
 from mutants import TARGETS
+
+pytestmark = pytest.mark.on_disk
 
 COUNT, SEED = 25, 11
 

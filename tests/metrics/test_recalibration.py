@@ -129,6 +129,7 @@ def test_held_out_items(tmp_path: Path) -> None:
     assert any("isotonic regression is fitted on the evaluated" in t for t in on_itself.warnings)
 
 
+@pytest.mark.on_disk
 def test_the_same_bits_for_chunks_workers_and_merged_parts(tmp_path: Path) -> None:
     import zarr
 

@@ -270,6 +270,7 @@ def test_tracks_end_where_a_limit_ends_them(tmp_path: Path) -> None:
     assert found["tracks"] == expected["tracks"] and found["tracks"]["tracks"] > 10
 
 
+@pytest.mark.on_disk
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("tracks", [False, True])
 def test_an_interrupted_run_is_resumed(

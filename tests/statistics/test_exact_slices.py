@@ -223,6 +223,7 @@ def test_several_runs_are_merged_from_bins(table: Path, tmp_path: Path) -> None:
     assert about["nmerci"] == pytest.approx(exact["nmerci"], rel=2**-9)
 
 
+@pytest.mark.on_disk
 def test_a_run_again_takes_the_saved_counts(table: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "classes.npz", **classes(), names=NAMES)
     time.sleep(0.1)  # a file that was just written may change again at the same time

@@ -25,6 +25,8 @@ import uqeval
 from uqeval.disk import object_access
 from uqeval.errors import OutputError, UsageError
 
+pytestmark = pytest.mark.on_disk
+
 FAMILIES = {
     "classes": ("segmentation", "pavpu", "calibration", "failure", "sparsification"),
     "regression": ("regression", "nmerci", "sparsification"),

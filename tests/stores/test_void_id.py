@@ -113,6 +113,7 @@ def test_a_command_names_its_options(tmp_path: Path) -> None:
     assert any("labels 255" in problem for problem in inspect(path, full=True).problems)
 
 
+@pytest.mark.on_disk
 def test_results_of_a_given_void_id_are_not_reused_for_an_assumed_one(tmp_path: Path) -> None:
     path, _ = in_one_store(tmp_path)
     time.sleep(0.03)  # what was written just now has no stamp

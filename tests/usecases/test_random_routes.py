@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.on_disk
 
-def test_reports_are_the_same_by_any_way(monkeypatch: pytest.MonkeyPatch) -> None:
+
+def test_reports_are_the_same_by_any_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.syspath_prepend(Path(__file__).parents[2])
     from benchmarks import random_routes
 

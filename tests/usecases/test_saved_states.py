@@ -37,6 +37,8 @@ from uqeval.stores.watch import file_stamp
 from uqeval.tallies.segmentation import ClassCounts
 from uqeval.tallies.temporal import TrackCounts
 
+pytestmark = pytest.mark.on_disk
+
 #: What needs nothing that is fitted on the whole set.
 SKIPS: dict[str, tuple[str, dict[str, Any]]] = {
     "segmentation": ("classes", {}),

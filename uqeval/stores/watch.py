@@ -77,7 +77,7 @@ def _stamp_now(path: str | Path) -> str | None:
             os.close(file)
     except OSError:
         return None
-    if _kind(stat.st_dev) in _MEMORY:
+    if is_in_memory(stat.st_dev):
         return None
     changed = max(stat.st_mtime_ns, stat.st_ctime_ns)
     tick = _TICK if stat.st_ctime_ns % _SECOND else 2 * _SECOND
@@ -125,6 +125,11 @@ def _read_only(file: int) -> bool:
 
 
 @lru_cache(maxsize=64)
+def is_in_memory(device: int) -> bool:
+    """Return whether a device is a file system in memory."""
+    return _kind(device) in _MEMORY
+
+
 def _kind(device: int) -> str:
     """Return the kind of the file system of a device, such as ext4; empty if it is not known."""
     try:

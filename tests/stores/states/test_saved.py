@@ -18,6 +18,8 @@ from uqeval.stores.states.entries import json_pieces, pack_text, tally_key, unpa
 from uqeval.stores.states.saved import SCHEMA, SavedStates
 from uqeval.stores.states.writer import StatesWriter, partial_path
 
+pytestmark = pytest.mark.on_disk
+
 RUN = {"fingerprint": "abc", "items": ["a", "b", "c"]}
 ONE = tally_key({"id": "one"})
 #: A text of a hundred million zeros.
