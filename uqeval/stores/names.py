@@ -112,6 +112,7 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
     found: list[str] = []
     # The real paths of each folder and its parents: a link to one of them would never end.
     parents_of: dict[str, frozenset[str]] = {}
+    real_paths: dict[str, str] = {}
     links_to: dict[str, set[str]] = {}
     visits: Counter[str] = Counter()
 
@@ -119,8 +120,10 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
         raise StoreError(f"{error.filename}: cannot be listed: {error.strerror}.") from error
 
     for at, folders, files in os.walk(Path(folder), followlinks=True, onerror=fail):
-        real = os.path.realpath(at)
         above, name = os.path.split(at)
+        # From the real path of the parent: else each link of a long chain is resolved again.
+        real = os.path.realpath(os.path.join(real_paths.get(above, above), name))  # noqa: PTH118
+        real_paths[at] = real
         parents = parents_of.get(above, frozenset())
         if real in parents:
             folders.clear()
@@ -129,7 +132,7 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
         if os.path.islink(at):  # noqa: PTH114 - faster
             visits[real] += 1
             links = links_to.setdefault(real, set())
-            links.add(f"{os.path.realpath(above)}/{name}")
+            links.add(f"{real_paths.get(above) or os.path.realpath(above)}/{name}")
             if visits[real] > len(links) + _MOST_VISITS:
                 raise StoreError(
                     f"{cut(folder)}: {visits[real]:,} chains of symbolic links lead to "
