@@ -615,7 +615,9 @@ def test_intervals_over_trainings_are_inside_the_range_of_the_score(
         [str(folder / "seed2.json"), str(tmp_path / "perfect.json")],
         [str(folder / "seed3.json"), str(folder / "seed4.json")],
     ]
-    found = compare(load_models([], groups), Choice(metrics=("segmentation.pixel_accuracy",), draws=200))
+    found = compare(
+        load_models([], groups), Choice(metrics=("segmentation.pixel_accuracy",), draws=200)
+    )
     assert difference(found.rows[0].cells[1])[1:] == (-1.0, 1.0)
     mean_of = found.rows[0].cells[0].over_trainings
     assert mean_of is not None and (mean_of.low, mean_of.high) == (0.0, 1.0)

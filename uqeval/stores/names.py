@@ -119,7 +119,8 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
     def fail(error: OSError) -> None:
         raise StoreError(f"{error.filename}: cannot be listed: {error.strerror}.") from error
 
-    for at, folders, files in os.walk(Path(folder), followlinks=True, onerror=fail):
+    root = str(Path(folder))
+    for at, folders, files in os.walk(root, followlinks=True, onerror=fail):
         above, name = os.path.split(at)
         # From the real path of the parent: else each link of a long chain is resolved again.
         real = os.path.realpath(os.path.join(real_paths.get(above, above), name))  # noqa: PTH118
@@ -140,8 +141,8 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
                     "links, or give the folder that they lead to."
                 )
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        inside = os.path.relpath(at, folder)
-        start = "" if inside == os.curdir else f"{inside}{os.sep}"
+        inside = at[len(root) :].strip(os.sep)
+        start = f"{inside}{os.sep}" if inside else ""
         found += [
             start + name
             for name in files

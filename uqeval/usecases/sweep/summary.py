@@ -148,8 +148,7 @@ def lost_pixels(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _spread(values: Sequence[float]) -> float:
-    """Return the standard deviation. That of equal numbers is 0, as exact fractions would find: they
-    took most of the time of a summary."""
+    """Return the standard deviation. Equal numbers, of which there are many, need no fractions."""
     return statistics.pstdev(values) if min(values) < max(values) else 0.0
 
 
