@@ -371,14 +371,16 @@ def write_slices(scene: Scene, kind: str, items: int = 12) -> None:
         csv.writer(file).writerows([["name", "weather", "drive"], *rows])
 
 
-def problems_of(kind: str, seed: int) -> list[str] | None:
-    """Evaluate and verify one case in the working folder; return what differs.
+def problems_of(kind: str, seed: int, draws: int = 2000) -> list[str] | None:
+    """Evaluate and verify one case in the working folder; return what differs. `draws`: those of
+    intervals.
 
     None for data or settings that `evaluate` refuses, such as items without a valid pixel.
     """
     scene = Scene(seed)
     case = KINDS[kind](scene)
-    options = case.options | ({"ci": scene.one(0.9, 0.95)} if scene.often(0.3) else {})
+    interval = {"ci": scene.one(0.9, 0.95), "draws": draws} if scene.often(0.3) else {}
+    options = case.options | interval
     workers = scene.one(1, 2)
     if scene.often(0.2):
         write_slices(scene, kind, items=300)
@@ -394,12 +396,14 @@ def problems_of(kind: str, seed: int) -> list[str] | None:
     return [f"{text} {case.metrics} {options}" for text in found.problems()]
 
 
-def cases(reports: int, seed: int) -> Iterator[tuple[str, int, list[str] | None]]:
+def cases(
+    reports: int, seed: int, draws: int = 2000
+) -> Iterator[tuple[str, int, list[str] | None]]:
     """Yield kind, seed and differences of so many cases, in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for number in range(seed * 1_000_000, seed * 1_000_000 + reports):
             kind = list(KINDS)[number % len(KINDS)]
-            yield kind, number, problems_of(kind, number)
+            yield kind, number, problems_of(kind, number, draws)
             for name in os.listdir():  # noqa: PTH208
                 os.remove(name)  # noqa: PTH107
 

@@ -49,12 +49,18 @@ NAME_IN_FILE = re.compile(r"`-*([\w.]+)[^`]*`\s+(?:in|of)\s+`([\w/]+\.py)`")
 
 
 @functools.cache
+def all_files() -> list[str]:
+    """Return the paths of the Python files of the project."""
+    folders = ("uqeval", "tests", "benchmarks", "docs", "packaging")
+    files = (file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    return [f"/{file.relative_to(ROOT).as_posix()}" for file in files]
+
+
+@functools.cache
 def files_of(path: str) -> list[Path]:
     """Return the files of the project whose path ends so. The words a, b and x are any name."""
     pattern = re.sub(r"(?<![a-z])[abx](?![a-z])", "*", path)
-    folders = ("uqeval", "tests", "benchmarks", "docs", "packaging")
-    return [file for folder in folders for file in (ROOT / folder).rglob("*.py")
-            if fnmatch(f"/{file.relative_to(ROOT).as_posix()}", f"*/{pattern}")]  # fmt: skip
+    return [ROOT / file[1:] for file in all_files() if fnmatch(file, f"*/{pattern}")]
 
 
 def test_files_and_names_of_the_page_exist() -> None:

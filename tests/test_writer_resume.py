@@ -651,6 +651,8 @@ def test_damaged_metadata_are_written_again(
         where = file.relative_to(path).parts
         if len(where) == 1 or where[:-1] == ("items",):  # synced when the store is begun
             continue
+        if "a" in where:  # as those of b
+            continue
         shutil.rmtree(path)
         shutil.copytree(tmp_path / "copy", path)
         _empty(file)

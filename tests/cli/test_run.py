@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 import small_videos
 import zarr
-from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_well
+from command import TIMEOUT, refused, run_uqeval, run_watched, run_well
 from number_stores import NAMES, numbers
 from PIL import Image
 from small_stores import labels, probs, save, save_label_folder, save_predictions
@@ -587,22 +588,16 @@ def test_a_run_that_is_interrupted_keeps_what_is_done(folder: Path) -> None:
     asked = f"evaluate: {{long: {{pavpu: {{window: {windows}, stride: 1}}}}}}\n"
     write(folder, f"stores: {{{CITY}, long: {{predictions: long.zarr}}}}\n", asked)
     out = folder / "uqeval-report"
-    with subprocess.Popen(
-        [str(EXECUTABLE), "run", "--workers", "1"], cwd=folder, env=environment(), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
-        try:
-            until = time.monotonic() + TIMEOUT
-            while process.poll() is None and time.monotonic() < until:
-                if any(out.glob(".long.states.zip.partial*")):
-                    break
-                time.sleep(0.01)
-            assert process.poll() is None, "ended before it could be interrupted"
-            process.send_signal(signal.SIGINT)
-            _, stderr = process.communicate(timeout=TIMEOUT)
-        finally:
-            process.kill()
-    assert process.returncode == 130 and "uqeval: interrupted before the end." in stderr
+
+    def watch(pid: int) -> None:
+        until = time.monotonic() + TIMEOUT
+        while not any(out.glob(".long.states.zip.partial*")) and time.monotonic() < until:
+            os.kill(pid, 0)  # an error if it ended before it could be interrupted
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGINT)
+
+    done = run_watched(watch, "run", "--workers", "1", cwd=folder)
+    assert done.status == 130 and "uqeval: interrupted before the end." in done.stderr
     assert left(out) == {f"city.{ending}" for ending in ENDINGS}
 
 

@@ -59,7 +59,8 @@ def held(
 ) -> Comparison:
     paths = [str(folder / f"{name}.json") for name in names]
     groups = [[str(folder / f"{name}.json") for name in replicates]] if replicates else []
-    return compare(load_models(paths, groups), Choice(**choice))  # type: ignore[arg-type]
+    few: dict[str, Any] = {"draws": 200, **choice}
+    return compare(load_models(paths, groups), Choice(**few))
 
 
 def row(found: Comparison, address: str) -> Row:
@@ -593,7 +594,7 @@ def test_models_of_several_trainings_have_the_test_of_welch(folder: Path, tmp_pa
         )
     ]  # fmt: skip
     for address in ("segmentation.miou", "pavpu.p_uncertain_given_inaccurate"):
-        found = compare(load_models([], groups), Choice(metrics=(address,)))
+        found = compare(load_models([], groups), Choice(metrics=(address,), draws=200))
         seeds, others, perfect = (cell.values for cell in row(found, address).cells)
         assert bool(perfect) == (address == "segmentation.miou")
         own = row(found, address).cells[1].difference
@@ -615,7 +616,9 @@ def test_intervals_over_trainings_are_inside_the_range_of_the_score(
         [str(folder / "seed2.json"), str(tmp_path / "perfect.json")],
         [str(folder / "seed3.json"), str(folder / "seed4.json")],
     ]
-    found = compare(load_models([], groups), Choice(metrics=("segmentation.pixel_accuracy",)))
+    found = compare(
+        load_models([], groups), Choice(metrics=("segmentation.pixel_accuracy",), draws=200)
+    )
     assert difference(found.rows[0].cells[1])[1:] == (-1.0, 1.0)
     mean_of = found.rows[0].cells[0].over_trainings
     assert mean_of is not None and (mean_of.low, mean_of.high) == (0.0, 1.0)
@@ -1112,17 +1115,17 @@ def test_classes_without_names_are_matched_by_number(folder: Path, tmp_path: Pat
     """Scores, intervals and tests are those of two models with names."""
     named = save(tmp_path / "named.json", *GOOD, class_names=["sky", "road", "car"])
     both = save(tmp_path / "both.json", *BAD, class_names=["sky", "road", "car"])
-    expected = compare(load_models([str(both), str(named)]), Choice(per_class=True))
+    expected = compare(load_models([str(both), str(named)]), Choice(per_class=True, draws=200))
     classes = [own for own in expected.rows if own.address.fields[0] == "per_class"]
     assert len(classes) > 6
     for before, after in (("bad.json", named), (both, folder / "good.json")):
         models = load_models([str(folder / before), str(after)], names=expected.names)
-        found = compare(models, Choice(per_class=True))
+        found = compare(models, Choice(per_class=True, draws=200))
         assert [(own.address, own.cells) for own in found.rows] == [
             (own.address, own.cells) for own in expected.rows
         ]
         for text in ("calibration.per_class.road.ece", "calibration.per_class.1.ece"):
-            (own,) = compare(models, Choice(metrics=(text,))).rows
+            (own,) = compare(models, Choice(metrics=(text,), draws=200)).rows
             assert difference(own.cells[1]) == difference(
                 row(expected, "calibration.per_class.road.ece").cells[1]
             )
@@ -1132,7 +1135,7 @@ def test_a_class_of_one_model_only_has_no_difference(folder: Path, tmp_path: Pat
     """Such a class has a row in one report alone; other names are no match."""
     other = save(tmp_path / "other.json", *GOOD, class_names=["sky", "street", "car"])
     named = save(tmp_path / "named.json", *BAD, class_names=["sky", "road", "car"])
-    found = compare(load_models([str(named), str(other)]), Choice(per_class=True))
+    found = compare(load_models([str(named), str(other)]), Choice(per_class=True, draws=200))
     classes = {own.address.fields[1] for own in found.rows if own.address.fields[0] == "per_class"}
     assert classes == {"sky", "car", "mixed"}
 
@@ -1151,7 +1154,7 @@ def test_models_on_other_pixels_have_no_word(tmp_path: Path) -> None:
         )  # fmt: skip
         report.save(tmp_path / f"{name}.json")
     paths = [str(tmp_path / f"{name}.json") for name in "ab"]
-    found = compare(load_models(paths), Choice(metrics=("regression.rmse",)))
+    found = compare(load_models(paths), Choice(metrics=("regression.rmse",), draws=200))
     (own,) = found.rows
     assert all(not cell.best and cell.rank is None for cell in own.cells)
     change = own.cells[1].difference
@@ -1172,7 +1175,7 @@ def test_models_without_a_common_result_are_left_out(folder: Path, tmp_path: Pat
     record = Report.load(only).results
     change(only, results={"failure": record["failure"]})
     paths = [str(only), *(str(folder / f"{name}.json") for name in names)]
-    found = compare(load_models(paths), Choice(metrics=CHEAP))
+    found = compare(load_models(paths), Choice(metrics=CHEAP, draws=200))
     assert found.names == expected.names and found.tests == expected.tests
     assert [own.cells for own in found.rows] == [own.cells for own in expected.rows]
     assert found.warnings[0].startswith("only: left out: it has no result of the same settings")
@@ -1234,7 +1237,7 @@ def test_a_small_p_of_one_image_is_no_difference(tmp_path: Path) -> None:
         uqeval.evaluate(probs, labels, settings, states=states).save(tmp_path / f"{name}.json")
     address = "pavpu.p_uncertain_given_inaccurate"
     models = load_models([str(tmp_path / f"{name}.json") for name in "ab"])
-    change = compare(models, Choice(metrics=(address,))).rows[0].cells[1].difference
+    change = compare(models, Choice(metrics=(address,), draws=200)).rows[0].cells[1].difference
     assert change is not None and change.interval is not None and change.p_adjusted is not None
     assert change.p_adjusted < 0.05 and change.interval.low < 0 < change.interval.high
     assert change.verdict == "no difference seen"

@@ -97,20 +97,29 @@ def measured(page: Path, script: str, width: int, at: str = "") -> Any:
     return json.loads(html.unescape(title[1]))
 
 
-def measured_on_a_phone(page: Path, script: str, width: int = 390) -> Any:
-    """Return the result of a script on a page in a frame of the width of a phone, as a headless
-    window is at least 500 pixels wide. In the script, `page` is the document.
+def measured_in_frames(*frames: tuple[Path, str, int]) -> list[Any]:
+    """Return the result of each script on its page in a frame of its width, all in one browser:
+    a start costs more than a page, and a headless window is at least 500 pixels wide.
     """
-    text = re.sub(r"<meta http-equiv[^>]*>", "", page.read_text("utf-8"), count=1)
-    frame = page.with_name(f"{page.stem}-phone.html")
-    frame.write_text(
-        f'<title></title><iframe style="width: {width}px; height: 800px; border: 0" srcdoc="'
-        f'{html.escape(text)}"></iframe><script>addEventListener("load", () => {{'
-        'const page = document.querySelector("iframe").contentDocument;'
-        f"document.title = JSON.stringify({script}); }})</script>",
+    parts = []
+    for page, script, width in frames:
+        text = re.sub(r"<meta http-equiv[^>]*>", "", page.read_text("utf-8"), count=1)
+        text = text.replace(' loading="lazy"', "")
+        probe = "<script>addEventListener('load', () => { document.title = JSON.stringify("
+        probe += f"{script}); }})</script></body>"
+        parts.append(
+            f'<iframe style="width: {width}px; height: 900px; border: 0" srcdoc="'
+            f'{html.escape(text.replace("</body>", probe))}"></iframe>'
+        )
+    path = frames[0][0].with_name(f"{frames[0][0].stem}-frames.html")
+    path.write_text(
+        f"<title></title>{''.join(parts)}<script>addEventListener('load', () => {{"
+        "document.title = JSON.stringify([...document.querySelectorAll('iframe')]"
+        ".map((own) => JSON.parse(own.contentDocument.title))); })</script>",
         "utf-8",
     )
-    dom, _ = browse(frame, "--window-size=600,900", "--dump-dom")
+    dom, _ = browse(path, "--window-size=1500,900", "--dump-dom")
     title = re.search("<title>(.*?)</title>", dom, re.DOTALL)
     assert title is not None
-    return json.loads(html.unescape(title[1]))
+    found: list[Any] = json.loads(html.unescape(title[1]))
+    return found

@@ -113,10 +113,12 @@ def run_unread(reader: str, *arguments: str | Path, cwd: Path) -> Outcome:
     return Outcome(*forked.parent().run(given, cwd, environment(), TIMEOUT, reader))
 
 
-def run_watched(watch: Callable[[int], None], *arguments: str | Path) -> Outcome:
+def run_watched(
+    watch: Callable[[int], None], *arguments: str | Path, cwd: Path | None = None
+) -> Outcome:
     """Run `uqeval ARGUMENTS` in a fork while `watch` has its process id, to send it signals."""
     given = [*map(str, arguments)]
-    return Outcome(*forked.parent().run(given, None, environment(), TIMEOUT, watch=watch))
+    return Outcome(*forked.parent().run(given, cwd, environment(), TIMEOUT, watch=watch))
 
 
 def run_well(*arguments: str | Path, **options: Any) -> Outcome:

@@ -5,9 +5,18 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from browser import browse, measured, needs_axe, needs_chromium, screenshot, violations
+from browser import (
+    browse,
+    measured,
+    measured_in_frames,
+    needs_axe,
+    needs_chromium,
+    screenshot,
+    violations,
+)
 from family_reports import of_classes, with_states
 from PIL import Image, ImageStat
 from small_report import report
@@ -94,11 +103,10 @@ def test_verdicts_are_seen_at_once_on_a_narrow_screen(tmp_path: Path) -> None:
     judgement = judge((Named("city", rules, report),), load_rules(rules))
     gated = tmp_path / "gated.html"
     gated.write_text(to_html({"r": report}, judgement=judgement), "utf-8")
-    narrow = measured(gated, _CELLS, 420)
+    narrow, wide = measured_in_frames((gated, _CELLS, 420), (gated, _CELLS, 1400))
     assert [text for text, *_ in narrow][2] == "fail" and len(narrow) == 6
     assert all(0 < left < right < 420 for _, left, right, _ in narrow)
     assert min(narrow, key=lambda cell: cell[3])[0] == "fail"
-    wide = measured(gated, _CELLS, 1400)
     assert len({top for *_, top in wide}) == 1  # one row
 
 
@@ -121,10 +129,6 @@ def test_verdicts_fit_a_page_of_1200_pixels(tmp_path: Path) -> None:
     gated.write_text(to_html({"r": named.report}, judgement=judgement), "utf-8")
     place = 'document.querySelector(".verdicts .scroll")'
     assert measured(gated, f"{place}.scrollWidth - {place}.clientWidth", 1200) == 0
-
-
-def test_tables_use_the_room_of_a_wide_screen(page: Path) -> None:
-    assert measured(page, "document.querySelector('main').clientWidth", 1400) > 1050
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -182,9 +186,45 @@ _TOOLS = """(() => {
     document.querySelectorAll(".copies[hidden]").length, shown({class: "1"})];
 })()"""
 
+#: What axe-core reports as serious and a browser can tell: names of links and buttons, labels of
+#: fields, focus of what scrolls, unique ids.
+_ACCESS = """(() => {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const ids = all("[id]").map((own) => own.id);
+  const name = (own) => own.textContent.trim() || own.getAttribute("aria-label");
+  return [ids.length - new Set(ids).size,
+    all("a, button, summary").filter((own) => !name(own)).length,
+    all("input, select").filter((own) => !own.labels.length).length,
+    all(".scroll, .plot").filter((own) => own.tabIndex < 0).length,
+    all("[role=img] a").length, all("h1").length,
+    document.documentElement.scrollWidth - innerWidth];
+})()"""
 
-def test_items_are_searched_and_filtered(page: Path) -> None:
-    hidden, rows, named, night, high, every, uncopied, wrong = measured(page, _TOOLS, 1000)
+#: What is measured, in frames of which widths.
+_WIDTHS = (390, 500, 1024, 1440)
+_FRAMES = [
+    *((_ACCESS, width) for width in _WIDTHS), (_TOOLS, 1000),
+    ("document.querySelector('main').clientWidth", 1400),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def measurements(page: Path) -> list[Any]:
+    """What is measured of the page, by one browser."""
+    return measured_in_frames(*((page, script, width) for script, width in _FRAMES))
+
+
+@pytest.mark.parametrize("width", _WIDTHS)
+def test_the_page_is_accessible(measurements: list[Any], width: int) -> None:
+    assert measurements[_WIDTHS.index(width)] == [0, 0, 0, 0, 0, 1, 0]
+
+
+def test_tables_use_the_room_of_a_wide_screen(measurements: list[Any]) -> None:
+    assert measurements[5] > 1050
+
+
+def test_items_are_searched_and_filtered(measurements: list[Any]) -> None:
+    hidden, rows, named, night, high, every, uncopied, wrong = measurements[4]
     assert (hidden, rows, every, uncopied) == (False, 12, 12, 0)
     assert sorted(named) == ["1", "10", "11"] and night == ["0"] and high == 3
     counts = [re.fullmatch(r"\d+([\d,]+) of [\d,]+ pixels wrong", text) for text in wrong]
@@ -259,26 +299,6 @@ def test_a_verdict_leads_to_its_score_and_back(tmp_path: Path) -> None:
     path.write_text(to_html({"r": one}, judgement=judgement), "utf-8")
     (link,) = measured(path, _LINKS, 1000)
     assert link == ["city/pavpu.pavpu", True, ["#verdicts"], "score-pavpu.pavpu"]
-
-
-#: What axe-core reports as serious and a browser can tell: names of links and buttons, labels of
-#: fields, focus of what scrolls, unique ids.
-_ACCESS = """(() => {
-  const all = (selector) => [...document.querySelectorAll(selector)];
-  const ids = all("[id]").map((own) => own.id);
-  const name = (own) => own.textContent.trim() || own.getAttribute("aria-label");
-  return [ids.length - new Set(ids).size,
-    all("a, button, summary").filter((own) => !name(own)).length,
-    all("input, select").filter((own) => !own.labels.length).length,
-    all(".scroll, .plot").filter((own) => own.tabIndex < 0).length,
-    all("[role=img] a").length, all("h1").length,
-    document.documentElement.scrollWidth - innerWidth];
-})()"""
-
-
-@pytest.mark.parametrize("width", [500, 1024, 1440])  # a headless window is not narrower
-def test_the_page_is_accessible(page: Path, width: int) -> None:
-    assert measured(page, _ACCESS, width) == [0, 0, 0, 0, 0, 1, 0]
 
 
 @needs_axe

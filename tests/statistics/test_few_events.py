@@ -30,7 +30,7 @@ def evaluated(folder: Path, name: str, errors: float) -> Report:
     wrong = rng.random(labels.shape) < errors * (1 - probs[:, 0].max(1)) ** 2
     labels = np.where(wrong, (labels + 1) % CLASSES, labels).astype(np.uint8)
     report = uqeval.evaluate(
-        probs.astype(np.float32), labels, {"failure": {}}, ci=0.95,
+        probs.astype(np.float32), labels, {"failure": {}}, ci=0.95, draws=300,
         states=folder / f"{name}.states.zip",
     )  # fmt: skip
     report.save(folder / f"{name}.json")
@@ -85,7 +85,7 @@ def with_errors(
     labels[:items, 0, :wrong] = 1
     confidence[labels == 1] -= 0.1 * rng.random(np.count_nonzero(labels))
     report = uqeval.evaluate(
-        np.stack([confidence, 1 - confidence], 1)[:, None], labels, ["failure"], ci=0.9,
+        np.stack([confidence, 1 - confidence], 1)[:, None], labels, ["failure"], ci=0.9, draws=300,
         states=folder / f"{name}.states.zip",
     )  # fmt: skip
     report.save(folder / f"{name}.json")

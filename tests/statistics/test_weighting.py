@@ -58,6 +58,19 @@ def test_sums_are_those_of_the_weights(name: str, monkeypatch: pytest.MonkeyPatc
         np.testing.assert_allclose(sets.sums(sparse), found, rtol=1e-12, atol=1e-12, err_msg=kind)
 
 
+def test_sums_of_a_slice_have_the_bits_of_its_items_alone() -> None:
+    """They read no other items: of many slices, each would read all items of the set."""
+    rng = np.random.default_rng(5)
+    values, weights = rng.normal(size=(3000, 7)), rng.integers(0, 4, (50, 40))
+    places = np.sort(rng.choice(3000, 40, replace=False))
+    expected = Weighting(weights).sums(values[places])
+    placed = Weighting(weights).at(places, 3000)
+    np.testing.assert_array_equal(placed.sums(values), expected)
+    np.testing.assert_array_equal(
+        placed.part(slice(5, 9)).sums(values), Weighting(weights[5:9]).sums(values[places])
+    )
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_weights_of_the_items_that_sets_have(name: str) -> None:
     sets = KINDS[name]()

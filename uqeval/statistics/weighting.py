@@ -91,14 +91,19 @@ class Weighting(ItemSets):
     """Sets by their `weights` [set, item], whole numbers that may be negative.
 
     Small sums are cached, because several scores use them. `known`: those of the same sets that
-    were computed before. Weights as other types are not kept with them.
+    were computed before. Weights as other types are not kept with them. `chosen`: if they are few,
+    the only items that any set has; sums of a slice read no others.
     """
 
-    def __init__(self, weights: Array, known: _Known | None = None) -> None:
+    def __init__(
+        self, weights: Array, known: _Known | None = None, chosen: Ints | None = None
+    ) -> None:
         self.weights = weights
         self.sets = len(weights)
         self._known: _Known = {} if known is None else known
-        self._placed: dict[tuple[bytes, int], tuple[Array, _Known]] = {}
+        is_few = chosen is not None and 2 * len(chosen) <= weights.shape[1]
+        self._chosen = chosen if is_few else None
+        self._placed: dict[tuple[bytes, int], tuple[Array, _Known, Ints]] = {}
 
     def sums(self, values: Values) -> Array:
         known = self._known.get(id(values))
@@ -116,6 +121,8 @@ class Weighting(ItemSets):
         if isinstance(values, SparseValues):
             is_light = values.value.dtype == np.float32 and self._light is not None
             products = values.weighted(self._light_by_item if is_light else self._by_item)
+        elif self._chosen is not None:
+            products = self._of_chosen._sums(values[self._chosen])
         elif values.dtype.kind == "i":
             products = self.weights.astype(np.int64, copy=False) @ values
         elif values.dtype == np.float32 and self._light is not None:
@@ -138,7 +145,7 @@ class Weighting(ItemSets):
 
     def part(self, rows: slice) -> Weighting:
         is_whole = len(self.weights[rows]) == self.sets
-        return self if is_whole else Weighting(self.weights[rows])
+        return self if is_whole else Weighting(self.weights[rows], chosen=self._chosen)
 
     def at(self, places: Ints, items: int) -> Weighting:
         if np.array_equal(places, np.arange(items)):
@@ -147,7 +154,7 @@ class Weighting(ItemSets):
         if key not in self._placed:
             weights = np.zeros((self.sets, items), self.weights.dtype)
             weights[:, places] = self.weights
-            self._placed[key] = weights, {}
+            self._placed[key] = weights, {}, places
         return Weighting(*self._placed[key])
 
     def mean(self, values: Floats) -> Array:
@@ -162,7 +169,11 @@ class Weighting(ItemSets):
         return self.weights
 
     def only(self, is_kept: NDArray[np.bool_]) -> Weighting:
-        return Weighting(self.weights * is_kept)
+        return Weighting(self.weights * is_kept, chosen=self._chosen)
+
+    @cached_property
+    def _of_chosen(self) -> Weighting:
+        return Weighting(np.ascontiguousarray(self.weights[:, self._chosen]))
 
     @cached_property
     def _heavy(self) -> Floats:

@@ -109,15 +109,19 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
     found: list[str] = []
     # The real paths of each folder and its parents: a link to one of them would never end.
     parents_of: dict[str, frozenset[str]] = {}
+    real_paths: dict[str, str] = {}
     links_to: dict[str, set[str]] = {}
     visits: Counter[str] = Counter()
 
     def fail(error: OSError) -> None:
         raise StoreError(f"{error.filename}: cannot be listed: {error.strerror}.") from error
 
-    for at, folders, files in os.walk(Path(folder), followlinks=True, onerror=fail):
-        real = os.path.realpath(at)
+    root = str(Path(folder))
+    for at, folders, files in os.walk(root, followlinks=True, onerror=fail):
         above, name = os.path.split(at)
+        # From the real path of the parent: else each link of a long chain is resolved again.
+        real = os.path.realpath(os.path.join(real_paths.get(above, above), name))  # noqa: PTH118
+        real_paths[at] = real
         parents = parents_of.get(above, frozenset())
         if real in parents:
             folders.clear()
@@ -126,7 +130,7 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
         if os.path.islink(at):  # noqa: PTH114 - faster
             visits[real] += 1
             links = links_to.setdefault(real, set())
-            links.add(f"{os.path.realpath(above)}/{name}")
+            links.add(f"{real_paths.get(above) or os.path.realpath(above)}/{name}")
             if visits[real] > len(links) + _MOST_VISITS:
                 raise StoreError(
                     f"{cut(folder)}: {visits[real]:,} chains of symbolic links lead to "
@@ -134,8 +138,8 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
                     "links, or give the folder that they lead to."
                 )
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        inside = os.path.relpath(at, folder)
-        start = "" if inside == os.curdir else f"{inside}{os.sep}"
+        inside = at[len(root) :].strip(os.sep)
+        start = f"{inside}{os.sep}" if inside else ""
         found += [
             start + name
             for name in files

@@ -14,12 +14,14 @@ def test_reports_of_random_settings_follow_from_their_data(
     monkeypatch.syspath_prepend(Path(__file__).parents[3])
     from benchmarks import random_settings
 
-    found = list(random_settings.cases(27, seed=0))
+    found = list(random_settings.cases(27, seed=0, draws=200))
     assert [text for _, _, problems in found for text in problems or ()] == []
     evaluated = {kind for kind, _, problems in found if problems is not None}
     assert evaluated == set(random_settings.KINDS)
 
 
+#: Seeds of reports whose intervals were refused: they have the draws of that time.
+OF_INTERVALS = {112600000107, 880012000103}
 #: By seed, the factors of temperatures that verify does not excuse, near flat losses.
 OTHER_TEMPERATURES = {112701000879: 1.05, 112701002553: 1.01}
 
@@ -46,7 +48,8 @@ def test_reports_that_verify_refused_although_they_are_right(
     monkeypatch.chdir(tmp_path)
     from benchmarks import random_settings
 
-    assert random_settings.problems_of(kind, seed) == []
+    draws = 2000 if seed in OF_INTERVALS else 200
+    assert random_settings.problems_of(kind, seed, draws) == []
     if seed in OTHER_TEMPERATURES:
         report = read("report.json")
         report["results"]["calibration"]["temperature"]["value"] *= OTHER_TEMPERATURES[seed]

@@ -40,7 +40,7 @@ def summary_of(
                 "m": list(ms),
                 "repeats": [len(group) for group in groups],
                 "mean": [_fold(group, statistics.fmean) for group in values],
-                "std": [_fold(group, statistics.pstdev) for group in values],
+                "std": [_fold(group, _spread) for group in values],
                 "values": values,
             } | ({"mean_reason": "; ".join(reasons)} if reasons else {})
     return summary
@@ -145,6 +145,11 @@ def lost_pixels(summary: Mapping[str, Any]) -> list[str]:
                 "left out if no sample of the subset is a number."
             ]
     return []
+
+
+def _spread(values: Sequence[float]) -> float:
+    """Return the standard deviation. Equal numbers, of which there are many, need no fractions."""
+    return statistics.pstdev(values) if min(values) < max(values) else 0.0
 
 
 def _fold(values: Sequence[Any], fold: Any) -> Any:

@@ -231,6 +231,11 @@ def _values(
         if isinstance(second, float) and not math.isfinite(second):
             second = None  # undefined, as in reports
         if isinstance(second, list) and isinstance(first, list):
+            if len(first) == len(second) and not any(isinstance(v, dict | list) for v in second):
+                for i, (a, b) in enumerate(zip(first, second, strict=True)):
+                    is_undefined = isinstance(b, float) and not math.isfinite(b)
+                    yield f"{name}.{i}", a, None if is_undefined else b
+                continue
             first, second = ({str(i): v for i, v in enumerate(own)} for own in (first, second))
         if isinstance(second, dict) and isinstance(first, dict):
             for part in dict.fromkeys((*first, *second)):

@@ -68,11 +68,13 @@ def accuracy_curve(patches: Patches, settings: Mapping[str, Any], threshold: flo
 def _counts(
     patches: Patches, settings: Mapping[str, Any], accurate: Array, threshold: float
 ) -> list[dict[str, int]]:
-    """Return n_ac … n_iu at a threshold; then those with the patches too close to call on either
-    side of it, accurate and inaccurate ones apart."""
+    """Return n_ac … n_iu at a threshold; then, if there are patches too close to call, those with
+    these on either side of it, accurate and inaccurate ones apart."""
     exact, fewer, more = (
         is_uncertain(patches, settings, threshold, shift) for shift in (0.0, -NEAR, NEAR)
     )
+    if np.array_equal(exact, fewer) and np.array_equal(exact, more):
+        return [four_counts(accurate, exact, exact)]
     sides = [(exact, exact), *((a, b) for a in (fewer, more) for b in (fewer, more))]
     return [four_counts(accurate, a, b) for a, b in sides]
 
