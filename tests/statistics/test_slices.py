@@ -97,7 +97,7 @@ def test_results_of_slices(tmp_path: Path) -> None:
     report, path = run(tmp_path, 6)
     own = scoring(path)
     cut = table(weather="sun|fog|sun|fog|sun|snow")
-    found = slices(own, cut, [("weather",)], CutOptions(ci=0.95, draws=200))
+    found = slices(own, slice_items(cut, [("weather",)]), CutOptions(ci=0.95, draws=200))
     assert list(found) == ["weather=fog", "weather=snow", "weather=sun"]
     snow, sun = found["weather=snow"], found["weather=sun"]
     assert (
@@ -121,7 +121,7 @@ def test_results_of_slices(tmp_path: Path) -> None:
     of_video = find(dataclasses.replace(whole, slices={"weather=sun": small}), value.address)
     assert isinstance(of_video, Score) and of_video.small == "8 batches"
     assert value.value == sun["results"]["pavpu"]["pavpu"] and value.intervals
-    plain = slices(own, cut, [("weather",)], CutOptions())
+    plain = slices(own, slice_items(cut, [("weather",)]), CutOptions())
     assert plain["weather=sun"] == sun | {"intervals": {}}
 
 
