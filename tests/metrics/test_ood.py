@@ -488,3 +488,41 @@ def test_slices_of_a_case_are_one_unit(tmp_path: Path) -> None:
     settings = report.settings["intervals"]
     assert (settings["unit"], settings["units"]) == ("group", 7 + 3)
     assert settings["groups"][7:] == ["case0", "case0", "case1", "case1", "case2", "case2"]
+
+
+@pytest.mark.parametrize("form", ["dict", "npz", "folder", "maps"])
+def test_labels_of_out_stores_do_not_count(form: str, tmp_path: Path) -> None:
+    """What is unknown has no class of the network: its labels are other ids, or void."""
+    labels = np.random.default_rng(0).integers(0, 3, (7, *SIZE)).astype("u1")
+    labels[:, 0] = 255
+    unknown = labels[:6].copy()
+    unknown[0, 1:4] = 77
+
+    def store(name: str, p: Any, ids: Any) -> Any:
+        arrays = {"probs": p, "names": np.array([f"{name}_{i}" for i in range(len(p))])}
+        arrays |= {} if ids is None else {"labels": ids}
+        if form == "dict":
+            return arrays
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, **arrays)
+        if form == "folder":
+            (tmp_path / name).mkdir()
+            for i, item in enumerate(p):
+                own = {} if ids is None else {"labels": ids[i]}
+                np.savez(tmp_path / name / f"{name}_{i}.npz", probs=item, **own)
+            return tmp_path / name
+        return path
+
+    out = store("fog", FOG, unknown)
+    if form == "maps":  # reduce refuses labels of no class
+        unknown[0, 1:4] = 255
+        np.savez(out, probs=FOG, labels=unknown, names=np.array([f"fog_{i}" for i in range(6)]))
+        reduce(open_inputs(out, None, InputOptions()), tmp_path / "fog.zarr")
+        out = tmp_path / "fog.zarr"
+    report = uqeval.evaluate(store("in", INSIDE, labels), None, ["ood"], out=[out])
+    counted = labels != 255  # void pixels of IN do not count
+    expected = naive_ood.ood(entropy(INSIDE)[counted], entropy(FOG).ravel())
+    found = report.results["ood"]
+    assert (found["pixels_in"], found["pixels_out"]) == (counted.sum(), FOG[:, 0, 0].size)
+    assert found["fpr95"] == pytest.approx(expected["fpr95"], abs=1e-12)
+    assert report.inputs["labels"] is not None

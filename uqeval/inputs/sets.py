@@ -68,9 +68,10 @@ def _open_several(
     of_sets = [options, *(out_options for _ in options.out)]
     called = ["IN", *(f"OUT {number}" for number in range(1, len(options.out) + 1))]
     opened = [
-        open_predictions(*each, has_other_truth=truth is not None and k == 0)
+        open_predictions(*each, has_other_truth=truth is not None or k > 0)
         for k, each in enumerate(zip(given, of_sets, called, strict=True))
     ]
+    opened[1:] = map(_without_labels, opened[1:])
     counts = [_count(own) for own in opened]
     labels = _set_names(opened)
     names = _item_names(opened, counts, labels)
@@ -122,6 +123,18 @@ def _open_several(
         inputs, **of_all_shards(evaluated, names, lambda: tuple(chain(*map(_sizes, opened))))
     )
     return inputs, (None, names, sum(counts))
+
+
+def _without_labels(opened: PredictionStores) -> PredictionStores:
+    """Return OUT predictions without their labels: what is unknown has no class of the network, so
+    its pixels have other ids, or are void."""
+    stores = [
+        dataclasses.replace(
+            store, arrays={name: own for name, own in store.arrays.items() if name != "labels"}
+        )
+        for store in opened.stores
+    ]
+    return dataclasses.replace(opened, stores=stores)
 
 
 #: Options that choose no items.
