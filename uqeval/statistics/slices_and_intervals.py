@@ -262,7 +262,13 @@ def slice_items(table: ItemTable, keys: Sequence[Sequence[str]]) -> dict[str, li
     twice, and for more than 256 slices: a column of names or numbers.
     """
     items_by_slice: dict[str, list[int]] = {}
+    by_columns: dict[tuple[str, ...], tuple[str, ...]] = {}
     for columns in dict.fromkeys(map(tuple, keys)):
+        if (first := by_columns.setdefault(tuple(sorted(columns)), columns)) != columns:
+            raise UsageError(
+                f"--slice-by {cut(','.join(columns))} makes the slices of --slice-by "
+                f"{cut(','.join(first))} again. Give one of them."
+            )
         if len(set(columns)) < len(columns):
             raise UsageError(
                 f"--slice-by {cut(','.join(columns))} names a column twice. Name it once."
