@@ -132,6 +132,14 @@ def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def number_in(text: str | float) -> float:
+    """Return the number that a text of a user has. Raises `ValueError`, also for 1_0, which Python
+    reads as 10."""
+    if isinstance(text, str) and "_" in text:
+        raise ValueError(f"could not convert string to float: {text!r}")
+    return float(text)
+
+
 def number_flaw(name: str, value: object) -> str | None:
     """Return the message about an invalid number of an option; None for a valid number.
 

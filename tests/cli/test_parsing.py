@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
+from command import refused, run_uqeval
 
 from uqeval.cli.entry import COMMANDS, app
 from uqeval.cli.parsing import _QuickCheck
@@ -39,3 +41,25 @@ def test_a_quick_check_gives_what_typer_gives(command: str) -> None:
             value = (text,) if is_one else text
             expected = _result(full_check, value, parameter)
             assert _result(check, value, parameter) == expected, (parameter.name, value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("pavpu", "--window", "1_0"), "'1_0'; expected a number without underscores"),
+        (("pavpu", "--window", "4", "--window", "1_0"), "'1_0'; expected a number without"),
+        (("calibration", "--ci", "0.9_5"), "'0.9_5'; expected a number without underscores"),
+        (("pavpu", "--threshold", "0.2_5"), "--threshold '0.2_5' is not valid"),
+        (("pavpu", "--threshold", "p9_0"), "--threshold 'p9_0' is not valid"),
+        (("pavpu", "--curve-range", "0:1_0"), "--curve-range '0:1_0'; expected LOW:HIGH"),
+        (("pavpu", "--log-base", "1_0"), "--log-base 1_0; expected e, 2, classes"),
+        (("failure", "--images", "--risk-limit", "0.2_5"), "--risk-limit '0.2_5' is not valid"),
+        (("failure", "--images", "--confidence", "p9_0"), "'p9_0' is not a number of an item"),
+        (("sweep", "--samples", "1_0"), "--samples '1_0'; expected whole numbers"),
+    ],
+)
+def test_numbers_with_underscores(complete: Path, arguments: tuple[str, ...], says: str) -> None:
+    """Python reads 1_0 as 10."""
+    command, *options = arguments
+    said = refused(run_uqeval(command, complete, *options))
+    assert says in " ".join(said.replace("│", " ").split())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import refused, run_uqeval, run_well
+from command import obey_modes, refused, run_uqeval, run_well
 from PIL import Image
 from small_stores import CLASS_NAMES, NAMES, labels, probs
 
@@ -202,3 +202,13 @@ def test_verdicts_stand_on_top(kept: Path, tmp_path: Path) -> None:
     assert done.status == 2 and "has verdicts on report, but not on other" in done.stderr
     done = run_uqeval("report", kept / "report.json", "--verdicts", kept / "report.json")
     assert done.status == 2 and "uqeval.verdicts/1" in done.stderr
+
+
+def test_a_report_in_a_folder_that_cannot_be_written(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    (folder / "report.json").write_bytes((made / "report.json").read_bytes())
+    folder.chmod(0o555)
+    done = run_uqeval("report", folder / "report.json", preexec_fn=obey_modes)
+    refused(done, "cannot be written to", "-o FILE.html")
+    run_well("report", folder / "report.json", "-o", tmp_path / "r.html", preexec_fn=obey_modes)

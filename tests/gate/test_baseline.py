@@ -265,7 +265,9 @@ def test_a_setting_that_an_earlier_version_does_not_have(key: str) -> None:
     for fields in ((), ["rmse"], ["auce"]):
         assert other_setting(now, other, key, fields) is None
     laplace = report(key, {"distribution": "laplace"})
-    assert other_setting(laplace, earlier, key) == ("distribution", "laplace", "gaussian")
+    differs = ("distribution", "laplace", "gaussian")
+    assert other_setting(laplace, earlier, key, ["nll"]) == differs
+    assert other_setting(laplace, earlier, key, ["rmse"]) is None
     unknown = report(key, {"distribution": "gaussian", "of_a_later_version": 1})
     assert other_setting(unknown, earlier, key) == ("of_a_later_version", 1, None)
 

@@ -459,7 +459,7 @@ def test_bad_settings(options: dict[str, Any], words: list[str]) -> None:
         assert word in str(caught.value)
 
 
-@pytest.mark.parametrize("cell", ["x", "inf", "nan"])
+@pytest.mark.parametrize("cell", ["x", "inf", "nan", "1_0"])
 def test_a_table_with_no_number(tmp_path: Path, cell: str) -> None:
     table = tmp_path / "items.csv"
     table.write_text("\n".join(["name,x", *(f"i{k},{cell}" for k in range(ITEMS))]))

@@ -488,3 +488,113 @@ def test_slices_of_a_case_are_one_unit(tmp_path: Path) -> None:
     settings = report.settings["intervals"]
     assert (settings["unit"], settings["units"]) == ("group", 7 + 3)
     assert settings["groups"][7:] == ["case0", "case0", "case1", "case1", "case2", "case2"]
+
+
+@pytest.mark.parametrize("form", ["dict", "npz", "folder", "maps"])
+def test_labels_of_out_stores_do_not_count(form: str, tmp_path: Path) -> None:
+    """What is unknown has no class of the network: its labels are other ids, or void."""
+    labels = np.random.default_rng(0).integers(0, 3, (7, *SIZE)).astype("u1")
+    labels[:, 0] = 255
+    unknown = labels[:6].copy()
+    unknown[0, 1:4] = 77
+
+    def store(name: str, p: Any, ids: Any) -> Any:
+        arrays = {"probs": p, "names": np.array([f"{name}_{i}" for i in range(len(p))])}
+        arrays |= {} if ids is None else {"labels": ids}
+        if form == "dict":
+            return arrays
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, **arrays)
+        if form == "folder":
+            (tmp_path / name).mkdir()
+            for i, item in enumerate(p):
+                own = {} if ids is None else {"labels": ids[i]}
+                np.savez(tmp_path / name / f"{name}_{i}.npz", probs=item, **own)
+            return tmp_path / name
+        return path
+
+    out = store("fog", FOG, unknown)
+    if form == "maps":  # reduce refuses labels of no class
+        unknown[0, 1:4] = 255
+        np.savez(out, probs=FOG, labels=unknown, names=np.array([f"fog_{i}" for i in range(6)]))
+        reduce(open_inputs(out, None, InputOptions()), tmp_path / "fog.zarr")
+        out = tmp_path / "fog.zarr"
+    report = uqeval.evaluate(store("in", INSIDE, labels), None, ["ood"], out=[out])
+    counted = labels != 255  # void pixels of IN do not count
+    expected = naive_ood.ood(entropy(INSIDE)[counted], entropy(FOG).ravel())
+    found = report.results["ood"]
+    assert (found["pixels_in"], found["pixels_out"]) == (counted.sum(), FOG[:, 0, 0].size)
+    assert found["fpr95"] == pytest.approx(expected["fpr95"], abs=1e-12)
+    assert report.inputs["labels"] is not None
+
+
+def test_a_limit_takes_items_of_each_set(tmp_path: Path) -> None:
+    first, *others = save(tmp_path)
+    ids = np.zeros((19, *SIZE), "u1")
+    ids[[0, 1, 7, 8], :4] = 1  # of the chosen items
+    np.savez(tmp_path / "areas.npz", labels=ids)
+    areas = f"map:{tmp_path / 'areas.npz'}"
+    report = uqeval.evaluate(first, None, ["ood"], out=others, limit=2, region=[areas])
+    assert [item["name"] for item in report.items] == [
+        "in_0", "in_1", "fog_0", "fog_1", "rain_0", "rain_1",
+    ]  # fmt: skip
+    assert report.partial and report.inputs["evaluated"] == 6 and report.inputs["items"] == 19
+    expected = naive_ood.ood(
+        entropy(INSIDE[:2]).ravel(), np.concatenate([entropy(FOG[:2]), entropy(RAIN[:2])]).ravel()
+    )
+    assert report.results["ood"]["fpr95"] == pytest.approx(expected["fpr95"], abs=1e-12)
+    (area,) = (key for key in report.results if key.endswith((":1", ":1'")))
+    found = report.results[area]
+    assert (found["pixels_in"], found["pixels_out"]) == (2 * 40, 2 * 40)
+
+
+def drives(folder: Path) -> Path:
+    """A table in which each of six drives has an item of each set, and IN has a seventh drive."""
+    rows = [f"{name}_{k},drive_{k}" for name, n in (("in", 7), ("fog", 6)) for k in range(n)]
+    (folder / "drives.csv").write_text("name,drive\n" + "\n".join(rows) + "\n")
+    return folder / "drives.csv"
+
+
+def test_a_group_of_items_of_several_sets_is_one_unit(tmp_path: Path) -> None:
+    first, fog, _ = save(tmp_path)
+    grouped: dict[str, Any] = {"ci": 0.9, "slices": drives(tmp_path), "group_by": "drive"}
+    states = tmp_path / "r.states.zip"
+    report = uqeval.evaluate(first, None, ["ood"], out=[fog], states=states, **grouped)
+    settings = report.settings["intervals"]
+    assert (settings["unit"], settings["units"]) == ("group", 7)
+    assert report.intervals["ood.auroc"]["units"]["drawn"] == 7
+    scoring = Scoring(SavedStates(states))
+    units = resampling_for(scoring, groups=settings["groups"])
+    assert units.strata is None
+    report.save(tmp_path / "r.json")
+    found = verify(tmp_path / "r.json", [first, fog], everything=True)
+    assert found.passed, found.problems()
+    # Drives of one set each are drawn within their set.
+    apart = [f"{'in' if k < 7 else 'fog'}/{group}" for k, group in enumerate(settings["groups"])]
+    assert resampling_for(scoring, groups=apart).strata is not None
+
+
+def test_the_covariance_of_two_sets_counts(tmp_path: Path) -> None:
+    """Drives whose IN and OUT images vary together: the interval is that of their difference."""
+    rng = np.random.default_rng(1)
+    shared = rng.uniform(-1, 1, 20)
+
+    def of(shift: float) -> Any:
+        z = np.zeros((20, 1, 2, 4, 4), "f4")
+        noise = rng.normal(0, 0.02, (20, 4, 4))
+        z[:, 0, 0] = 2 + shared[:, None, None] - shift + noise
+        return z
+
+    for name, shift in (("in", 0.0), ("fog", 0.1)):
+        names = [f"{name}_{k}" for k in range(20)]
+        np.savez(tmp_path / f"{name}.npz", logits=of(shift), names=np.array(names))
+    rows = [f"{name}_{k},{k}" for name in ("in", "fog") for k in range(20)]
+    (tmp_path / "t.csv").write_text("name,drive\n" + "\n".join(rows) + "\n")
+    paths = tmp_path / "in.npz", tmp_path / "fog.npz"
+    errors = [
+        uqeval.evaluate(
+            paths[0], None, {"ood": {"uncertainty": "confidence"}}, out=[paths[1]], ci=0.9, **more
+        ).intervals["ood.images.auroc"]["standard_error"]
+        for more in ({}, {"slices": tmp_path / "t.csv", "group_by": "drive"})
+    ]
+    assert errors[1] < errors[0] / 2

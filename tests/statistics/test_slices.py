@@ -97,7 +97,7 @@ def test_results_of_slices(tmp_path: Path) -> None:
     report, path = run(tmp_path, 6)
     own = scoring(path)
     cut = table(weather="sun|fog|sun|fog|sun|snow")
-    found = slices(own, cut, [("weather",)], CutOptions(ci=0.95, draws=200))
+    found = slices(own, slice_items(cut, [("weather",)]), CutOptions(ci=0.95, draws=200))
     assert list(found) == ["weather=fog", "weather=snow", "weather=sun"]
     snow, sun = found["weather=snow"], found["weather=sun"]
     assert (
@@ -121,7 +121,7 @@ def test_results_of_slices(tmp_path: Path) -> None:
     of_video = find(dataclasses.replace(whole, slices={"weather=sun": small}), value.address)
     assert isinstance(of_video, Score) and of_video.small == "8 batches"
     assert value.value == sun["results"]["pavpu"]["pavpu"] and value.intervals
-    plain = slices(own, cut, [("weather",)], CutOptions())
+    plain = slices(own, slice_items(cut, [("weather",)]), CutOptions())
     assert plain["weather=sun"] == sun | {"intervals": {}}
 
 
@@ -157,7 +157,7 @@ def test_a_table_of_items_without_names(tmp_path: Path) -> None:
 
 def test_a_table(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text("\ufeffweather,name,city\nsun,b,x\n,a,\nrain,other,y\nfog,c\n", "utf-8")
+    path.write_text("\ufeffweather,name,city\nsun,b,x\n,a,\nrain,other,y\n,,\nfog,c,\n", "utf-8")
     own = read_table(path, NAMES)
     assert own.columns == {"weather": ("", "sun", "fog"), "city": ("", "x", "")}
 
@@ -180,6 +180,8 @@ def test_quotes_and_line_ends(tmp_path: Path) -> None:
         (b"name,w\na,1\nb,2\nc,3\na,1\n", "the item 'a' has two rows"),
         (b"name,w,w\na,1,2\nb,2,2\nc,3,2\n", "two columns 'w'"),
         (b"name,w\na,1\nb,2,3\nc,3\n", "line 3 has more values than columns"),
+        (b"name,w,v\na,1,1\nb,2\nc,3,3\n", "line 3 has fewer values than the 3 columns"),
+        (b"name,w\na,1\n,2\nc,3\n", "line 3 has no name"),
         (b"\xff\xfename", "cannot be read as CSV"),
         (b'name,w\na,1\nb,"2\nc,3\n', "in the row after line 2: unexpected end of data. A quote"),
         (b"PK\x03\x04\x00\x00\n", "."),
@@ -203,3 +205,10 @@ def test_no_file(tmp_path: Path) -> None:
 def test_a_written_table(tmp_path: Path) -> None:
     rows: dict[str, Any] = {"name": [*NAMES], "w": ['x,"y"', "", "z\n"]}
     assert read_table(table_file(tmp_path / "t.csv", rows), NAMES).columns == {"w": (*rows["w"],)}
+
+
+def test_slices_of_the_same_columns_are_given_once() -> None:
+    own = ItemTable("t.csv", {"a": ("1", "2"), "b": ("x", "y")})
+    with pytest.raises(UsageError, match=r"b,a makes the slices of --slice-by a,b again"):
+        slice_items(own, [("a", "b"), ("b", "a")])
+    assert len(slice_items(own, [("a", "b"), ("a",), ("a", "b")])) == 4

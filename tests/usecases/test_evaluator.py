@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -382,3 +384,74 @@ def test_errors_do_not_name_the_temporary_folder(metrics: Any, tmp_path: Path) -
 def test_metrics_of_other_data_are_refused_at_once(metrics: Any, instead: str) -> None:
     message = refused(lambda: uqeval.Evaluator(metrics), "takes class predictions only", instead)
     assert "uqeval pavpu" not in message
+
+
+def in_threads(count: int, call: Callable[[int], Any]) -> list[Any]:
+    """Call a function with 0 … count - 1 in threads that start together; its values or errors."""
+    together = threading.Barrier(count)
+
+    def started(k: int) -> Any:
+        together.wait()
+        try:
+            return call(k)
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(started, range(count)))
+
+
+def test_threads_may_update_from_the_first_item_on(tmp_path: Path) -> None:
+    probs, labels = predictions()
+    with uqeval.Evaluator(FAMILIES, scratch=tmp_path) as alone:
+        alone.update(probs, labels, NAMES)
+        expected, nbytes = alone.report(), alone.scratch_bytes
+    with uqeval.Evaluator(FAMILIES, scratch=tmp_path) as own:
+
+        def update(k: int) -> int:
+            parts = [range(i, min(i + 2, N)) for i in range(k, N, 3)]  # some items come twice
+            return sum(
+                own.update(probs[part], labels[part], [NAMES[i] for i in part]) for part in parts
+            )
+
+        counts = in_threads(3, update)
+        assert sum(counts) == N == len(own)
+        assert own.scratch_bytes == nbytes
+        report = own.report()
+    assert report.results == expected.results
+    assert report.items == expected.items
+
+
+def test_a_report_while_another_thread_updates(tmp_path: Path) -> None:
+    probs, labels = predictions()
+    with (
+        uqeval.Evaluator("segmentation", scratch=tmp_path) as own,
+        uqeval.Evaluator("segmentation", scratch=tmp_path) as other,
+    ):
+        own.update(probs[:1], labels[:1], NAMES[:1])
+
+        def call(k: int) -> list[int]:
+            if k == 0:
+                return [own.update(probs[[i]], labels[[i]], [NAMES[i]]) for i in range(1, N)]
+            if k == 1:
+                other.merge([own])
+                return [len(other)]
+            return [len(own.report().items) for _ in range(3)]
+
+        updated, merged, reported = in_threads(3, call)
+        assert updated == [1] * (N - 1)
+        assert 1 <= merged[0] <= N
+        assert reported == sorted(reported) and all(1 <= count <= N for count in reported)
+
+
+def test_two_evaluators_that_merge_each_other(tmp_path: Path) -> None:
+    probs, labels = predictions()
+    with (
+        uqeval.Evaluator("segmentation", scratch=tmp_path) as first,
+        uqeval.Evaluator("segmentation", scratch=tmp_path) as second,
+    ):
+        first.update(probs[:4], labels[:4], NAMES[:4])
+        second.update(probs[4:], labels[4:], NAMES[4:])
+        pair = (first, second)
+        assert in_threads(2, lambda k: pair[k].merge([pair[1 - k]])) == [None, None]
+        assert len(first) == len(second) == N

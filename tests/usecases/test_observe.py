@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -278,3 +280,28 @@ def test_attributes_that_change_predicted_ids(attributes: dict[str, Any], says: 
         TemporalObserver(ignore_index=2).update(image, own)
     if attributes == {"_FillValue": 2}:
         TemporalObserver(ignore_index=255).update(image, own)
+
+
+def test_a_call_during_another_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, ids = video(3)
+    observer, alone = TemporalObserver(), TemporalObserver()
+    expected = [alone.update(*pair).tc for pair in zip(images, ids, strict=True)]
+    observer.update(images[0], ids[0])
+    inside, goes_on = threading.Event(), threading.Event()
+    compared = observer._compared
+
+    def waits(maps: Any) -> Any:
+        inside.set()
+        assert goes_on.wait(30)
+        return compared(maps)
+
+    monkeypatch.setattr(observer, "_compared", waits)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(observer.update, images[1], ids[1])
+        assert inside.wait(30)
+        for call in (lambda: observer.update(images[2], ids[2]), observer.reset):
+            with pytest.raises(UsageError, match="another thread uses this TemporalObserver"):
+                call()
+        goes_on.set()
+        assert second.result().tc == expected[1]
+    assert observer.update(images[2], ids[2]).tc == expected[2]

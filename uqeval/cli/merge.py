@@ -63,7 +63,7 @@ def merge(
     options = shared.values_of(*o.CUTS)
     for name in OF_INTERVALS:  # a default value does not override that of the shards
         if name not in shared.typed:
-            del options[name]
+            options.pop(name, None)
     report = join(
         parts, states=states_file, allow_missing=allow_missing, threshold=threshold, **options
     )

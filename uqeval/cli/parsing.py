@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any, get_args, get_origin
@@ -20,7 +20,7 @@ from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from uqeval.cli.streams import tell
 from uqeval.disk.files import content_of
-from uqeval.errors import number_flaw, number_hint, quoted
+from uqeval.errors import is_number, number_flaw, number_hint, quoted
 from uqeval.keys import COMMANDS_BY_KEY
 
 #: Option that shows the help of all options.
@@ -122,12 +122,12 @@ class Command(TyperCommand):
         args, notes = replace_options(self.name or "", args)
         check_quickly(self.get_params(ctx))
         try:
-            _refuse_repeated(self, ctx, args)
+            texts = _refuse_repeated(self, ctx, args)
             arguments = super().parse_args(ctx, args)
             if not ctx.params.get("quiet"):
                 for note in notes:
                     tell(note)
-            _check_numbers(self, ctx)
+            _check_numbers(self, ctx, texts)
             _check_table(self, ctx)
             return arguments
         except typer.BadParameter as error:
@@ -216,10 +216,13 @@ _READ_REPORTS = {
 }  # fmt: skip
 
 
-def _refuse_repeated(command: TyperCommand, ctx: Any, args: Sequence[str]) -> None:
-    """Raise `typer.BadParameter` for an option of one value that is given twice, and for a flag
-    that is given on and off."""
-    *_, given = command.make_parser(ctx).parse_args(args=list(args))
+def _refuse_repeated(command: TyperCommand, ctx: Any, args: Sequence[str]) -> dict[str, Any]:
+    """Return the texts of the options by their names.
+
+    Raises `typer.BadParameter` for an option of one value that is given twice, and for a flag that
+    is given on and off.
+    """
+    texts, _, given = command.make_parser(ctx).parse_args(args=list(args))
     for parameter, count in Counter(given).items():
         if not isinstance(parameter, TyperOption) or parameter.multiple:
             continue
@@ -229,14 +232,24 @@ def _refuse_repeated(command: TyperCommand, ctx: Any, args: Sequence[str]) -> No
         if count > 1:
             text = "given more than once; the option takes one value. Leave out all but one."
             raise typer.BadParameter(text, ctx, parameter)
+    return dict(texts)
 
 
-def _check_numbers(command: TyperCommand, ctx: Any) -> None:
+def _check_numbers(command: TyperCommand, ctx: Any, texts: Mapping[str, Any]) -> None:
     """Raise `typer.BadParameter` for a number that is not valid for its option."""
     for parameter in command.params:
-        flaw = number_flaw(parameter.name or "", ctx.params.get(parameter.name))
+        name = parameter.name or ""
+        value = ctx.params.get(name)
+        flaw = number_flaw(name, value)
+        for number, text in zip(_as_list(value), _as_list(texts.get(name)), strict=False):
+            if is_number(number) and "_" in str(text):  # Python reads 1_0 as 10
+                flaw = f"{quoted(text)}; expected a number without underscores."
         if flaw is not None:
             raise typer.BadParameter(flaw, ctx, parameter)  # type: ignore[arg-type]
+
+
+def _as_list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else [value]
 
 
 def _check_table(command: TyperCommand, ctx: Any) -> None:

@@ -13,7 +13,7 @@ from uqeval.cli.declared import with_options
 from uqeval.cli.report_options import ReportOptions
 from uqeval.cli.streams import printing, tell, warn
 from uqeval.disk.files import path_without_suffix
-from uqeval.errors import StoreError, UqevalError, UsageError, cut
+from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
@@ -97,7 +97,12 @@ def _check_outputs(target: str, settings: ReportOptions, loaded: Sequence[Named]
     from uqeval.report.page.files import is_of_run
 
     inputs = [*(path for named_report in loaded for path in named_report.files), *settings.files]
-    check_outputs(Output(target), inputs=inputs)
+    try:
+        check_outputs(Output(target), inputs=inputs)
+    except OutputError as error:
+        if settings.output is not None:
+            raise
+        raise OutputError(f"{error} Name the page with -o FILE.html.") from None
     if settings.output is None and is_of_run(Path(target)):
         raise UsageError(
             f"{cut(target)} is the page that uqeval run wrote, with a link to all stores, verdicts "

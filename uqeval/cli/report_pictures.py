@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.cli.streams import warn
-from uqeval.errors import UsageError, cut, number_of, quoted
+from uqeval.errors import UsageError, cut, number_in, number_of, quoted
 
 if TYPE_CHECKING:
     from uqeval.cli.report_options import ReportOptions
@@ -130,7 +130,7 @@ def _box(text: str) -> Box:
     """Return y0, y1, x0, x1 of `0.2:0.6,0.1:0.4`. Raises `UsageError`."""
     match = _BOX.fullmatch(text)
     try:
-        y0, y1, x0, x1 = (float(end) for end in match.groups()) if match else (0.0,) * 4
+        y0, y1, x0, x1 = (number_in(end) for end in match.groups()) if match else (0.0,) * 4
     except ValueError:
         y0 = y1 = x0 = x1 = 0.0
     if not (0 <= y0 < y1 <= 1 and 0 <= x0 < x1 <= 1):

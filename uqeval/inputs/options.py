@@ -11,7 +11,7 @@ from typing import Any
 
 from uqeval.argument_types import fits
 from uqeval.disk.objects import is_object_url, refuse_overlap_of_urls
-from uqeval.errors import UsageError, check_numbers, cut, option_name, quoted
+from uqeval.errors import UsageError, check_numbers, cut, number_in, option_name, quoted
 from uqeval.maps.names import map_and_id
 from uqeval.records.input_options import numbers_in_json, set_of_numbers
 from uqeval.settings import Settings, documented, normal_value, options_of, shared_option
@@ -92,7 +92,7 @@ def _invalid_set(entries: Any) -> tuple[float, ...]:
         try:
             if isinstance(value, bool) or value is None:
                 raise ValueError
-            numbers.append(float(value))
+            numbers.append(number_in(value))
         except (TypeError, ValueError, OverflowError):
             raise UsageError(
                 f"--invalid {quoted(value)}; expected a number, such as 0, -1 or "

@@ -151,6 +151,13 @@ class _Opener:
             fills_of(arrays_of(parts)) if void is ASSUMED_VOID else {},
         )
 
+    def _chosen(self) -> Sequence[int]:
+        """Return the numbers of the evaluated items among all."""
+        if self.store is not None or self.names is None:
+            return chosen_items(self.options, self.count)[0]
+        numbers = {name: i for i, name in enumerate(self.names)}  # --limit is of each set
+        return [numbers[name] for name in self.inputs.source.names]
+
     def _planes(
         self,
         parts: Sequence[ItemArray],
@@ -174,8 +181,7 @@ class _Opener:
             items = tuple(parts[pair.after] for pair in source.pairs)
             before = tuple(parts[pair.before] for pair in source.pairs)
         else:
-            chosen, _ = chosen_items(self.options, self.count)
-            items = tuple(parts[chosen.start : chosen.stop])
+            items = tuple(parts[i] for i in self._chosen())
         self.parts += [items, *([before] if before else [])]
         return RegionPlanes(
             Planes(items), Planes(before) if before else None, Planes(parts), void, to_change_void,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,27 +72,25 @@ def _open_several(
     of_sets = [options, *(out_options for _ in options.out)]
     called = ["IN", *(f"OUT {number}" for number in range(1, len(options.out) + 1))]
     opened = [
-        open_predictions(*each, has_other_truth=truth is not None and k == 0)
+        open_predictions(*each, has_other_truth=truth is not None or k > 0)
         for k, each in enumerate(zip(given, of_sets, called, strict=True))
     ]
+    opened[1:] = map(_without_labels, opened[1:])
     counts = [_count(own) for own in opened]
     labels = _set_names(opened)
     names = _item_names(opened, counts, labels)
-    chosen, evaluated = chosen_items(options, sum(counts))
+    chosen, evaluated = _chosen_of_sets(options, counts)
     parts: list[tuple[int, Inputs]] = []
-    first = 0
-    for k, (stores, count) in enumerate(zip(opened, counts, strict=True)):
-        low, high = (min(max(end - first, 0), count) for end in (chosen.start, chosen.stop))
-        if low < high:
+    names_of_sets = _by_set(names, counts)
+    chosen_names: list[str] = []
+    for k, (stores, own_range) in enumerate(zip(opened, chosen, strict=True)):
+        chosen_names += names_of_sets[k][own_range.start : own_range.stop]
+        if own_range:
             own = dataclasses.replace(of_sets[k], **_WHOLE)
             labels_of_set = truth if k == 0 else None
-            parts.append((k, open_classes(stores, labels_of_set, own, range(low, high))))
-        first += count
+            parts.append((k, open_classes(stores, labels_of_set, own, own_range)))
     if not parts:
-        raise DataError(
-            f"{opened[0].where}: --part or --limit selects no items. Give fewer "
-            "shards, or a larger limit."
-        )
+        raise DataError(f"{opened[0].where}: --part selects no items. Give fewer shards.")
     # Shards record the same, also those without an item of IN.
     set_of_first, of_in = parts[0]
     if set_of_first != 0:
@@ -105,17 +103,18 @@ def _open_several(
         )  # fmt: skip
     sources: list[Any] = [inputs.source for _, inputs in parts]
     source = Sets(
-        sources, [k for k, _ in parts], names[chosen.start : chosen.stop], len(opened),
+        sources, [k for k, _ in parts], chosen_names, len(opened),
         samples=of_in.source.samples,
     )  # fmt: skip
     record = dict(of_in.record) | evaluated
     record["predictions"] = [own for stores in opened for own in _records(stores)]
+    in_sets = counts if options.limit is None else list(map(len, chosen))
     record["sets"] = [
-        {"name": label, "items": count} for label, count in zip(labels, counts, strict=True)
+        {"name": label, "items": count} for label, count in zip(labels, in_sets, strict=True)
     ]
     inputs = _joined(
         [own for _, own in parts], source, labels, of_in.ignore_index, record,
-        len(chosen) < sum(counts),
+        len(chosen_names) < sum(counts),
         tuple(k for k, own in parts for _ in range(own.source.items)),
     )  # fmt: skip
     if any(own.joined.groups is not None for own in opened):
@@ -126,6 +125,40 @@ def _open_several(
         inputs, **of_all_shards(evaluated, names, lambda: tuple(chain(*map(_sizes, opened))))
     )
     return inputs, (None, names, sum(counts))
+
+
+def _chosen_of_sets(
+    options: InputOptions, counts: Sequence[int]
+) -> tuple[list[range], dict[str, Any]]:
+    """Return which items of each set are evaluated, and the record of the choice: a shard of all
+    items, or with a limit the first items of each set."""
+    if options.limit is not None:
+        chosen = [range(min(options.limit, count)) for count in counts]
+        return chosen, {"items": sum(counts), "evaluated": sum(map(len, chosen))}
+    of_all, evaluated = chosen_items(options, sum(counts))
+    firsts = [0, *accumulate(counts)]
+    return [
+        range(*(min(max(end - first, 0), count) for end in (of_all.start, of_all.stop)))
+        for first, count in zip(firsts, counts, strict=False)
+    ], evaluated
+
+
+def _by_set(names: Sequence[str], counts: Sequence[int]) -> list[Sequence[str]]:
+    """Return the names of the items of each set."""
+    ends = list(accumulate(counts))
+    return [names[end - count : end] for count, end in zip(counts, ends, strict=True)]
+
+
+def _without_labels(opened: PredictionStores) -> PredictionStores:
+    """Return OUT predictions without their labels: what is unknown has no class of the network, so
+    its pixels have other ids, or are void."""
+    stores = [
+        dataclasses.replace(
+            store, arrays={name: own for name, own in store.arrays.items() if name != "labels"}
+        )
+        for store in opened.stores
+    ]
+    return dataclasses.replace(opened, stores=stores)
 
 
 #: Options that choose no items.

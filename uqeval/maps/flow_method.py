@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from uqeval.errors import UsageError, nearest, quoted
+from uqeval.errors import UsageError, nearest, number_in, quoted
 
 Number = int | float
 
@@ -152,7 +152,9 @@ def flow_method(text: str, scale: float = 1.0) -> FlowMethod:
 def _number(text: str, parameter: _Parameter, value: str) -> Number:
     is_integer = isinstance(parameter.default, int)
     try:
-        number: Number = int(value) if is_integer else float(value)
+        number: Number = number_in(value)
+        if is_integer:
+            number = int(value)
     except ValueError:
         number = math.nan
     if not parameter.least <= number <= parameter.most:
@@ -165,7 +167,7 @@ def _number(text: str, parameter: _Parameter, value: str) -> Number:
 
 def _scale_of(text: str, spelling: str, scale: float) -> float:
     try:
-        factor = float(spelling)
+        factor = number_in(spelling)
     except ValueError:
         raise UsageError(f"--flow {quoted(text)}: expected a number after @.") from None
     if scale not in (1.0, factor):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import State
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, number_in, quoted
 from uqeval.settings import number_text
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Aggregation:
         if text in _WORDS:
             return cls(text)
         try:
-            percentile = float(text[1:]) if text[:1] == "p" else math.nan
+            percentile = number_in(text[1:]) if text[:1] == "p" else math.nan
         except ValueError:
             return None
         return cls(text, percentile) if 0 <= percentile <= 100 else None

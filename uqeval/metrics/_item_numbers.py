@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array
-from uqeval.errors import DataError, UsageError, is_number, listed, quoted
+from uqeval.errors import DataError, UsageError, is_number, listed, number_in, quoted
 from uqeval.keys import family_of
 from uqeval.metrics._aggregation import COLUMN, VOID, Aggregation
 from uqeval.metrics._columns import as_numbers, mean_of_defined, over
@@ -191,7 +191,7 @@ class OfColumn(ItemNumber):
 
     def _number(self, name: str, cell: str) -> float | None:
         try:
-            value = float(cell) if cell.strip() else None
+            value = number_in(cell) if cell.strip() else None
         except ValueError:
             value = math.nan
         if value is not None and not math.isfinite(value):

@@ -27,6 +27,11 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 _DISTANCE, _DISAGREEMENT, _CALIBRATION = "Energy distance", "Disagreement", "Calibration"
+#: The fields that depend on the distance of two maps, and on the correlation with disagreement.
+_DISTANCES = (
+    "distance", "ged", "diversity", "annotator_diversity", "annotator_ged", "agreement",
+)  # fmt: skip
+_NCC = ("ncc", "uncertainty", "disagreement")
 
 
 @documented
@@ -40,37 +45,38 @@ class AnnotatorsSettings(Settings):
     uncertainty: str = option(
         "entropy", "Uncertainty map to correlate with the annotators' disagreement: entropy, "
         "mutual_information, expected_entropy, confidence, variation_ratio, std, or any map of the "
-        "store. Repeat for variants.", metavar="NAME", common=True)
+        "store. Repeat for variants.", metavar="NAME", common=True, changes_only=_NCC)
     distance: str = option(
         "iou", "Distance of two maps of classes: 1 - IoU or 1 - Dice. Repeat for variants.",
-        choices=("iou", "dice"), panel=_DISTANCE, common=True)
+        choices=("iou", "dice"), panel=_DISTANCE, common=True, changes_only=_DISTANCES)
     distance_classes: str = option(
         "auto", "Classes of the distance: all; foreground (all but class 0); or auto: foreground "
         "if there are two classes, else all.", choices=("auto", "all", "foreground"),
-        panel=_DISTANCE, common=True)
+        panel=_DISTANCE, common=True, changes_only=_DISTANCES)
     absent: str = option(
         "skip", "Treat a class that is in neither of two maps: leave it out of the mean over "
         "classes (skip; two maps without any class have distance 0), or count it with distance 0 "
         "(agree) or 1 (disagree).",
-        choices=("skip", "agree", "disagree"), panel=_DISTANCE)
+        choices=("skip", "agree", "disagree"), panel=_DISTANCE, changes_only=_DISTANCES)
     pairs: str = option(
         "mean", "Average the distances of all pairs (mean), or compute one distance from the "
         "overlaps summed over all pairs and classes (pooled).", choices=("mean", "pooled"),
-        panel=_DISTANCE)
+        panel=_DISTANCE, changes_only=_DISTANCES)
     disagreement: str = option(
         "variance", "Disagreement of the annotators at a pixel: 1 - Σ q² of the shares q of their "
         "votes (variance), or their entropy.", choices=("variance", "entropy"),
-        panel=_DISAGREEMENT)
+        panel=_DISAGREEMENT, changes_only=_NCC)
     ncc_ddof: int = option(
         0, "Delta degrees of freedom of the standard deviations in the NCC: 0 gives Pearson's "
         "r, 1 the NCC of ValUES.", metavar="N", least=0, most=1,
-        panel=_DISAGREEMENT)
+        panel=_DISAGREEMENT, changes_only=_NCC)
     bins: int = option(
         15, "Number of confidence bins of equal width.", metavar="B", least=1, most=MOST_BINS,
-        panel=_CALIBRATION)
+        panel=_CALIBRATION, changes_only=("ece", "reliability", "bins", "accuracy"))
     clip: float = option(
         2.0**-24, "Clip probabilities below this value in the cross-entropy.", metavar="P",
-        above=0, below=1, several=False, shown="2^-24", panel=_CALIBRATION)
+        above=0, below=1, several=False, shown="2^-24", panel=_CALIBRATION,
+        changes_only=("kl", "cross_entropy"))
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
 

@@ -35,6 +35,12 @@ _ESTIMATED = (
     "sweep_bins",
 )
 
+#: The fields that depend on the bins of the confidence.
+_BINNED = (
+    "bins", "reliability", "ece", "mce", "ace", "adaptive_ece", "classwise_ece", "per_image",
+    "brier_decomposition", *_ESTIMATED,
+)  # fmt: skip
+
 
 @documented
 @dataclass(frozen=True)
@@ -47,15 +53,15 @@ class CalibrationSettings(Settings):
     bins: int = option(
         15, "Number of confidence bins: equal width, or equal mass for the adaptive ECE. "
         "Repeat for variants.",
-        metavar="B", panel=_BINS, least=1, most=MOST_BINS, common=True)
+        metavar="B", panel=_BINS, least=1, most=MOST_BINS, common=True, changes_only=_BINNED)
     edge: str = option(
         "lower", "Which bin a confidence on an edge belongs to: lower, upper, or upper with "
         "edges rounded to float32.",
-        choices=("lower", "upper", "upper-float32"), panel=_BINS)
+        choices=("lower", "upper", "upper-float32"), panel=_BINS, changes_only=_BINNED)
     at_one: str = option(
         "last", "With --edge upper, where confidence 1 goes: the last bin, its own bin, or no "
         "bin (drop; it counts in N).",
-        choices=cs.AT_ONE, panel=_BINS)
+        choices=cs.AT_ONE, panel=_BINS, changes_only=_BINNED)
     binary: str = option(
         "top", "With two classes, bin the probability of the top label, or of class 1 (positive).",
         choices=("top", "positive"), panel=_BINS)
@@ -65,7 +71,8 @@ class CalibrationSettings(Settings):
         choices=("plug-in", *estimators.PUBLISHED), panel=_BINS, changes_only=_ESTIMATED)
     clip: float = option(
         2.0**-24, "Clip probabilities below this value in the NLL.",
-        metavar="P", above=0, below=1, several=False, shown="2^-24")
+        metavar="P", above=0, below=1, several=False, shown="2^-24",
+        changes_only=("nll", "temperature", "vector"))
     adaptive: bool = option(
         True, "Compute the adaptive ECE. Its bins need the whole set, so a set that grows is "
         "read again.", panel=_BINS, changes_only=("adaptive_ece",))

@@ -33,7 +33,7 @@ class FailureSettings(Settings):
     log_base: float | str = option(
         math.e, "Base of the entropies, and so the unit of thresholds. With classes (their "
         "number), entropies lie in [0, 1].",
-        metavar="e|2|classes", several=False, shown="e")
+        metavar="e|2|classes", several=False, shown="e", changes_only=_THRESHOLDED)
     definition: str = definition_of(Settings.definitions)
     # fmt: on
 

@@ -30,6 +30,8 @@ _DEFAULTS = {
     "regression": ("regression.rmse", "mean", "sigma"),
     "video": ("temporal.miou", "temporal.tc", ""),
 }
+#: The fields that depend on the limit of the risk.
+_BY_LIMIT = ("auroc", "failed_items", "other_items", "risk_limit")
 DEFINITIONS: Mapping[str, Mapping[str, Any]] = {
     "paper": {},
     "values-image": {"risk": "dice", "confidence": "sum"},
@@ -48,6 +50,7 @@ class ImageFailureSettings(FailureSettings):
         FailureSettings, "uncertainty", "", shown="entropy; σ for numbers")
     threshold: str | float = same_option(FailureSettings, "threshold", changes_only=())
     threshold_from: str | None = same_option(FailureSettings, "threshold_from", changes_only=())
+    log_base: float | str = same_option(FailureSettings, "log_base", changes_only=())
     risk: str = option(
         "", "With --images: risk of an item: miou, dice or accuracy (1 minus it), a field of the "
         "report's items (regression.rmse, temporal.tc), or column:NAME of --item-table. A field "
@@ -64,7 +67,7 @@ class ImageFailureSettings(FailureSettings):
     risk_limit: str | float = option(
         "median", "With --images: AUROC finds the items with a higher risk than this number, or "
         "than the median or pNN of all risks.", metavar="RISK",
-        normal=lambda text: limit_rule(text).text)
+        normal=lambda text: limit_rule(text).text, changes_only=_BY_LIMIT)
     item_table: str | None = option(
         None, "With --images: CSV with a column `name` and columns of numbers for column:NAME.",
         metavar="FILE", several=False, path=True)

@@ -20,6 +20,11 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "public-code": {"interpolation": "truncated", "over": "kept"},
 }
 _CHOICES = "Details of the definition"
+_BY_DEPTH = ("by_depth", "by_depth_mean")
+#: The fields that depend on the MAE that is used, on the pixels of the means, and on α.
+_SCORED = ("nmerci", "curve", *_BY_DEPTH)
+_MEANS = ("mae_trimmed", "merci", *_SCORED)
+_AT_ALPHA = ("alpha", "lambda", "max_alpha", *_MEANS)
 
 
 @documented
@@ -33,21 +38,21 @@ class NmerciSettings(SigmaSettings):
     alpha: float = option(
         95.0, "Percentage of pixels whose error the scaled uncertainty must cover. Repeat for "
         "variants.",
-        metavar="PERCENT", above=0, most=100, shown="95", common=True)
+        metavar="PERCENT", above=0, most=100, shown="95", common=True, changes_only=_AT_ALPHA)
     depth_step: float | None = option(
         None, "Also score each interval of the target of this width, with its own percentiles.",
         metavar="STEP", above=0, below=math.inf, several=False, common=True,
-        changes_only=("by_depth", "by_depth_mean"))
+        changes_only=_BY_DEPTH)
     interpolation: str = option(
         "linear", "Interpolation of percentiles: linear, inverted_cdf, or truncated (the last "
         "of the first floor(N·α) values).",
-        choices=("linear", "inverted_cdf", "truncated"), panel=_CHOICES)
+        choices=("linear", "inverted_cdf", "truncated"), panel=_CHOICES, changes_only=_AT_ALPHA)
     over: str = option(
         "all", "Compute means over all pixels, or only over those with λ up to λ^α (kept).",
-        choices=("all", "kept"), panel=_CHOICES)
+        choices=("all", "kept"), panel=_CHOICES, changes_only=_MEANS)
     mae: str = option(
         "full", "Use the MAE of all pixels (full), or only of errors up to max^α (trimmed).",
-        choices=("full", "trimmed"), panel=_CHOICES)
+        choices=("full", "trimmed"), panel=_CHOICES, changes_only=_SCORED)
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
 

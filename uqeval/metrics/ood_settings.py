@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 DEFINITIONS: Mapping[str, Mapping[str, Any]] = {"paper": {}, "bravo": {"uncertainty": "confidence"}}
 #: Labels of more classes do not fit into the maps of a mask.
 _MOST_CLASSES = 255
+#: The fields that depend on the score of an image.
+_OF_IMAGES = ("images", "score")
 #: How items are scored.
 _AGGREGATIONS = "mean, sum, max, pNN (p0 … p100) or patch-max"
 
@@ -39,11 +41,13 @@ class OodSettings(Settings):
     uncertainty: str = same_option(PavpuSettings, "uncertainty", panel=None)
     aggregation: str = option(
         "mean", f"Score of an image from the uncertainties of its pixels: {_AGGREGATIONS}.",
-        metavar="NAME", common=True, normal=aggregation_text)
-    patch: int = option(4, "Side of the patches of patch-max, in pixels.", metavar="N", least=1)
+        metavar="NAME", common=True, normal=aggregation_text, changes_only=_OF_IMAGES)
+    patch: int = option(
+        4, "Side of the patches of patch-max, in pixels.", metavar="N", least=1,
+        changes_only=_OF_IMAGES)
     log_base: float | str = option(
         math.e, "Base of the entropies, and so the unit of the images' scores.",
-        metavar="e|2", several=False, shown="e")
+        metavar="e|2", several=False, shown="e", changes_only=("score",))
     definition: str = definition_of(DEFINITIONS, changes_only=("bravo",))
     # fmt: on
     definitions = DEFINITIONS

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, number_in
 from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
 from uqeval.maps.regions import SHARE
 from uqeval.metrics._dataset_info import DatasetInfo
@@ -164,7 +164,7 @@ def checked_log_base(value: float | str, words: str = "e, 2, classes") -> float:
     """Return the base of "e" or a number; `words`: what else the option takes. Raises
     `UsageError` for what cannot be one."""
     try:
-        base = math.e if value == "e" else float(value)
+        base = math.e if value == "e" else number_in(value)
     except ValueError:
         base = 0.0
     if not (base > 1 and math.isfinite(base)):

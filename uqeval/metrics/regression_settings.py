@@ -19,6 +19,9 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "torch-uncertainty-0.13": {"levels": 15, "grid": "5-95", "area": "mean"},
 }
 _PLOT, _SIGMA = "Calibration plot", "Scale of σ"
+#: The fields that depend on the levels of the plot, and those that depend on the distribution.
+_PLOTTED = ("auce", "calibration")
+_OF_DISTRIBUTION = (*_PLOTTED, "coverage", "crps", "interval_score", "nll", "sigma_scale")
 
 
 @documented
@@ -31,21 +34,22 @@ class RegressionSettings(SigmaSettings):
     # fmt: off
     distribution: str = option(
         "gaussian", "Distribution of the prediction; σ is its standard deviation.",
-        choices=("gaussian", "laplace"), common=True)
+        choices=("gaussian", "laplace"), common=True, changes_only=_OF_DISTRIBUTION)
     levels: int = option(
-        99, "Number of levels in the plot.", metavar="K", panel=_PLOT, least=2, most=9999)
+        99, "Number of levels in the plot.", metavar="K", panel=_PLOT, least=2, most=9999,
+        changes_only=_PLOTTED)
     grid: str = option(
         "open", "Position of the levels: k/(K + 1) (open), evenly from 0 to 1 (closed), or "
         "evenly from 0.05 to 0.95 (5-95).",
-        choices=("open", "closed", "5-95"), panel=_PLOT)
+        choices=("open", "closed", "5-95"), panel=_PLOT, changes_only=_PLOTTED)
     proportion: str = option(
         "interval", "Fraction of targets in the central interval of a level, or below its "
         "quantile.",
-        choices=("interval", "quantile"), panel=_PLOT)
+        choices=("interval", "quantile"), panel=_PLOT, changes_only=_PLOTTED)
     area: str = option(
         "trapezoid", "How AUCE sums the gaps: trapezoid, crossing (splits a trapezoid where "
         "the gap crosses 0), or their mean.",
-        choices=rs.AREAS, panel=_PLOT)
+        choices=rs.AREAS, panel=_PLOT, changes_only=_PLOTTED)
     depth: bool = option(
         False, "Also compute depth scores: abs rel, sq rel, RMSE log, log10, SILog, a1, a2, a3.",
         several=False, common=True,

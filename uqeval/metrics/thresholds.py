@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from uqeval.arrays import State, np
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, number_in, quoted
 from uqeval.maps.names import IN_NATS, UNCERTAINTIES
 from uqeval.metrics._dataset_info import DatasetInfo, all_void
 from uqeval.metrics._evaluation import TallyResult
@@ -75,7 +75,7 @@ def rule_text(text: str | float) -> str:
 def ends_of(text: str) -> tuple[float, float]:
     """Return the ends of a curve from "LOW:HIGH". Raises `UsageError` for an invalid range."""
     try:
-        low, high = (float(end) for end in text.split(":"))
+        low, high = (number_in(end) for end in text.split(":"))
     except ValueError:
         low, high = math.nan, math.nan
     if not (low <= high and math.isfinite(high - low)):
@@ -142,7 +142,7 @@ def _bounds(uncertainty: Uncertainty, info: DatasetInfo) -> str:
 
 def _number(text: str) -> float | None:
     try:
-        value = float(text)
+        value = number_in(text)
     except ValueError:
         return None
     return value if math.isfinite(value) else None

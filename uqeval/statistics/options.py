@@ -79,4 +79,4 @@ class CutOptions(Settings):
 
 OF_DRAWS = ("draws", "seed")
 #: Options of intervals that shards record, and that the merge of the shards takes.
-OF_INTERVALS = (*OF_DRAWS, "interval_method")
+OF_INTERVALS = (*OF_DRAWS, "interval_method", "group_by")

@@ -25,6 +25,7 @@ from uqeval.statistics.lost_scores import put_lost
 from uqeval.statistics.methods import LEAST_DRAWN
 from uqeval.statistics.no_interval import few_defined, few_pairs, few_units, few_with_class
 from uqeval.statistics.options import CASE, CutOptions
+from uqeval.statistics.recorded_cuts import RecordedCut
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.units import HEADLINE, cases_of, resampling_for
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 #: A function that returns a context for the errors of an option, by its name.
 ErrorsOf: TypeAlias = Callable[[str], AbstractContextManager[None]]
+_NONE = RecordedCut()
 #: Slices of fewer units are marked as small.
 SMALL = 10
 #: The largest number of slices.
@@ -56,12 +58,8 @@ def check_cut(
     there are several. `errors_of` returns a context for the errors of an option, by its name.
     Raises `StoreError` or `UsageError`.
     """
-    if options.group_by == CASE and options.slices is None and cases is None:
-        raise UsageError(
-            "--group-by case: the items are not slices of cases. Give the groups as a column "
-            "of --slices FILE.csv."
-        )
     if options.slices is None:
+        _groups(options, names, None, cases)
         return {}
     with errors_of("slices"):
         table = read_table(options.slices, names, sets)
@@ -91,9 +89,12 @@ def cut_of_store(
     return without_slices if without_slices.wanted else None, [message]
 
 
-def with_slices_and_intervals(report: Report, states: MergedStates, options: CutOptions) -> Report:
+def with_slices_and_intervals(
+    report: Report, states: MergedStates, options: CutOptions, recorded: RecordedCut = _NONE
+) -> Report:
     """Return the report with `intervals` and `slices`, from the states of its items.
 
+    `recorded`: groups and slices of earlier reports of the items, where `options` have no others.
     Raises `StoreError` or `UsageError`."""
     began = time.perf_counter()
     scoring = Scoring(states)
@@ -103,7 +104,13 @@ def with_slices_and_intervals(report: Report, states: MergedStates, options: Cut
         sets = scoring.index["facts"].get("sets") or ()
         table = read_table(options.slices, scoring.names, sets)
     groups, group_name = _groups(options, scoring.names, table, cases_of(scoring))
-    columns = [] if table is None else cuts_of(options, table)
+    if recorded.groups is not None:
+        group_name = recorded.group_by
+        groups = [recorded.groups[name] for name in scoring.names]
+    columns, items_by_slice = list(recorded.columns), _items_of(recorded, scoring.names)
+    if table is not None:
+        columns = cuts_of(options, table, group_name)
+        items_by_slice = slice_items(table, columns)
     changes: dict[str, Any] = {}
     warnings = list(report.warnings)
     if table is not None:
@@ -124,10 +131,10 @@ def with_slices_and_intervals(report: Report, states: MergedStates, options: Cut
             *few_with_class(report.results, changes["intervals"]),
         ]
         timing["intervals_seconds"] = time.perf_counter() - began
-    if table is not None:
+    if items_by_slice is not None:
         began = time.perf_counter()
         exact = ExactSlices(states, scoring.evaluations)
-        changes["slices"] = slices(scoring, table, columns, options, groups, exact.results)
+        changes["slices"] = slices(scoring, items_by_slice, options, groups, exact.results)
         settings["slices"] = {"columns": [list(names) for names in columns]}
         timing["slices_seconds"] = time.perf_counter() - began
         small = [key for key, slice_record in changes["slices"].items() if slice_record["small"]]
@@ -145,6 +152,14 @@ def with_slices_and_intervals(report: Report, states: MergedStates, options: Cut
     return dataclasses.replace(report, **changes)
 
 
+def _items_of(recorded: RecordedCut, names: Sequence[str]) -> dict[str, list[int]] | None:
+    """Return the numbers of the items of each recorded slice; None without slices."""
+    if recorded.slices is None:
+        return None
+    numbers = {name: i for i, name in enumerate(names)}
+    return {key: sorted(numbers[name] for name in own) for key, own in recorded.slices.items()}
+
+
 def _groups(
     options: CutOptions,
     names: Sequence[str],
@@ -153,9 +168,15 @@ def _groups(
 ) -> tuple[Sequence[str] | None, str | None]:
     """Return the group of each item, and the name of the groups; None for single items.
 
-    Raises `StoreError` for items without a group: they are neither one group nor independent.
+    Raises `StoreError` for items without a group: they are neither one group nor independent;
+    `UsageError` for cases if the items are no slices of cases.
     """
     column = options.group_by
+    if column == CASE and table is None and cases is None:
+        raise UsageError(
+            "--group-by case: the items are not slices of cases. Give the groups as a column "
+            "of --slices FILE.csv."
+        )
     if table is None or column is None or (column == CASE and CASE not in table.columns and cases):
         return cases, None if cases is None else CASE
     groups = table.column(column)
@@ -217,14 +238,19 @@ def _settings(
     return record
 
 
-def cuts_of(options: CutOptions, table: ItemTable) -> list[tuple[str, ...]]:
-    """Return the columns of each kind of slice; empty if the table has no column but the groups."""
+def cuts_of(
+    options: CutOptions, table: ItemTable, group_by: str | None = None
+) -> list[tuple[str, ...]]:
+    """Return the columns of each kind of slice; empty if the table has no column but the groups.
+
+    `group_by`: the name of groups that a report records.
+    """
     if options.slice_by:
         return [
             (text,) if text in table.columns else tuple(text.split(","))
             for text in options.slice_by
         ]
-    return default_cuts(table, options.group_by)
+    return default_cuts(table, options.group_by or group_by)
 
 
 def slice_items(table: ItemTable, keys: Sequence[Sequence[str]]) -> dict[str, list[int]]:
@@ -236,7 +262,13 @@ def slice_items(table: ItemTable, keys: Sequence[Sequence[str]]) -> dict[str, li
     twice, and for more than 256 slices: a column of names or numbers.
     """
     items_by_slice: dict[str, list[int]] = {}
+    by_columns: dict[tuple[str, ...], tuple[str, ...]] = {}
     for columns in dict.fromkeys(map(tuple, keys)):
+        if (first := by_columns.setdefault(tuple(sorted(columns)), columns)) != columns:
+            raise UsageError(
+                f"--slice-by {cut(','.join(columns))} makes the slices of --slice-by "
+                f"{cut(','.join(first))} again. Give one of them."
+            )
         if len(set(columns)) < len(columns):
             raise UsageError(
                 f"--slice-by {cut(','.join(columns))} names a column twice. Name it once."
@@ -318,17 +350,19 @@ def _scored(record: Mapping[str, Any]) -> bool:
 
 def slices(
     scoring: Scoring,
-    table: ItemTable,
-    keys: Sequence[Sequence[str]],
+    items_by_slice: Mapping[str, Sequence[int]],
     options: CutOptions,
     groups: Sequence[str] | None = None,
     exact_results: Callable[[Sequence[int]], Mapping[str, Any]] = lambda items: {},
 ) -> dict[str, dict[str, Any]]:
     """Return the results of every slice, with the fit of the whole set; with intervals if `options`
-    has a level. `exact_results` returns the results of `Evaluation.of_slice` for some items, by
-    key, as far as they are known."""
+    has a level.
+
+    `items_by_slice`: the numbers of its items. `exact_results` returns the results of
+    `Evaluation.of_slice` for some items, by key, as far as they are known.
+    """
     slice_records: dict[str, dict[str, Any]] = {}
-    for key, items in slice_items(table, keys).items():
+    for key, items in items_by_slice.items():
         resampling = resampling_for(scoring, options.draws, options.seed, groups, items)
         exact = exact_results(items)
         results = scoring.whole(items, exact)

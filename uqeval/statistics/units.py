@@ -33,12 +33,15 @@ def resampling_for(
 
     The units are, in this order: `groups` (one for each item of the run); the cases of slices; for
     a video the sequences if there are ten or more, else batches that are long compared with the
-    autocorrelation time; single items. Raises `UsageError` for groups that split a sequence.
+    autocorrelation time; single items. Units are drawn within each set (IN, OUT), unless a group
+    has items of several sets. Raises `UsageError` for groups that split a sequence.
     """
     positions = list(range(scoring.items)) if items is None else list(items)
     sequences = sequences_of(scoring)
     groups = cases_of(scoring) if groups is None else groups
     sets = sets_of(scoring)
+    if sets is not None and groups is not None and _share_groups(sets, groups):
+        sets = None
     strata = None if sets is None else tuple(sets[i] for i in positions)
     if groups is not None:
         _refuse_cut_sequences(groups, sequences)
@@ -62,6 +65,12 @@ def sets_of(scoring: Scoring) -> tuple[str, ...] | None:
     """Return the set of each item: in-distribution, or an out-of-distribution set; else None."""
     sets = scoring.index["facts"].get("sets") or ()
     return tuple(map(str, sets)) if len(set(sets)) > 1 else None
+
+
+def _share_groups(sets: Sequence[str], groups: Sequence[str]) -> bool:
+    """Return whether a group has items of several sets, such as a drive by day and in fog: their
+    scores vary together, so whole groups are resampled, and no set by itself."""
+    return len(set(zip(sets, groups, strict=True))) > len(set(groups))
 
 
 def sequences_of(scoring: Scoring) -> tuple[str, ...] | None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, number_in
 
 #: The axes whose coordinates are compared.
 COMPARED = ("item", "class", "y", "x")
@@ -124,7 +124,7 @@ def numbers_in(names: Sequence[str]) -> Array | None:
         if all(map(_TIME.fullmatch, names)):
             times = np.array([name.removesuffix("Z") for name in names], "M8[ns]")
             return _comparable(times, "")[0]
-        numbers = np.array([float(name) for name in names])
+        numbers = np.array([number_in(name) for name in names])
         return numbers if np.isfinite(numbers).all() else None
     return None
 

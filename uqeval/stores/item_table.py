@@ -118,6 +118,19 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
                 raise StoreError(f"{cut(path)}: has two columns {quoted(twice[0])}. Rename one.")
             rows: dict[str, dict[str, str]] = {}
             for row in reader:
+                cells = [cell for column, cell in row.items() if column is not None]
+                if None in cells:
+                    raise StoreError(
+                        f"{cut(path)}: line {reader.line_num} has fewer values than the "
+                        f"{len(cells)} columns. Write it again; an empty value keeps its comma."
+                    )
+                if not any(map(str.strip, cells)):
+                    continue  # as spreadsheets add them
+                if not row["name"].strip():
+                    raise StoreError(
+                        f"{cut(path)}: line {reader.line_num} has no name: the column `name` is "
+                        "empty. Give the name of the item, or remove the line."
+                    )
                 if None in row:
                     raise StoreError(
                         f"{cut(path)}: line {reader.line_num} has more values than columns; a "

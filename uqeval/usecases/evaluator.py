@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from uqeval.argument_types import checks_types
 from uqeval.arrays import Maps
@@ -52,6 +54,19 @@ _ELSEWHERE = {
     "metrics": "Evaluator",
 }  # fmt: skip
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _one_at_a_time(method: F) -> F:
+    """Make a method of `Evaluator` wait until no other thread is in one of them."""
+
+    @wraps(method)
+    def waiting(self: Evaluator, *args: Any, **keywords: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **keywords)
+
+    return waiting  # type: ignore[return-value]
+
 
 class Evaluator:
     """Evaluation of class predictions inside a validation loop, without a store of samples::
@@ -70,6 +85,9 @@ class Evaluator:
     each class if a metric reads the mean probabilities, as `calibration` does. `annotators` takes 1
     byte for each sample and each annotator. `scratch_bytes` is their number before compression.
     `close` removes the folder, and so does the end of the process.
+
+    Several threads may use it: each call waits for the one before. `merge` reads a folder that no
+    other process changes meanwhile.
 
     The report has the bits of `uqeval.evaluate` for the same items in the order of their names, in
     a store of maps (`uqeval reduce`), however they were divided among updates and processes.
@@ -92,6 +110,7 @@ class Evaluator:
             "class_names": class_names, "ignore_index": ignore_index,
             "sum_tolerance": sum_tolerance,
         }  # fmt: skip
+        self._lock = RLock()
         self._open = ExitStack()
         #: The folder of the maps, which `merge` accepts from other processes on the same file
         #: system.
@@ -113,6 +132,7 @@ class Evaluator:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    @_one_at_a_time
     def close(self) -> None:
         """Remove the folder with the maps."""
         self._open.close()
@@ -122,6 +142,7 @@ class Evaluator:
         return len(self._names)
 
     @checks_types("names")
+    @_one_at_a_time
     def update(self, probs: Any, labels: Any, names: Iterable[str | int]) -> int:
         """Add items; return how many were new.
 
@@ -244,6 +265,14 @@ class Evaluator:
 
         Raises `UsageError` for a folder without an evaluator, and for other settings.
         """
+        others = list(others)
+        locks = [own._lock for own in (self, *others) if isinstance(own, Evaluator)]
+        with ExitStack() as stack:
+            for lock in sorted(locks, key=id):  # in one order: two may merge each other
+                stack.enter_context(lock)
+            self._merge_all(others)
+
+    def _merge_all(self, others: Sequence[Evaluator | str | Path]) -> None:
         self._check_open()
         for other in others:
             folder = other.folder if isinstance(other, Evaluator) else Path(other)
@@ -293,6 +322,7 @@ class Evaluator:
             )
 
     @checks_types()
+    @_one_at_a_time
     def report(self, **options: Any) -> Report:
         """Return the report of all items so far; more may be added afterwards.
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import content_of, path_without_suffix, resolved
-from uqeval.errors import StoreError, UsageError, cut, listed
+from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.records.report import Report, now
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.merged_states import MergedStates
-from uqeval.statistics.options import CutOptions
+from uqeval.statistics.options import CASE, CutOptions
 from uqeval.stores.states.entries import digest_of, tally_key
 from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.merged_results import add_families, merged_results
@@ -58,7 +59,8 @@ def merge(
     began = time.perf_counter()
     (cut_options,) = make_settings(options, CutOptions, function=merge)
     paths = [reports] if isinstance(reports, str | Path) else list(reports)
-    files = states_of(paths)
+    opened = _opened(paths)
+    files = [file for file, _ in opened]
     if states is not None:
         report_files = [
             path for path in map(Path, paths) if path.is_file()
@@ -76,18 +78,43 @@ def merge(
             states = None  # as of a sweep in one run
         report, merged_states = _merge_states(files, allow_missing, threshold, further)
         report.timing["seconds"] = time.perf_counter() - began
-        if cut_options.wanted:
-            from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
-
-            recorded = merged_states.draws if cut_options.ci is not None else {}
-            (cut_options,) = make_settings(recorded | options, CutOptions, function=merge)
-            report = with_slices_and_intervals(report, merged_states, cut_options)
+        report = _cut(report, merged_states, cut_options, options, dict(opened))
         _name_versions(report, is_recomputed=len(files) > 1 or threshold is not None)
         if states is None:
             return report
         # Last, so that an error leaves the states of an older report as they are.
         digest = _write(merged_states, states)
         return dataclasses.replace(report, states=str(states), states_digest=digest)
+
+
+def _cut(
+    report: Report,
+    merged_states: MergedStates,
+    cut_options: CutOptions,
+    options: Mapping[str, Any],
+    reports: Mapping[SavedStates, Report | None],
+) -> Report:
+    """Return the report with the intervals and slices of the options; groups and slices that they
+    do not have are those that shards and `reports` record. Raises `UsageError`."""
+    from uqeval.statistics.recorded_cuts import recorded_cut
+
+    if cut_options.ci is not None:
+        of_shards = {**merged_states.draws, **options}
+        group_by = of_shards.get("group_by")
+        if group_by not in (None, CASE, options.get("group_by")) and cut_options.slices is None:
+            raise UsageError(
+                f"the shards have groups by {quoted(group_by)}, which intervals need: give "
+                f"--group-by {quoted(group_by)} --slices FILE.csv."
+            )
+        (cut_options,) = make_settings(of_shards, CutOptions, function=merge)
+    in_order = [(file, reports[file]) for file in merged_states.files]
+    recorded, warnings = recorded_cut(in_order, cut_options)
+    report = dataclasses.replace(report, warnings=[*report.warnings, *warnings])
+    if not cut_options.wanted and recorded.slices is None:
+        return report
+    from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
+
+    return with_slices_and_intervals(report, merged_states, cut_options, recorded)
 
 
 def _merge_states(
@@ -153,29 +180,46 @@ def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
     Raises `StoreError` if there are none, or if they do not belong to their report; `UsageError`
     for a path that is given twice.
     """
+    return [file for file, _ in _opened(paths)]
+
+
+def _opened(paths: Sequence[str | Path]) -> list[tuple[SavedStates, Report | None]]:
+    """Open states files as `states_of`; return each with its report, if it is beside."""
     from uqeval.statistics.states_of_report import states_of as states_of_report
 
-    states: list[SavedStates] = []
+    states: list[tuple[SavedStates, Report | None]] = []
     for path in map(Path, paths):
         if path.is_dir():
             state_files = sorted(p for p in path.glob(f"*{SUFFIX}") if not p.name.startswith("."))
             if not state_files:
                 raise StoreError(f"{cut(path)}: holds no states files (*{SUFFIX}){_below(path)}.")
-            states += map(SavedStates.of_run, state_files)
+            states += map(_with_report, map(SavedStates.of_run, state_files))
         elif path.suffix == ".zip":
-            states.append(SavedStates.of_run(path))
+            states.append(_with_report(SavedStates.of_run(path)))
         else:
-            states.append(states_of_report(path, Report.load(path)))
+            report = Report.load(path)
+            states.append((states_of_report(path, report), report))
     if not states:
         raise UsageError(
             "nothing to merge; give states files, or reports with their states next to them."
         )
     first_spellings: dict[Path, Path] = {}
-    for path in (file.path for file in states):
+    for path in (file.path for file, _ in states):
         if (same_file := resolved(path)) in first_spellings:
             raise UsageError(f"{cut(path)} is given twice.")
         first_spellings[same_file] = path
     return states
+
+
+def _with_report(file: SavedStates) -> tuple[SavedStates, Report | None]:
+    """Return states with the report `NAME.json` beside them, if they are its states."""
+    path = file.path.with_name(f"{file.path.name.removesuffix(SUFFIX)}.json")
+    if file.digest is not None and path.is_file():
+        with suppress(StoreError):  # such as a report of a later version; states need none
+            report = Report.load(path)
+            if report.states_digest == file.digest:
+                return file, report
+    return file, None
 
 
 def _below(folder: Path) -> str:

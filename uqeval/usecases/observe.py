@@ -5,8 +5,10 @@ from __future__ import annotations
 import statistics
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import uqeval.maps.names as names_of
@@ -70,7 +72,8 @@ class TemporalObserver:
     `flow`, `flow_scale`, `occlusion`: as in `TemporalSettings`, except `flow="file"`; `dis:fast` is
     a fast method that is still accurate. `classes`: the number of classes; by default ids are 0 to
     254. `ignore_index`: the void id (255). `alarm`: the TC below which a frame raises an alarm.
-    Keeps the previous frame and 50 numbers. Uses all CPUs; do not call it from two threads at once.
+    Keeps the previous frame and 50 numbers. Uses all CPUs. Each stream of frames needs an observer:
+    frames of several threads have no order, so a call during another one is refused.
 
     Raises `UsageError` for invalid settings.
     """
@@ -98,6 +101,7 @@ class TemporalObserver:
         self.ignore_index = ASSUMED_VOID if ignore_index is None else ignore_index
         self.alarm = alarm
         method = self.settings.method.id
+        self._busy = Lock()
         self._estimator = Estimator(flow_method(method))
         self._flow = names_of.flow(method)
         self._forward = names_of.flow_forward(method)
@@ -117,9 +121,10 @@ class TemporalObserver:
 
         `reason`: the reason in its observation.
         """
-        self._before: Maps | None = None
-        self._why = reason
-        self._errors: deque[float] = deque(maxlen=_MEMORY)
+        with self._alone():
+            self._before: Maps | None = None
+            self._why = reason
+            self._errors: deque[float] = deque(maxlen=_MEMORY)
 
     @checks_types("name")
     def update(self, frame: Any, prediction: Any, *, name: str | None = None) -> Observation:
@@ -130,8 +135,27 @@ class TemporalObserver:
 
         Raises `DataError` with the frame's name for arrays of another form, for ids that are
         neither class nor void, and for a size that changes without a `reset`. The observer stays
-        usable; the next frame has no TC.
+        usable; the next frame has no TC. Raises `UsageError` while another thread
+        uses the observer.
         """
+        with self._alone():
+            return self._updated(frame, prediction, name)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Raise `UsageError` if another thread is in here."""
+        if not self._busy.acquire(blocking=False):
+            raise UsageError(
+                "another thread uses this TemporalObserver. Frames of several threads have no "
+                "order, and each is compared with the one before. Make one observer for each "
+                "stream, and call it from one thread at a time."
+            )
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    def _updated(self, frame: Any, prediction: Any, name: str | None) -> Observation:
         began = time.perf_counter()
         name = str(self._frames) if name is None else name
         self._frames += 1

@@ -224,6 +224,8 @@ def _numbers(option: str, value: Any) -> list[int]:
     """Return 1, [1, 2] or "1,2" as numbers."""
     parts = value if isinstance(value, list) else str(value).split(",")
     try:
+        if any("_" in str(number) for number in parts):  # Python reads 1_0 as 10
+            raise ValueError
         return [int(number) for number in parts]
     except ValueError:
         raise UsageError(

@@ -95,7 +95,8 @@ def _has_interval(report: Report, family: str, fields: tuple[str, ...]) -> bool:
 
 
 def sets_of(report: Report) -> list[str] | None:
-    """Return the set of each item, in or out of the distribution; None if there is one set."""
+    """Return the set of each item, in or out of the distribution, within which units are drawn;
+    None if there is one set, or if a group has items of several sets."""
     sets = report.inputs.get("sets") or ()
     counts = [own["items"] for own in sets]
     items = len(report.items)
@@ -106,7 +107,10 @@ def sets_of(report: Report) -> list[str] | None:
             f"{quoted(counts)} items in the sets of the report, which has {items}. uqeval does not "
             "write such a report: evaluate again."
         )
-    return [str(k) for k, count in enumerate(counts) for _ in range(count)] or None
+    of_items = [str(k) for k, count in enumerate(counts) for _ in range(count)]
+    groups = (report.settings.get("intervals") or {}).get("groups") or report.item_names
+    is_shared = len(set(zip(of_items, groups, strict=False))) > len(set(groups))
+    return None if is_shared or not of_items else of_items
 
 
 def _compare_interval(
