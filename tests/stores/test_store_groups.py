@@ -259,6 +259,16 @@ def test_attributes_beside_one_array(tmp_path: Path, form: str) -> None:
     assert open_store(tmp_path / "out.zarr", role="labels").attributes["ignore_index"] == 2
 
 
+def test_a_void_id_of_0_beside_one_array_is_a_missing_chunk(tmp_path: Path) -> None:
+    """Zarr does not store chunks of the fill value."""
+    path = group(tmp_path / "s", {"labels": ids()})
+    zarr.open_group(path, mode="a").create_array("ignore_index", data=np.array(0))
+    store_refused(f"{path}/labels", "is not stored", "--missing-chunks fill", role="labels")
+    for inside in ("", "/labels"):
+        store = open_store(f"{path}{inside}", role="labels", fill_missing=True)
+        assert store.attributes["ignore_index"] == 0
+
+
 def test_attributes_beside_one_array_that_are_wrong(tmp_path: Path) -> None:
     path = group(tmp_path / "s", {"probs": probs()}, class_names="road")
     store_refused(f"{path}/probs", "class_names must be a list of texts")

@@ -33,7 +33,7 @@ from uqeval.engine.reuse import stamps_of
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.stores.states import blocks
 from uqeval.stores.states.writer import partial_path
-from uqeval.stores.watch import file_stamp
+from uqeval.stores.watch import file_stamp, file_state
 from uqeval.tallies.segmentation import ClassCounts
 from uqeval.tallies.temporal import TrackCounts
 
@@ -563,6 +563,14 @@ def test_files_in_memory_have_no_stamp() -> None:
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
         time.sleep(0.03)
         assert file_stamp(file.name) is None
+
+
+def test_the_kind_of_a_file_system_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_state(tmp_path)
+    monkeypatch.setattr(Path, "read_text", None)
+    file_state(tmp_path)
 
 
 def test_a_file_that_was_changed_just_now_has_no_stamp(

@@ -124,12 +124,12 @@ def _read_only(file: int) -> bool:
     return bool(os.fstatvfs(file).f_flag & os.ST_RDONLY)
 
 
-@lru_cache(maxsize=64)
 def is_in_memory(device: int) -> bool:
     """Return whether a device is a file system in memory."""
     return _kind(device) in _MEMORY
 
 
+@lru_cache(maxsize=64)
 def _kind(device: int) -> str:
     """Return the kind of the file system of a device, such as ext4; empty if it is not known."""
     try:

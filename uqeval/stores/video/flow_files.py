@@ -23,7 +23,7 @@ from uqeval.stores.names import files_below, natural
 from uqeval.stores.orders import refuse_other_order
 from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.store import open_store
-from uqeval.stores.suffixes import FLOWS, NUMPY
+from uqeval.stores.suffixes import FLOWS, NUMPY, suffix_of
 from uqeval.stores.video.sequences import Pair
 from uqeval.stores.zarr.source import is_url, is_zarr
 
@@ -94,7 +94,7 @@ def open_flows(
         local = Path(path)
         if local.is_dir():
             return _open_folder(local, pairs, names, frames)
-        if not local.is_file() or local.suffix not in NUMPY:
+        if not local.is_file() or suffix_of(local.name) not in NUMPY:
             problem = "is none of these" if local.exists() else "there is nothing here"
             raise StoreError(
                 f"{cut(path)}: {problem}; expected optical flow as a folder of "

@@ -17,7 +17,7 @@ from uqeval.stores.contents import Contents
 from uqeval.stores.described import DescribedArray
 from uqeval.stores.planes import VideoPlanes
 from uqeval.stores.store import open_store
-from uqeval.stores.suffixes import IMAGES, NUMPY
+from uqeval.stores.suffixes import IMAGES, NUMPY, suffix_of
 from uqeval.stores.video.image_folder import ImageFolder
 from uqeval.stores.video.video_file import VIDEOS, VideoFile
 from uqeval.stores.zarr.source import is_url, is_zarr
@@ -158,7 +158,7 @@ def open_frames(
             return ImageFolder(local)
         if local.is_file() and local.suffix.lower() in VIDEOS:
             return VideoFile(local)
-        if not local.is_file() or local.suffix not in NUMPY:
+        if not local.is_file() or suffix_of(local.name) not in NUMPY:
             problem = "is none of these" if local.exists() else "there is nothing here"
             raise StoreError(
                 f"{cut(path)}: {problem}; expected a folder of images ({', '.join(IMAGES)}), a "

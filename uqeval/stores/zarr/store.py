@@ -80,7 +80,9 @@ class ZarrStore(Contents):
     def store(self, opening: Opening) -> Store:
         path = self.path
         if self._array is not None:
-            self._array.fill_missing = opening.fill_missing
+            around = {} if self._around is None else self._around.arrays
+            for stored in (self._array, *around.values()):
+                stored.fill_missing = opening.fill_missing
             one = store_of_one(self._array, opening, self.described(None))
             return with_coordinates(one, *self.beside())
         group = self._group
