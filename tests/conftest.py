@@ -39,8 +39,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than there are cores: tests wait for browsers, disks and locks."""
-    return len(os.sched_getaffinity(0)) + 2 if hasattr(os, "sched_getaffinity") else 4
+    """One process more than there are cores: tests wait for browsers, disks and locks."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else 4
 
 
 @pytest.fixture(scope="session", autouse=True)
