@@ -285,17 +285,24 @@ def test_another_process_completes_the_store_to_resume_meanwhile(
     assert [entry.name for entry in tmp_path.iterdir()] == ["p.zarr"]
 
 
+def replaced_but_not_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a store that has replaced an older one, as if its writer was killed before it removed
+    the older one."""
+    path = folder / "p.zarr"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", lambda *_, **__: None)
+        with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
+            fill(writer)
+    return path
+
+
 @pytest.mark.parametrize("resume", [True, False])
 def test_killed_before_the_older_store_was_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resume: bool
 ) -> None:
-    path = tmp_path / "p.zarr"
-    with PredictionWriter(path, **ABOUT) as writer:
-        fill(writer)
-    with monkeypatch.context() as patch:
-        patch.setattr("uqeval.disk.publishing.shutil.rmtree", lambda *_, **__: None)
-        with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
-            fill(writer)
+    path = replaced_but_not_removed(tmp_path, monkeypatch)
     assert sorted(own.name for own in tmp_path.iterdir()) == [".p.zarr.new", "p.zarr"]
     with PredictionWriter(path, **ABOUT, overwrite=True, resume=resume) as writer:
         assert not any(map(writer.done, NAMES))
@@ -325,13 +332,7 @@ def test_leftovers_of_killed_writers_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, bool]
 ) -> None:
     """Of one that removed an unfinished store, and of one that removed the older store."""
-    path = tmp_path / "p.zarr"
-    with PredictionWriter(path, **ABOUT) as writer:
-        fill(writer)
-    with monkeypatch.context() as patch:
-        patch.setattr("shutil.rmtree", lambda *_, **__: None)
-        with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
-            fill(writer)
+    path = replaced_but_not_removed(tmp_path, monkeypatch)
     (tmp_path / ".p.zarr.new/zarr.json").unlink()  # it was removed in part
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
                            capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip

@@ -29,7 +29,7 @@ from uqeval.disk.locks import lock, locked, release, release_all
 from uqeval.disk.publishing import (
     drop_older,
     hidden_path,
-    mend_states,
+    repair_states,
     restore_older,
     settle_states,
 )
@@ -265,9 +265,9 @@ def test_a_run_killed_at_its_end_leaves_the_new_pair(tmp_path: Path) -> None:
     _counted(report, states, written=True)
     (tmp_path / ".r.states.zip.old").write_bytes(b"older states")
     newer = states.read_bytes()
-    mend_states(states, [])  # without a report nobody says which are right
+    repair_states(states, [])  # without a report nobody says which are right
     assert (tmp_path / ".r.states.zip.old").exists()
-    mend_states(states, [report])
+    repair_states(states, [report])
     assert states.read_bytes() == newer
     assert {own.name for own in tmp_path.iterdir()} == {"r.json", "r.states.zip"}
 

@@ -59,3 +59,20 @@ def test_suffixes_in_capitals(suffix: str, tmp_path: Path) -> None:
     with (tmp_path / f"p{suffix}").open("wb") as file:
         np.savez(file, probs=small_stores.probs(2))
     assert open_store(tmp_path / f"p{suffix}", role="predictions").arrays.keys() == {"probs"}
+
+
+def test_frames_and_flow_with_suffixes_in_capitals(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    arrays = {
+        "frames": rng.integers(0, 255, (3, 32, 32, 3)).astype(np.uint8),
+        "flow": np.zeros((2, 32, 32, 2), np.float32),
+        "predictions": rng.integers(0, 3, (3, 32, 32)).astype(np.uint8),
+    }
+    for name, own in arrays.items():
+        with (tmp_path / f"{name}.NPY").open("wb") as file:
+            np.save(file, own)
+    report = uqeval.evaluate(
+        tmp_path / "predictions.NPY", video=str(tmp_path / "frames.NPY"),
+        flow_path=tmp_path / "flow.NPY", classes=3, metrics={"tc": {"flow": "file"}},
+    )  # fmt: skip
+    assert report.results["temporal"]["mtc"] is not None

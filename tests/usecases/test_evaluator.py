@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -422,12 +423,18 @@ def test_threads_may_update_from_the_first_item_on(tmp_path: Path) -> None:
     assert report.items == expected.items
 
 
+@contextmanager
+def two_evaluators(folder: Path) -> Iterator[tuple[uqeval.Evaluator, uqeval.Evaluator]]:
+    with (
+        uqeval.Evaluator("segmentation", scratch=folder) as first,
+        uqeval.Evaluator("segmentation", scratch=folder) as second,
+    ):
+        yield first, second
+
+
 def test_a_report_while_another_thread_updates(tmp_path: Path) -> None:
     probs, labels = predictions()
-    with (
-        uqeval.Evaluator("segmentation", scratch=tmp_path) as own,
-        uqeval.Evaluator("segmentation", scratch=tmp_path) as other,
-    ):
+    with two_evaluators(tmp_path) as (own, other):
         own.update(probs[:1], labels[:1], NAMES[:1])
 
         def call(k: int) -> list[int]:
@@ -446,10 +453,7 @@ def test_a_report_while_another_thread_updates(tmp_path: Path) -> None:
 
 def test_two_evaluators_that_merge_each_other(tmp_path: Path) -> None:
     probs, labels = predictions()
-    with (
-        uqeval.Evaluator("segmentation", scratch=tmp_path) as first,
-        uqeval.Evaluator("segmentation", scratch=tmp_path) as second,
-    ):
+    with two_evaluators(tmp_path) as (first, second):
         first.update(probs[:4], labels[:4], NAMES[:4])
         second.update(probs[4:], labels[4:], NAMES[4:])
         pair = (first, second)

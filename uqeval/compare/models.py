@@ -9,6 +9,7 @@ from pathlib import Path
 
 from uqeval.errors import UsageError, cut, listed, number_of
 from uqeval.records.class_names import class_names, report_called
+from uqeval.records.distinct_names import distinct
 from uqeval.records.folder import Named, load_reports, why_without_states
 
 
@@ -57,7 +58,7 @@ def load_models(
     short = _short_names([paths_of_one.path for trainings in groups for paths_of_one in trainings])
     remaining = iter(short)
     defaults = [_common([next(remaining) for _ in paths_of_one]) for paths_of_one in groups]
-    unique_names = list(names) or _distinct(defaults)
+    unique_names = list(names) or distinct(defaults, "{} ({})")
     if len(unique_names) != len(groups):
         raise UsageError(
             f"--name gives {number_of(len(names), 'name')} for {len(groups)} models; give --name "
@@ -164,17 +165,6 @@ def _common(names: Sequence[str]) -> str:
     while end < len(names[0]) and all(name.startswith(names[0][: end + 1]) for name in names):
         end += 1
     return names[0][:end].rstrip("0123456789-_. ") or "replicates"
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    distinct: list[str] = []
-    for name in names:
-        n, candidate = 1, name
-        while candidate in distinct:
-            n += 1
-            candidate = f"{name} ({n})"
-        distinct.append(candidate)
-    return distinct
 
 
 def stateless(reports: Sequence[Named]) -> str:

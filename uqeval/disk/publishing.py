@@ -170,7 +170,7 @@ def settle_states(states: Path, report: Path) -> None:
         restore_older(states)
 
 
-def mend_states(states: Path, reports: Iterable[Path]) -> None:
+def repair_states(states: Path, reports: Iterable[Path]) -> None:
     """Finish or undo the replacement of a report and its states that a killed process started.
 
     The process kept the older states. Restore them if one of `reports` names their digest and none

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from uqeval.errors import IN_MEMORY
+from uqeval.records.distinct_names import distinct
 
 #: The name of the in-distribution set, and of OUT sets without a path.
 IN, OUT = "in", "out"
@@ -31,7 +32,7 @@ def set_names(paths: Sequence[str | None]) -> list[str]:
         # The whole path comes last, for `fog.npz` beside `fog.npy`.
         longer = [k for k in shared if left[k] > 1] or [k for k in shared if left[k]]
         if not longer:
-            return _numbered(names)
+            return distinct(names, "{}_{}", taken=(IN,))
         for k in longer:
             lengths[k] += 1
 
@@ -150,14 +151,3 @@ def _stem(name: str) -> str:
     while suffix := next((s for s in _SUFFIXES if name.lower().endswith(s) and name != s), ""):
         name = name[: -len(suffix)]
     return name
-
-
-def _numbered(names: Sequence[str]) -> list[str]:
-    taken = [IN]
-    for name in names:
-        number, own = 1, name
-        while own in taken:
-            number += 1
-            own = f"{name}_{number}"
-        taken.append(own)
-    return taken[1:]

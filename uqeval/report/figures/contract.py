@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import uqeval.report.figures.colours as colours
 from uqeval.errors import printable
 from uqeval.glossary import label
 from uqeval.keys import Key, family_of
 from uqeval.records.intervals import class_of, interval
 from uqeval.records.report import Report
 from uqeval.records.scalars import with_arrow
-from uqeval.report.figures import colours
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -99,7 +99,7 @@ class Hdf5Group:
         something else."""
         for name, error in self.errors.items():
             if ALIASES.get(name, name) not in unread:
-                self._group.file.close()  # so that it can be mended at once
+                self._group.file.close()  # so that the user can repair it at once
                 raise error
         return [*self.warnings, *(_left_out(self._path, name) for name in self.errors)]
 
@@ -171,7 +171,7 @@ def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
         with readable(cut(path)):
             return _opened(path, address, file)
     except UqevalError:
-        file.close()  # so that it can be mended at once
+        file.close()  # so that the user can repair it at once
         raise
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.disk.locks import clear, held_beside, hidden, hold, lock, own_name, release
-from uqeval.disk.publishing import mend_states, put_file, writing
+from uqeval.disk.publishing import put_file, repair_states, writing
 from uqeval.errors import ClusterError, OutputError, UsageError, cut
 from uqeval.stores.states.blocks import Block, Blocks, ItemBlocks, KnownStates, Layer, PackedItems
 from uqeval.stores.states.earlier import EarlierStates, taken_over
@@ -111,7 +111,7 @@ class StatesWriter:
         before = self._before
         lock_name = own_name(self.partial)
         try:
-            mend_states(self.path, self._reports())
+            repair_states(self.path, self._reports())
             # A new file, so a truncated last entry is dropped.
             clear(self.partial)
             self._file = lock_name.open("w+b")

@@ -170,12 +170,12 @@ class NewStore:
         for name, values in arrays.items():
             self._write_coordinate(self.root / name, *values)
 
-    def mend(self, attributes: Mapping[str, Any]) -> None:
+    def repair(self, attributes: Mapping[str, Any]) -> None:
         """Create the groups of a store without coordinates again whose metadata a power loss has
         damaged. Raises `OutputError`."""
-        zw.mend_group(self.root, self._with_names(attributes))
+        zw.repair_group(self.root, self._with_names(attributes))
         if not self.dense:
-            zw.mend_group(self.root / "items", {})
+            zw.repair_group(self.root / "items", {})
 
     def _with_names(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         names = {"names": list(self.names)} if self.names is not None else {}

@@ -38,7 +38,7 @@ def root_of(path: str, resume: bool, overwrite: bool) -> Path:
     zw.check_replaceable(final)
     new = path_of_new(final)
     if _has_just_replaced(final) and zw.is_taken(new):
-        zw.remove_idle(new)  # what is left of the older store
+        zw.remove_idle(new)  # the rest of the older store
     if is_unfinished(new):
         if not overwrite and zw.is_taken(final):
             raise OutputError(
@@ -122,7 +122,7 @@ class UnfinishedStore:
         was_closed = zw.is_complete(root) is True  # and then not moved to its path
 
         def damaged(parts: set[str]) -> set[str]:
-            self.store.mend(attributes)
+            self.store.repair(attributes)
             self._has_labels = _any_labels(parts)  # also where all labels are damaged
             return damaged_parts(root, names, kinds, dense, parts)
 

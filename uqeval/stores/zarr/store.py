@@ -66,7 +66,7 @@ class ZarrStore(Contents):
                 raise
             raise StoreError(
                 f"{error} Or, as the store is unfinished, run its job again with resume=True, "
-                "which mends this and keeps the items."
+                "which repairs this and keeps the items."
             ) from error
         if isinstance(opened, ZarrArray):
             self._array = self.unnamed = opened

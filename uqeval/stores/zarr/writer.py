@@ -116,7 +116,7 @@ def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:
     )
 
 
-def mend_group(folder: Path, attributes: Mapping[str, Any]) -> None:
+def repair_group(folder: Path, attributes: Mapping[str, Any]) -> None:
     """Create the metadata of the Zarr group at `folder` again if a power loss has damaged them.
 
     Raises `OutputError`.

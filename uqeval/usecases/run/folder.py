@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.config import Store
 from uqeval.disk.output_kinds import refuse_other_kind
 from uqeval.disk.outputs import check_writable, refuse_file_name, refuse_overlap, refuse_url, write
-from uqeval.disk.publishing import link_aside, mend_states, new_file, writing
+from uqeval.disk.publishing import link_aside, new_file, repair_states, writing
 from uqeval.errors import ChangedError, OutputError, UqevalError, cut
 from uqeval.gate import FailedStore, judge
 from uqeval.gate.saved_verdicts import of_stores
@@ -78,7 +78,7 @@ def put_aside(folder: Path, name: str) -> None:
     report, (states, backup) = folder / f"{name}.json", _states(folder, name)
     if report.is_file() and states.is_file():
         with writing(states):
-            mend_states(states, [report])
+            repair_states(states, [report])
             if not link_aside(states, backup):  # a file system without hard links
                 with new_file(backup) as copy, states.open("rb") as file:
                     shutil.copyfileobj(file, copy)
