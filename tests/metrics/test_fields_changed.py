@@ -66,6 +66,7 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         ({}, {"clip": 0.01}),
     ],
     "temporal": [
+        ({}, {"average": "pooled"}), ({"occlusion": "fb"}, {"average": "pooled"}),
         ({}, {"occlusion": "fb"}), ({"average": "pooled"}, {"occlusion": "fb"}),
         ({}, {"tracks": True}), ({"tracks": True}, {"track_step": 4}),
         ({"tracks": True}, {"track_length": 3}), ({"tracks": True}, {"track_everywhere": True}),

@@ -163,10 +163,11 @@ def test_what_cannot_be(tmp_path: Path) -> None:
 def test_an_item_without_a_target_is_told(tmp_path: Path) -> None:
     arrays = numbers(9)
     arrays["target"][1] = np.nan
-    report = uqeval.evaluate(
-        save(tmp_path / "r.npz", arrays), None, ["regression", "nmerci"]
-    )  # fmt: skip
-    assert "regression, nmerci: 1 of 3 items have no valid target: 1." in report.warnings
+    metrics, states = ["regression", "nmerci", "sparsification"], tmp_path / "r.states.zip"
+    report = uqeval.evaluate(save(tmp_path / "r.npz", arrays), None, metrics, states=states)
+    expected = "regression, nmerci, sparsification: 1 of 3 items have no valid target: 1."
+    assert expected in report.warnings
+    assert expected in uqeval.merge(states).warnings
     assert report.items[1]["regression"]["rmse"] is None
     assert report.items[1]["regression"]["rmse_reason"] == "no pixel is evaluated"
     assert report.items[1]["nmerci"]["nmerci"] is None

@@ -285,7 +285,7 @@ def _move_back(older: Path, path: Path) -> None:
 
 
 def _aside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.old")
+    return hidden(path, "uqeval-old")  # a name that no user gives
 
 
 def _rename_both(new: Path, path: Path) -> Path:

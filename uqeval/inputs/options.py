@@ -156,7 +156,8 @@ class InputOptions(Settings):
         False, "Scale predictions and σ of each item by median(target) / median(prediction).",
         panel=_IN, data="regression")
     limit: int | None = shared_option(
-        None, "Evaluate only the first N items; the report is marked as partial.",
+        None, "Evaluate only the first N items, of each set of `ood`; the report is marked as "
+        "partial.",
         metavar="N", panel=_IN, least=1)
     part: str | None = shared_option(
         None, "Count the first pass over the K-th of N shards of the items. `uqeval merge` joins "

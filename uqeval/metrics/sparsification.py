@@ -213,9 +213,10 @@ class Sparsification(Evaluation[SparsificationSettings]):
 
         messages = []
         if self.info.kind == "regression":
-            if run.exact is not None:  # the records of saved items do not count pixels
-                messages += numbers.void_items(self.info.names, run.exact.pixels, self.region)
-            messages += numbers.zero_targets(run.total(TargetCounts()), self.info)
+            targets = TargetCounts()
+            pixels = [int(targets.unpack(own)["counts"][0]) for own in run.counted[targets].items]
+            messages += numbers.void_items(self.info.names, pixels, self.region)
+            messages += numbers.zero_targets(run.total(targets), self.info)
         return messages + sign_warnings("sparsification", run.results)
 
 

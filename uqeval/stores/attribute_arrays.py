@@ -76,7 +76,8 @@ def without_attributes(
     target = members.get("target")
     for name, array in members.items():
         of_target = name == "invalid" and not _is_mask(array, target)
-        if len(array.shape) > 1 or not (
+        is_matrix_of_one = name == "ignore_index" and math.prod(array.shape) == 1  # of MATLAB
+        if (len(array.shape) > 1 and not is_matrix_of_one) or not (
             of_target or name in OF_STORE | _OF_ARRAYS.keys() | _LEFT_OUT
         ):
             continue
@@ -132,10 +133,11 @@ def _is_mask(array: StoredArray, target: StoredArray | None) -> bool:
 
 
 def _value(array: StoredArray) -> Any:
-    """Return an array of rank 0 or 1 as a number, a text or a list."""
+    """Return an array of rank 0 or 1, or of one number, as a number, a text or a list."""
     refuse_large_names(array)
     array.check_claims()
-    value = array.read((slice(None),) * len(array.shape)).tolist()
+    values = array.read((slice(None),) * len(array.shape))
+    value = (values.reshape(-1) if values.ndim > 1 else values).tolist()
     return (
         [str(v) if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value
     )

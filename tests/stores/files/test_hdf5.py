@@ -16,6 +16,7 @@ import uqeval
 from uqeval.disk.outputs import refuse_overlap
 from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.stores.store import open_store
+from uqeval.stores.void_id import declared_void
 from uqeval.usecases.convert import convert
 
 h5py = pytest.importorskip("h5py", reason="stores in HDF5 need uqeval[hdf5]")
@@ -122,6 +123,7 @@ PAIRS = np.array([(1, 2)] * 3, [("a", "i4"), ("b", "i4")])
         ("names", np.dtype("f4"), "is a type without values"),
         ("ignore_index", PAIRS[0], "holds [('a', '<i4'), ('b', '<i4')] of shape ()"),
         ("ignore_index", "255", "holds texts of shape ()"),
+        ("ignore_index", [[7, 7]], "holds int64 of shape (1, 2)"),
         ("class_names", [1, 2, 3, 4], "holds int64 of shape (4,)"),
     ],
 )
@@ -146,6 +148,16 @@ def test_what_describes_the_arrays_and_has_another_type(
     with h5py.File(path, "a") as group:  # the file is closed, and the advice works
         del group[name]
     assert open_store(f"{path}::{inside}", role="predictions").names is None
+
+
+@pytest.mark.parametrize("inside", ["/", "/probs"])
+def test_the_void_id_as_a_matrix_of_one_number(tmp_path: Path, inside: str) -> None:
+    """Other languages, such as MATLAB, write numbers so."""
+    path = tmp_path / "s.h5"
+    with h5py.File(path, "w") as file:
+        file["probs"], file["ignore_index"] = PROBS, np.array([[7.0]])
+    store = open_store(f"{path}::{inside}", role="predictions")
+    assert declared_void(store.attributes, store.path) == 7 and len(store.arrays) == 1
 
 
 @pytest.mark.parametrize("inside", ["/", "/probs"])

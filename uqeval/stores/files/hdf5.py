@@ -258,7 +258,7 @@ def _description_error(path: str, name: str, member: Any) -> StoreError | None:
         kind, rank = member.dtype, len(member.shape)
         is_text = h5py.check_string_dtype(kind) is not None
         if name == "ignore_index":
-            is_good = kind.kind in "biuf" and rank < 2
+            is_good = kind.kind in "biuf" and (rank < 2 or member.size == 1)  # MATLAB's rank is 2
         else:
             is_good = is_text and rank == 1
         if is_good:
