@@ -54,7 +54,7 @@ def test_sets_of_a_recipe_have_the_same_number_of_samples(
     lines = [line.split() for line in recipes.command_lines("ood")]
     for name in ("probs-f4.npz", "single-f4.npz", "logits-f4.npz", "large-f4.npz"):
         line = next(own for own in lines if own[1] == name and own[2].startswith("outside"))
-        open_inputs(name, None, InputOptions(out=line[2:]))
+        open_inputs(name, None, InputOptions(out=line[2:3]))
 
 
 def test_all_recipes_have_options_and_inputs_that_exist(tmp_path: Path) -> None:
