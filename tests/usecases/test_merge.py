@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +48,20 @@ EXACT: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("merging")
-    arrays = {"probs": probs(ITEMS), "labels": labels(ITEMS)}
-    save(folder / "classes", arrays, {"names": NAMES})
-    save(folder / "together", arrays, {"names": NAMES}, together=3)
+    for kind in ("classes", "regression"):
+        save(folder / kind, arrays_of(kind), {"names": NAMES})
+    save(folder / "together", arrays_of("classes"), {"names": NAMES}, together=3)
+    return folder
+
+
+def arrays_of(kind: str) -> dict[str, Any]:
+    if kind == "classes":
+        return {"probs": probs(ITEMS), "labels": labels(ITEMS)}
     rng = np.random.default_rng(0)
     mean = rng.normal(10, 2, (ITEMS, 20, 30)).astype("f4")
     target = mean + rng.normal(0, 1, mean.shape).astype("f4")
     std = rng.uniform(0.5, 2, mean.shape).astype("f4")
-    save(folder / "regression", {"mean": mean, "std": std, "target": target}, {"names": NAMES})
-    return folder
+    return {"mean": mean, "std": std, "target": target}
 
 
 def evaluated(store: Path, states: Path, metrics: Any, **options: Any) -> dict[str, Any]:
@@ -684,3 +690,42 @@ def test_bins_that_two_runs_share_by_chance_are_not_those_of_all_items(
     assert merged[field] is None and "pixels of all items" in merged[f"{field}_reason"]
     alone = uqeval.merge([tmp_path / "a.zip"]).results["calibration"]
     assert field in alone and "pixels of all items" not in alone.get(f"{field}_reason", "")
+
+
+#: Runs with all parts that are no default; thresholds are numbers, which all runs share.
+PARTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "calibration": ("classes", {"isotonic": True, "vector": True, "estimator": "roelofs-sweep"}),
+    "pavpu": ("classes", {"threshold": "0.5", "curve_range": "0:1.6"}),
+    "failure": ("classes", {"threshold": "0.5"}),
+    "segmentation": ("classes", {}),
+    "sparsification": ("classes", {}),
+    "regression": ("regression", {"ence": True, "sigma_scale": True, "depth": True}),
+    "nmerci": ("regression", {"depth_step": 5}),
+}
+
+
+def missing(record: Any, merged: Any, place: str = "") -> Iterator[str]:
+    """Yield the fields of a record that another one lacks. A field that is null there with a
+    reason has none inside."""
+    for name, value in record.items():
+        if name.endswith("_reason") or f"{name}_reason" in merged:
+            continue
+        if name not in merged:
+            yield f"{place}{name}"
+        elif isinstance(value, dict):
+            yield from missing(value, merged[name], f"{place}{name}.")
+
+
+@pytest.mark.parametrize("family", PARTS)
+def test_each_score_of_separate_runs_has_a_value_or_a_reason(
+    family: str, stores: Path, tmp_path: Path
+) -> None:
+    """Scores that need the pixels of all items stay at their place, as null."""
+    kind, options = PARTS[family]
+    whole = uqeval.evaluate(stores / kind, None, {family: options})
+    for k, items in enumerate((slice(0, 4), slice(4, None))):
+        own = {name: values[items] for name, values in arrays_of(kind).items()}
+        save(tmp_path / f"{k}", own, {"names": NAMES[items]})
+        evaluated(tmp_path / f"{k}", tmp_path / f"{k}.states.zip", {family: options})
+    merged = merge([tmp_path / "0.states.zip", tmp_path / "1.states.zip"])
+    assert not list(missing(whole.results[family], merged.results[family]))

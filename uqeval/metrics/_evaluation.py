@@ -169,7 +169,7 @@ class Evaluation(ABC, Generic[Settings]):
 
     @property
     def flat_fields(self) -> tuple[str, ...]:
-        """Return the fields of the results of the whole that a flat part has."""
+        """Return the fields of the results of the whole that a flat part has, scores or not."""
         return ()
 
     @property

@@ -119,6 +119,10 @@ class BinsOfSigma(Part[RegressionSettings]):
     equal_mass = frozenset({"ence", "uce"})
 
     @property
+    def flat_fields(self) -> tuple[str, ...]:
+        return (*super().flat_fields, "sigma_bins")
+
+    @property
     def slices_at_once(self) -> int:
         return sets_at_once(self.settings.ence_bins)
 

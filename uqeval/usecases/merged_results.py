@@ -286,7 +286,7 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
     head, part_name = own_key.whole, own_key.part
     before = merged_states.files[0].index["results"][head]
     if evaluation.flat:
-        before = {name: value for name, value in before.items() if name.startswith(part_name)}
+        before = {name: before[name] for name in evaluation.flat_fields if name in before}
     elif part_name:
         before = before.get(part_name, {})
     other_parts = {
@@ -299,7 +299,8 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
     ]
     lost = put_lost(results, {name: before[name] for name in own_fields}, _UNKNOWN)
     if lost:
-        warnings.append(f"{part_name or key} without {', '.join(lost)}: {_UNKNOWN}.")
+        of_what = own_key.whole if evaluation.flat or not part_name else part_name
+        warnings.append(f"{of_what} without {', '.join(lost)}: {_UNKNOWN}.")
     warnings += _warnings_of(merged_states, key, evaluation, results)
     # Ties at the cuts of the set do not add up over parts.
     numerics = {n: k for n, k in index["numerics"].get(key, {}).items() if n != "ties_at_cuts"}
@@ -310,6 +311,7 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
         {} if part_name else numerics,
         warnings,
         evaluation.fitted,
+        evaluation.flat,
     )
 
 
