@@ -299,8 +299,8 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
     ]
     lost = put_lost(results, {name: before[name] for name in own_fields}, _UNKNOWN)
     if lost:
-        of_what = own_key.whole if evaluation.flat or not part_name else part_name
-        warnings.append(f"{of_what} without {', '.join(lost)}: {_UNKNOWN}.")
+        of_part = "" if evaluation.flat or not part_name else f" of {part_name}"
+        warnings.append(f"no {listed(lost, 20)}{of_part}: {_UNKNOWN}.")
     warnings += _warnings_of(merged_states, key, evaluation, results)
     # Ties at the cuts of the set do not add up over parts.
     numerics = {n: k for n, k in index["numerics"].get(key, {}).items() if n != "ties_at_cuts"}
