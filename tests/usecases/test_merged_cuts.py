@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def saved(folder: Path, store: str, name: str, **options: Any) -> Report:
     """Evaluate a store; save report and states as `name`."""
     states = folder / f"{name}.states.zip"
-    options |= {"draws": 200} if "ci" in options else {}
+    options = ({"draws": 200} if "ci" in options else {}) | options
     predictions = folder / f"{store}.zarr"
     report = uqeval.evaluate(predictions, metrics=METRICS, states=states, workers=1, **options)
     report.save(folder / f"{name}.json")
@@ -137,3 +137,55 @@ def test_a_report_with_other_numbers_of_groups(folder: Path) -> None:
     report.save(folder / "few.json")
     with pytest.raises(StoreError, match="11 groups for 12 items"):
         uqeval.merge(folder / "few.json", ci=0.9)
+
+
+def drawn(report: Report) -> list[Any]:
+    return [report.settings["intervals"][name] for name in ("draws", "seed", "method")]
+
+
+def test_intervals_keep_draws_seed_and_method_of_the_report(folder: Path) -> None:
+    options = {"draws": 300, "seed": 5, "interval_method": "percentile"}
+    before = saved(folder, "a", "drawn", ci=0.9, **options)
+    after = uqeval.merge(folder / "drawn.json", ci=0.9)
+    assert after.intervals == before.intervals
+    assert drawn(after) == drawn(before) == [300, 5, "percentile"]
+    after = uqeval.merge(folder / "drawn.json", ci=0.9, seed=6)
+    assert drawn(after) == [300, 6, "percentile"]
+
+
+def test_draws_that_differ_are_told(folder: Path) -> None:
+    """The defaults count, and options choose others."""
+    saved(folder, "b", "b_more", ci=0.9, draws=300)
+    paths = [folder / "a_items.json", folder / "b_more.json"]
+    merged = uqeval.merge(paths, ci=0.9)
+    assert merged.settings["intervals"]["draws"] == 2000
+    (text,) = [own for own in merged.warnings if "draws" in own]
+    assert "draws 200, 300; the default, 2000, counts" in text
+    merged = uqeval.merge(paths, ci=0.9, draws=200)
+    assert not [own for own in merged.warnings if "draws" in own]
+
+
+def test_shards_with_other_groups_are_refused(folder: Path, tmp_path: Path) -> None:
+    """Also without their reports. Single items would make the intervals too narrow."""
+    table, files = folder / "a.csv", []
+    for k, group_by in ((1, "drive"), (2, "light")):
+        files.append(tmp_path / f"{k}.states.zip")
+        uqeval.evaluate(
+            folder / "a.zarr", metrics="segmentation", part=f"{k}/2", states=files[-1], ci=0.9,
+            slices=table, group_by=group_by,
+        )  # fmt: skip
+    with pytest.raises(UsageError, match="the shards have groups by 'drive', 'light'"):
+        uqeval.merge(files, ci=0.9)
+    merged = uqeval.merge(files, ci=0.9, draws=200, slices=table, group_by="drive")
+    assert units(merged) == ("group", 6, "drive")
+
+
+def test_a_family_added_to_a_report_is_of_whole_images(folder: Path, tmp_path: Path) -> None:
+    states = tmp_path / "r.states.zip"
+    uqeval.evaluate(folder / "a.zarr", metrics=METRICS, states=states, region=["boundary:2"])
+    (text,) = [
+        w for w in uqeval.merge(states, metrics={"image_failure": {}}).warnings if "whole" in w
+    ]
+    assert text.startswith(
+        "image_failure: of whole images. The report also has regions (boundary:2)"
+    )

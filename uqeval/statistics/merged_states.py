@@ -96,8 +96,8 @@ class MergedStates:
             "partial": bool(self.missing)
             or any(index["partial"] and "part" not in index["inputs"] for index in indices),
         }
-        #: Options of draws that shards were counted with, for the merge to compute intervals.
-        self.draws = _draws(indices)
+        #: Options of intervals that shards were counted with, for the merge to compute intervals.
+        self.intervals_of_shards = [index["draws"] for index in indices if index.get("draws")]
         for name in ("rounds", "draws"):
             self.index.pop(name, None)
 
@@ -309,16 +309,6 @@ def equal_facts(index: Mapping[str, Any]) -> dict[str, Any]:
     files of earlier versions, and files that are no shards, do not have all of them."""
     facts = {name: index["facts"][name] for name in EQUAL_FACTS if name in index["facts"]}
     return {name: fact for name, fact in facts.items() if name not in IF_KNOWN or fact}
-
-
-def _draws(indices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the options of draws that all files with some record; without those that differ."""
-    records = [index["draws"] for index in indices if index.get("draws")]
-    return {
-        name: value
-        for name, value in (records[0] if records else {}).items()
-        if all(record.get(name) == value for record in records)
-    }
 
 
 def _named(index: Mapping[str, Any], fit_on: str | None) -> Any:

@@ -1,4 +1,6 @@
-"""The groups and the slices that merged reports record, for the intervals and slices of all."""
+"""What merged reports and shards record of intervals and slices, for those of all items: groups,
+draws, seed and method, slices.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from uqeval.errors import StoreError, UsageError, cut, quoted
+from uqeval.errors import StoreError, UsageError, cut, listed, option_name, quoted
 from uqeval.records.report import Report
-from uqeval.statistics.options import CutOptions
+from uqeval.settings import default_of
+from uqeval.statistics.options import CASE, CutOptions
 from uqeval.stores.states.saved import SavedStates
 
+#: Options of intervals, each with its name in the settings of a report.
+_RECORDED = {"draws": "draws", "seed": "seed", "interval_method": "method"}
 #: A states file and its report; None for states whose report is unknown.
 OfReport = tuple[SavedStates, Report | None]
 
@@ -28,6 +33,45 @@ class RecordedCut:
     group_by: str | None = None
     columns: tuple[tuple[str, ...], ...] = ()
     slices: Mapping[str, Sequence[str]] | None = None
+
+
+def recorded_intervals(
+    of_shards: Sequence[Mapping[str, Any]], reports: Sequence[OfReport], options: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the options of intervals that shards and reports record alike, and a warning about
+    others, whose default counts. `options`: those that the user gives.
+
+    Raises `UsageError` for groups of shards whose table is not given: single items in place of
+    groups would make the intervals too narrow.
+    """
+    groups = dict.fromkeys(own.get("group_by") for own in of_shards)
+    if not options.get("group_by") and (
+        len(groups) > 1 or (not groups.keys() <= {None, CASE} and options.get("slices") is None)
+    ):
+        names = [quoted(name) for name in groups if name is not None]
+        some = ", and some have none" if None in groups else ""
+        raise UsageError(
+            f"the shards have groups by {listed(names)}{some}; intervals need the groups of all "
+            f"items: give --group-by {names[0]} --slices FILE.csv."
+        )
+    records = [dict(own) for own in of_shards]
+    for _, report in reports:
+        record = None if report is None else report.settings.get("intervals")
+        if isinstance(record, Mapping):
+            records.append({name: record.get(key) for name, key in _RECORDED.items()})
+    agreed: dict[str, Any] = {"group_by": next(iter(groups))} if groups else {}
+    warnings = []
+    for name in _RECORDED:
+        values = dict.fromkeys(own[name] for own in records if own.get(name) is not None)
+        if len(values) == 1:
+            agreed[name] = next(iter(values))
+        elif values and name not in options:
+            warnings.append(
+                f"the reports have intervals with {option_name(name)} {listed(values)}; the "
+                f"default, {default_of(CutOptions, name)}, counts. To choose, give "
+                f"{option_name(name)}."
+            )
+    return agreed, warnings
 
 
 def recorded_cut(reports: Sequence[OfReport], options: CutOptions) -> tuple[RecordedCut, list[str]]:

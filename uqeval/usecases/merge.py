@@ -17,11 +17,11 @@ from typing import Any
 
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import content_of, path_without_suffix, resolved
-from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.errors import StoreError, UsageError, cut, listed
 from uqeval.records.report import Report, now
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.merged_states import MergedStates
-from uqeval.statistics.options import CASE, CutOptions
+from uqeval.statistics.options import CutOptions
 from uqeval.stores.states.entries import digest_of, tally_key
 from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.merged_results import add_families, merged_results
@@ -96,20 +96,16 @@ def _cut(
 ) -> Report:
     """Return the report with the intervals and slices of the options; groups and slices that they
     do not have are those that shards and `reports` record. Raises `UsageError`."""
-    from uqeval.statistics.recorded_cuts import recorded_cut
+    from uqeval.statistics.recorded_cuts import recorded_cut, recorded_intervals
 
-    if cut_options.ci is not None:
-        of_shards = {**merged_states.draws, **options}
-        group_by = of_shards.get("group_by")
-        if group_by not in (None, CASE, options.get("group_by")) and cut_options.slices is None:
-            raise UsageError(
-                f"the shards have groups by {quoted(group_by)}, which intervals need: give "
-                f"--group-by {quoted(group_by)} --slices FILE.csv."
-            )
-        (cut_options,) = make_settings(of_shards, CutOptions, function=merge)
     in_order = [(file, reports[file]) for file in merged_states.files]
-    recorded, warnings = recorded_cut(in_order, cut_options)
-    report = dataclasses.replace(report, warnings=[*report.warnings, *warnings])
+    warnings: list[str] = []
+    if cut_options.ci is not None:
+        of_shards = merged_states.intervals_of_shards
+        agreed, warnings = recorded_intervals(of_shards, in_order, options)
+        (cut_options,) = make_settings({**agreed, **options}, CutOptions, function=merge)
+    recorded, lost = recorded_cut(in_order, cut_options)
+    report = dataclasses.replace(report, warnings=[*report.warnings, *warnings, *lost])
     if not cut_options.wanted and recorded.slices is None:
         return report
     from uqeval.statistics.slices_and_intervals import with_slices_and_intervals

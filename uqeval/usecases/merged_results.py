@@ -196,7 +196,13 @@ def add_families(
         record[name] = dict(record[name]) | totals[name]
     pairs = zip(record["items"], totals["items"], strict=True)
     record["items"] = [dict(item) | added for item, added in pairs]
-    record["warnings"] = [*record["warnings"], *totals["warnings"]]
+    regions = dict.fromkeys(filter(None, (Key.parse(key).region for key in record["results"])))
+    of_whole = [
+        f"{name}: of whole images. The report also has regions ({listed(regions)}): evaluate the "
+        "predictions again for scores of each."
+        for name in families if regions
+    ]  # fmt: skip
+    record["warnings"] = [*record["warnings"], *totals["warnings"], *of_whole]
     record["fitted"] = dict(record["fitted"]) | {
         key: section.fitted for key, section in sections.items()
     }
