@@ -165,8 +165,21 @@ def test_draws_that_differ_are_told(folder: Path) -> None:
     assert not [own for own in merged.warnings if "draws" in own]
 
 
+def test_states_without_their_report_need_its_groups(folder: Path, tmp_path: Path) -> None:
+    """Single items would make the intervals too narrow."""
+    alone = tmp_path / "alone.states.zip"
+    alone.write_bytes((folder / "a.states.zip").read_bytes())
+    with pytest.raises(UsageError, match="its run had groups by 'drive', and only its report"):
+        uqeval.merge(alone, ci=0.9)
+    assert "intervals of groups by 'drive'" in uqeval.merge(alone).warnings[-1]
+    table = folder / "a.csv"
+    merged = uqeval.merge(alone, ci=0.9, slices=table, states=tmp_path / "m.states.zip")
+    assert units(merged) == ("group", 6, "drive")
+    with pytest.raises(UsageError, match="its run had groups by 'drive'"):
+        uqeval.merge(tmp_path / "m.states.zip", ci=0.9)
+
+
 def test_shards_with_other_groups_are_refused(folder: Path, tmp_path: Path) -> None:
-    """Also without their reports. Single items would make the intervals too narrow."""
     table, files = folder / "a.csv", []
     for k, group_by in ((1, "drive"), (2, "light")):
         files.append(tmp_path / f"{k}.states.zip")
@@ -174,7 +187,7 @@ def test_shards_with_other_groups_are_refused(folder: Path, tmp_path: Path) -> N
             folder / "a.zarr", metrics="segmentation", part=f"{k}/2", states=files[-1], ci=0.9,
             slices=table, group_by=group_by,
         )  # fmt: skip
-    with pytest.raises(UsageError, match="the shards have groups by 'drive', 'light'"):
+    with pytest.raises(UsageError, match="groups by 'drive'"):
         uqeval.merge(files, ci=0.9)
     merged = uqeval.merge(files, ci=0.9, draws=200, slices=table, group_by="drive")
     assert units(merged) == ("group", 6, "drive")

@@ -96,10 +96,9 @@ class MergedStates:
             "partial": bool(self.missing)
             or any(index["partial"] and "part" not in index["inputs"] for index in indices),
         }
-        #: Options of intervals that shards were counted with, for the merge to compute intervals.
-        self.intervals_of_shards = [index["draws"] for index in indices if index.get("draws")]
-        for name in ("rounds", "draws"):
-            self.index.pop(name, None)
+        self.index.pop("rounds", None)
+        if any(index.get("draws") != indices[0].get("draws") for index in indices):
+            self.index.pop("draws", None)
 
     @property
     def _are_shards(self) -> bool:

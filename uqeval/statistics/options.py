@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from uqeval.errors import UsageError, option_name, quoted
 from uqeval.settings import Settings, default_of, documented, shared_option
@@ -71,6 +71,12 @@ class CutOptions(Settings):
         if self.group_by is not None and self.ci is None:
             raise UsageError("--group-by needs intervals; give --ci LEVEL.")
 
+    def recorded(self) -> dict[str, Any]:
+        """Return the record of the intervals for states, whose merge takes these options."""
+        if self.ci is None:
+            return {}
+        return {"draws": {name: getattr(self, name) for name in OF_INTERVALS}}
+
     @property
     def wanted(self) -> bool:
         """Return whether there is anything to compute."""
@@ -78,5 +84,5 @@ class CutOptions(Settings):
 
 
 OF_DRAWS = ("draws", "seed")
-#: Options of intervals that shards record, and that the merge of the shards takes.
+#: Options of intervals that states record, and that their merge takes.
 OF_INTERVALS = (*OF_DRAWS, "interval_method", "group_by")

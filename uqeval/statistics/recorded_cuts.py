@@ -36,30 +36,21 @@ class RecordedCut:
 
 
 def recorded_intervals(
-    of_shards: Sequence[Mapping[str, Any]], reports: Sequence[OfReport], options: Mapping[str, Any]
+    reports: Sequence[OfReport], options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the options of intervals that shards and reports record alike, and a warning about
-    others, whose default counts. `options`: those that the user gives.
-
-    Raises `UsageError` for groups of shards whose table is not given: single items in place of
-    groups would make the intervals too narrow.
+    """Return the options of intervals that states and reports record alike, and a warning about
+    others, whose default counts. `options`: those that the user gives; a table has the groups that
+    all states name.
     """
-    groups = dict.fromkeys(own.get("group_by") for own in of_shards)
-    if not options.get("group_by") and (
-        len(groups) > 1 or (not groups.keys() <= {None, CASE} and options.get("slices") is None)
-    ):
-        names = [quoted(name) for name in groups if name is not None]
-        some = ", and some have none" if None in groups else ""
-        raise UsageError(
-            f"the shards have groups by {listed(names)}{some}; intervals need the groups of all "
-            f"items: give --group-by {names[0]} --slices FILE.csv."
-        )
-    records = [dict(own) for own in of_shards]
+    records = [file.index["draws"] for file, _ in reports if file.index.get("draws")]
+    groups = dict.fromkeys(own.get("group_by") for own in records)
+    agreed: dict[str, Any] = {}
+    if len(groups) == 1 and (options.get("slices") is not None or CASE in groups):
+        agreed["group_by"] = next(iter(groups))
     for _, report in reports:
         record = None if report is None else report.settings.get("intervals")
         if isinstance(record, Mapping):
             records.append({name: record.get(key) for name, key in _RECORDED.items()})
-    agreed: dict[str, Any] = {"group_by": next(iter(groups))} if groups else {}
     warnings = []
     for name in _RECORDED:
         values = dict.fromkeys(own[name] for own in records if own.get(name) is not None)
@@ -78,8 +69,9 @@ def recorded_cut(reports: Sequence[OfReport], options: CutOptions) -> tuple[Reco
     """Return what reports record of groups and slices, as far as `options` have no others, and
     warnings about what is lost.
 
-    Raises `UsageError` if intervals are requested and reports have different groups: single items
-    in place of groups would make the intervals too narrow.
+    Raises `UsageError` if intervals are requested, and reports have different groups, or states
+    without their report have some: single items in place of groups would make the intervals too
+    narrow.
     """
     groups, warnings = _groups(reports, options)
     slices, lost = _slices(reports) if options.slices is None else (RecordedCut(), [])
@@ -92,35 +84,52 @@ def _groups(reports: Sequence[OfReport], options: CutOptions) -> tuple[RecordedC
     if options.group_by is not None:
         return none, []
     recorded = [_groups_of(*own) for own in reports]
-    of_groups = [(own, of_one) for own, of_one in zip(reports, recorded, strict=True) if of_one]
-    if not of_groups:
+    having = [(*own, *of_one) for own, of_one in zip(reports, recorded, strict=True) if of_one]
+    if not having:
         return none, []
-    ((file, report), (group_by, _)) = of_groups[0]
-    assert report is not None
+    file, report, group_by, _ = having[0]
     if options.ci is None:
-        level = report.settings["intervals"].get("level", 0.95)
+        level = 0.95 if report is None else report.settings["intervals"].get("level", 0.95)
         return none, [
-            f"the report of {cut(file.path)} has intervals of groups by {quoted(group_by)}. This "
+            f"{_whose(file, report)} has intervals of groups by {quoted(group_by)}. This "
             "report has no intervals and does not record the groups, so a gate would resample "
             f"single items. Give --ci {level}."
         ]
+    advice = f"Give the groups of all items: --group-by {quoted(group_by)} --slices FILE.csv"
+    by_name: dict[str, str] = {}
     for (other, _), of_one in zip(reports, recorded, strict=True):
         if of_one is None or of_one[0] != group_by:
             has = "records no groups" if of_one is None else f"by {quoted(of_one[0])}"
             raise UsageError(
-                f"{cut(file.path)} has groups by {quoted(group_by)}, {cut(other.path)} {has}. Give "
-                f"the groups of all items: --group-by {quoted(group_by)} --slices FILE.csv."
+                f"{cut(file.path)} has groups by {quoted(group_by)}, {cut(other.path)} {has}. "
+                f"{advice}."
             )
-    by_name = {name: group for _, (_, own) in of_groups for name, group in own.items()}
+        if of_one[1] is None:
+            raise UsageError(
+                f"{cut(other.path)}: its run had groups by {quoted(group_by)}, and only its report "
+                f"has the group of each item. {advice}, or put the report beside the states, as "
+                "NAME.json beside NAME.states.zip."
+            )
+        by_name |= of_one[1]
     return RecordedCut(by_name, group_by), []
 
 
-def _groups_of(file: SavedStates, report: Report | None) -> tuple[str, dict[str, str]] | None:
-    """Return the name of the groups of a report, and the group of each item; None without groups,
-    and for cases, which the states know. Raises `StoreError`."""
+def _whose(file: SavedStates, report: Report | None) -> str:
+    return cut(file.path) if report is None else f"the report of {cut(file.path)}"
+
+
+def _groups_of(
+    file: SavedStates, report: Report | None
+) -> tuple[str, dict[str, str] | None] | None:
+    """Return the name of the groups of a run, and the group of each item, or None if only the
+    states are known; None without groups, and for cases, which the states know. Raises
+    `StoreError`."""
     record = None if report is None else report.settings.get("intervals")
     groups = record.get("groups") if isinstance(record, Mapping) else None
-    if not groups or list(groups) == list(file.index["facts"].get("groups") or ()):
+    if not groups:
+        group_by = file.index.get("draws", {}).get("group_by")
+        return None if group_by in (None, CASE) else (str(group_by), None)
+    if list(groups) == list(file.index["facts"].get("groups") or ()):
         return None
     names = file.index["items"]
     if len(groups) != len(names):

@@ -234,7 +234,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         if states is not None:
             fitted = {key: sections[key].fitted if key in sections else {} for key in evaluations}
             index = states_index(report, info, fitted, inputs.fingerprint)
-            index |= {} if shard is None else shard.index(options.cut)
+            index |= {} if shard is None else shard.index()
+            index |= {} if options.cut is None else options.cut.recorded()
             index |= {"warnings": list(inputs.warnings), "result_warnings": result_warnings}
             digest = states.seal(index)
             report = dataclasses.replace(report, states_digest=digest)

@@ -101,10 +101,12 @@ def _cut(
     in_order = [(file, reports[file]) for file in merged_states.files]
     warnings: list[str] = []
     if cut_options.ci is not None:
-        of_shards = merged_states.intervals_of_shards
-        agreed, warnings = recorded_intervals(of_shards, in_order, options)
+        agreed, warnings = recorded_intervals(in_order, options)
         (cut_options,) = make_settings({**agreed, **options}, CutOptions, function=merge)
     recorded, lost = recorded_cut(in_order, cut_options)
+    if record := cut_options.recorded():
+        record["draws"]["group_by"] = cut_options.group_by or recorded.group_by
+        merged_states.index |= record
     report = dataclasses.replace(report, warnings=[*report.warnings, *warnings, *lost])
     if not cut_options.wanted and recorded.slices is None:
         return report

@@ -27,7 +27,6 @@ from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
 from uqeval.records.fingerprints import WHY_NONE
 from uqeval.statistics.merged_records import EQUAL_FACTS
 from uqeval.statistics.merged_states import difference, equal_facts
-from uqeval.statistics.options import OF_INTERVALS
 from uqeval.stores.states.entries import digest_of, tally_key
 from uqeval.stores.states.fitted import FittedFile, PackedTotal
 from uqeval.stores.states.saved import SavedStates
@@ -35,7 +34,6 @@ from uqeval.stores.states.saved import SavedStates
 if TYPE_CHECKING:
     from uqeval.engine.scheduler import Scheduler
     from uqeval.inputs import Inputs
-    from uqeval.statistics.options import CutOptions
     from uqeval.stores.states.writer import StatesWriter
     from uqeval.tallies._contract import Tally
 
@@ -189,15 +187,10 @@ class ShardRound:
         """Return the settings that identify this round, for --resume."""
         return {} if self.fitted is None else {"fitted": self.fitted.digest}
 
-    def index(self, options: CutOptions | None = None) -> dict[str, Any]:
-        """Return the record of this round for the states, with the options of intervals, which
-        the merge of all shards takes.
-        """
+    def index(self) -> dict[str, Any]:
+        """Return the record of this round for the states."""
         digest = None if self.fitted is None else self.fitted.digest
-        record: dict[str, Any] = {"rounds": {"passes": self.passes, "fitted": digest}}
-        if options is not None and options.ci is not None:
-            record["draws"] = {name: getattr(options, name) for name in OF_INTERVALS}
-        return record
+        return {"rounds": {"passes": self.passes, "fitted": digest}}
 
     def count(
         self,
