@@ -76,11 +76,13 @@ def test_patches_of_regions_are_not_drawn_again() -> None:
 def test_numbers(tmp_path: Path) -> None:
     target = np.linspace(1, 9, 24, dtype="f4").reshape(1, 4, 6)
     arrays = {"mean": target + 1, "std": np.full_like(target, 0.5), "target": target}
-    np.savez(tmp_path / "n.npz", **arrays)
-    report = uqeval.evaluate(tmp_path / "n.npz", None, "regression")
-    gallery = open_gallery(report, tmp_path / "n.npz", None, None, InputOptions())
-    titles = [p.title.split(",")[0] for p in gallery.pictures(0)]
-    assert titles == ["target", "mean", "error", "sigma"]
+    np.savez(tmp_path / "n.npz", **arrays, other=arrays["std"])
+    for uncertainty, sigmas in (("sigma", ["sigma"]), (["std", "other"], ["sigma", "other"])):
+        families = {"regression": {"uncertainty": uncertainty}}
+        report = uqeval.evaluate(tmp_path / "n.npz", None, families)
+        gallery = open_gallery(report, tmp_path / "n.npz", None, None, InputOptions())
+        titles = [p.title.split(",")[0] for p in gallery.pictures(0)]
+        assert titles == ["target", "mean", "error", *sigmas]
 
 
 def test_other_stores_are_refused() -> None:

@@ -29,7 +29,9 @@ class Numbers:
         self, report: Report, inputs: Inputs, images: dict[str, Path], maps: Sequence[str] = ()
     ) -> None:
         self._inputs, self._images = inputs, images
-        self._sigmas = uncertainties_of(report) or ["sigma"]
+        named = uncertainties_of(report) or ["sigma"]
+        # The predicted σ has two names.
+        self._sigmas = list(dict.fromkeys("sigma" if own == "std" else own for own in named))
         self._maps = list(maps)
         names = ["image", "target", "mean", "error", *self._sigmas]
         for name in maps:
