@@ -169,13 +169,13 @@ def test_states_without_their_report_need_its_groups(folder: Path, tmp_path: Pat
     """Single items would make the intervals too narrow."""
     alone = tmp_path / "alone.states.zip"
     alone.write_bytes((folder / "a.states.zip").read_bytes())
-    with pytest.raises(UsageError, match="its run had groups by 'drive', and only its report"):
+    with pytest.raises(UsageError, match="is of a run with groups by 'drive'"):
         uqeval.merge(alone, ci=0.9)
     assert "intervals of groups by 'drive'" in uqeval.merge(alone).warnings[-1]
     table = folder / "a.csv"
     merged = uqeval.merge(alone, ci=0.9, slices=table, states=tmp_path / "m.states.zip")
     assert units(merged) == ("group", 6, "drive")
-    with pytest.raises(UsageError, match="its run had groups by 'drive'"):
+    with pytest.raises(UsageError, match="is of a run with groups by 'drive'"):
         uqeval.merge(tmp_path / "m.states.zip", ci=0.9)
 
 

@@ -97,7 +97,7 @@ def _groups(reports: Sequence[OfReport], options: CutOptions) -> tuple[RecordedC
         ]
     advice = f"Give the groups of all items: --group-by {quoted(group_by)} --slices FILE.csv"
     by_name: dict[str, str] = {}
-    for (other, _), of_one in zip(reports, recorded, strict=True):
+    for (other, other_report), of_one in zip(reports, recorded, strict=True):
         if of_one is None or of_one[0] != group_by:
             has = "records no groups" if of_one is None else f"by {quoted(of_one[0])}"
             raise UsageError(
@@ -105,10 +105,10 @@ def _groups(reports: Sequence[OfReport], options: CutOptions) -> tuple[RecordedC
                 f"{advice}."
             )
         if of_one[1] is None:
+            beside = ", or put its report beside the states (NAME.json, NAME.states.zip)"
             raise UsageError(
-                f"{cut(other.path)}: its run had groups by {quoted(group_by)}, and only its report "
-                f"has the group of each item. {advice}, or put the report beside the states, as "
-                "NAME.json beside NAME.states.zip."
+                f"{cut(other.path)} is of a run with groups by {quoted(group_by)}, and does not "
+                f"hold the group of each item. {advice}{beside if other_report is None else ''}."
             )
         by_name |= of_one[1]
     return RecordedCut(by_name, group_by), []
