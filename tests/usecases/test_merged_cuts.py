@@ -175,8 +175,11 @@ def test_states_without_their_report_need_its_groups(folder: Path, tmp_path: Pat
     table = folder / "a.csv"
     merged = uqeval.merge(alone, ci=0.9, slices=table, states=tmp_path / "m.states.zip")
     assert units(merged) == ("group", 6, "drive")
-    with pytest.raises(UsageError, match="is of a run with groups by 'drive'"):
-        uqeval.merge(tmp_path / "m.states.zip", ci=0.9)
+    uqeval.merge(alone, states=tmp_path / "n.states.zip").save(tmp_path / "n.json")
+    for name in ("m.states.zip", "n.states.zip", "n.json"):
+        with pytest.raises(UsageError, match="is of a run with groups by 'drive'"):
+            uqeval.merge(tmp_path / name, ci=0.9)
+    assert "intervals of groups by 'drive'" in uqeval.merge(tmp_path / "n.json").warnings[-1]
 
 
 def test_shards_with_other_groups_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -89,9 +89,10 @@ def _groups(reports: Sequence[OfReport], options: CutOptions) -> tuple[RecordedC
         return none, []
     file, report, group_by, _ = having[0]
     if options.ci is None:
-        level = 0.95 if report is None else report.settings["intervals"].get("level", 0.95)
+        record = {} if report is None else report.settings.get("intervals") or {}
+        level = record.get("level", 0.95)
         return none, [
-            f"{_whose(file, report)} has intervals of groups by {quoted(group_by)}. This "
+            f"{cut(file.path)} is of a run with intervals of groups by {quoted(group_by)}. This "
             "report has no intervals and does not record the groups, so a gate would resample "
             f"single items. Give --ci {level}."
         ]
@@ -112,10 +113,6 @@ def _groups(reports: Sequence[OfReport], options: CutOptions) -> tuple[RecordedC
             )
         by_name |= of_one[1]
     return RecordedCut(by_name, group_by), []
-
-
-def _whose(file: SavedStates, report: Report | None) -> str:
-    return cut(file.path) if report is None else f"the report of {cut(file.path)}"
 
 
 def _groups_of(
