@@ -222,8 +222,9 @@ class Stack:
         #: Tilings by the arrays of an item, and by their layouts; heights and widths by array.
         self._tilings: dict[Hashable, Tiling] = {}
         self._sizes: dict[int, tuple[int, int]] = {}
-        self.classes = self._common("class", "classes", stores)
-        self.samples = self._common_samples(stores)
+        path = stores[0].path
+        self.classes = self._common("class", self.members[:1], path, "classes", "classes")
+        self.samples = self._common("sample", self.members, path, "samples", "number of samples")
         arrays = {id(array): array for member in self.members for array in member.arrays}
         self.arrays: list[StoredArray] = list(arrays.values())
         self.dtypes = {a.dtype for a in self.arrays}
@@ -231,29 +232,19 @@ class Stack:
             if array.dtype not in _FLOATS:
                 check_dtype(array, kind)
 
-    def _common(self, axis: str, noun: str, stores: Sequence[Store]) -> int:
-        member = self.members[0]
-        first = member[0].size(axis)
-        if member.sizes(axis) == {first}:
+    def _common(
+        self, axis: str, members: Sequence[Member], path: str, noun: str, of_all: str
+    ) -> int:
+        """Return the length of an axis of all these members, which all items share."""
+        first = sum(member[0].size(axis) for member in members)
+        if all(len(member.sizes(axis)) == 1 for member in members):
             return first
-        for i, size in enumerate(part.size(axis) for part in member):
-            if size != first:
-                raise StoreError(
-                    f"{stores[0].path}: item 0 has {first} {noun}, item {i} has {size}; "
-                    f"all items have the same {noun}."
-                )
-        return first
-
-    def _common_samples(self, stores: Sequence[Store]) -> int:
-        first = sum(member[0].size("sample") for member in self.members)
-        if all(len(member.sizes("sample")) == 1 for member in self.members):
-            return first
-        for i, parts in enumerate(zip(*self.members, strict=True)):
-            count = sum(part.size("sample") for part in parts)
+        for i, parts in enumerate(zip(*members, strict=True)):
+            count = sum(part.size(axis) for part in parts)
             if count != first:
                 raise StoreError(
-                    f"{stores[0].path}: item 0 has {first} samples, item {i} has {count}; "
-                    "all items have the same number of samples."
+                    f"{path}: item 0 has {first} {noun}, item {i} has {count}; all items have the "
+                    f"same {of_all}."
                 )
         return first
 

@@ -1,4 +1,4 @@
-"""`.npy` and `.npz` files as stores."""
+"""`.npy`, `.npz` and NIfTI files as stores."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.attribute_arrays import own_names, without_attributes
 from uqeval.stores.contents import Contents, Opening, store_of_named, store_of_one
 from uqeval.stores.coordinates import Coordinate
+from uqeval.stores.files.nifti import open_nifti
 from uqeval.stores.files.numpy_files import open_npy, open_npz
 from uqeval.stores.kinds import ALIASES
+from uqeval.stores.suffixes import NIFTI, suffix_of
 
 
-class NpyStore(Contents):
-    """One array without a name."""
+class ArrayStore(Contents):
+    """A .npy or NIfTI file: one array without a name."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
-        self._array = self.unnamed = open_npy(path)
+        self._array = self.unnamed = (open_nifti if suffix_of(path) in NIFTI else open_npy)(path)
 
     def store(self, opening: Opening) -> Store:
         return store_of_one(self._array, opening)

@@ -79,12 +79,6 @@ class ItemStates(Sequence[bytes]):
     most: int
     blocks: list[PackedItems] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, states: Sequence[bytes]) -> ItemStates:
-        """Return the states of single items, packed."""
-        blocks = [PackedItems.of([state]) for state in states]
-        return cls(max(map(len, states), default=0), blocks)
-
     def __len__(self) -> int:
         return sum(block.items for block in self.blocks)
 

@@ -81,11 +81,6 @@ class ZarrArray(StoredArray):
         rows = max(1, min(self.chunks[along], _BAND * self.chunks[along] // self.chunk_bytes))
         return (*self.chunks[:along], rows, *self.chunks[along + 1 :])
 
-    @property
-    def text(self) -> bool:
-        """Return whether the array holds strings."""
-        return self._layout.text
-
     def read(self, region: Region) -> Array:
         """Return the values of `region`, C-contiguous and in native byte order; see
         `StoredArray.read`.
