@@ -168,12 +168,12 @@ def _arrays(inputs: Inputs) -> set[str]:
 
 def _paths(inputs: Inputs, *kinds: str) -> list[str]:
     """Return the paths of the stores of these kinds, as the record of the inputs has them."""
-    unused: list[str] = []
-    for kind in kinds:
-        stores = inputs.record.get(kind) or ()
-        for store in [stores] if isinstance(stores, Mapping) else stores:
-            unused.append(str(store["path"]))
-    return unused
+    records = (inputs.record.get(kind) or () for kind in kinds)
+    return [
+        str(store["path"])
+        for stores in records
+        for store in ([stores] if isinstance(stores, Mapping) else stores)
+    ]
 
 
 def _has_samples(inputs: Inputs) -> bool:
@@ -181,12 +181,9 @@ def _has_samples(inputs: Inputs) -> bool:
     return regression and "samples" in _arrays(inputs)
 
 
-def _has_truth(inputs: Inputs) -> bool:
-    return inputs.source.kind == "video" or inputs.record.get("labels") is not None
-
-
 def _has_void(inputs: Inputs) -> bool:
-    return _has_truth(inputs) or isinstance(inputs.record.get("ood_mask"), Mapping)
+    has_labels = inputs.source.kind == "video" or inputs.record.get("labels") is not None
+    return has_labels or isinstance(inputs.record.get("ood_mask"), Mapping)
 
 
 def _has_label_files(inputs: Inputs) -> bool:

@@ -201,19 +201,16 @@ class KnownStates(Mapping[int, bytes]):
 
     def has(self, items: range) -> bool:
         """Return whether the states of all of these items are known."""
+        # Whether the items of a block in the file are consecutive in this run.
+        in_row = all(layer.places is None for layer in self._layers)
         item = items.start
         while item in items:
             try:
                 block, at = self._find(item)
             except KeyError:
                 return False
-            item += block.items - at if self._in_row else 1
+            item += block.items - at if in_row else 1
         return True
-
-    @property
-    def _in_row(self) -> bool:
-        """Return whether the items of a block in the file are consecutive in this run."""
-        return all(layer.places is None for layer in self._layers)
 
     def packed(self, items: range) -> PackedItems | None:
         """Return the packed states of some items; None if they are not one block."""

@@ -195,7 +195,11 @@ def _recorded(
     """
     own = attributes.get("uqeval")
     listed: Any = own.get("arrays") if isinstance(own, dict) else None
-    names = set(listed) if isinstance(listed, list) and all(map(_is_text, listed)) else set()
+    names = (
+        set(listed)
+        if isinstance(listed, list) and all(isinstance(n, str) for n in listed)
+        else set()
+    )
     if node is not None:
         below = _members(node[0].get("consolidated_metadata"))
         names |= {key for key, value in below.items() if _is_array(value)}
@@ -209,10 +213,6 @@ def _recorded(
 
 def is_child(name: str) -> bool:
     return name != "" and "/" not in name and not name.startswith(".")
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _is_array(value: object) -> bool:
