@@ -109,9 +109,9 @@ def open_ids(
             store = open_ordered_folder(path, count, label_map=label_map, kind=kind)
             return Ids(store, (kind,), store.arrays[kind], None, (), origin)
         if label:
-            labels = open_sparse_labels(path, names, label_map=label_map)
-            store = Store(path, {"labels": tuple(p for p in labels.parts if p)}, names)
-            return Ids(store, (kind,), labels.parts, None, (), origin, labels.warnings)
+            labels, warnings = open_sparse_labels(path, names, label_map=label_map)
+            store = Store(path, {"labels": tuple(p for p in labels if p)}, names)
+            return Ids(store, (kind,), labels, None, (), origin, warnings)
         store = open_label_folder(path, names, kind=kind)
         return Ids(store, (kind,), store.arrays[kind], None, (), origin)
     reading = replace(options, names=None)

@@ -79,7 +79,7 @@ class StackMaps(MapSource):
                     label = labels[j]
                     self._refuse_fill(tile, None if label is None else label[region])
                 if is_whole:
-                    reduced = self._reduce_tile(tile, form, _flat(labels[j], region))
+                    reduced = self._reduce_tile(tile, form, flat_label(labels[j], region))
                     self._write_region(results[j], region, reduced)
                     del reduced
                 else:
@@ -98,7 +98,9 @@ class StackMaps(MapSource):
                 for item in batch:
                     j = item - batch[0]
                     reducer = reducers.pop(item)
-                    self._write_region(results[j], region, reducer.finish(_flat(labels[j], region)))
+                    self._write_region(
+                        results[j], region, reducer.finish(flat_label(labels[j], region))
+                    )
                     del reducer
             reducers.clear()
         return results
@@ -238,7 +240,8 @@ def _line(label: Array) -> Array:
     return np.ascontiguousarray(label).reshape(-1)
 
 
-def _flat(label: Array | None, region: tuple[slice, slice]) -> Array | None:
+def flat_label(label: Array | None, region: tuple[slice, slice]) -> Array | None:
+    """Return the part of a label map in a region, as [pixel]."""
     return None if label is None else _line(label[region])
 
 

@@ -24,6 +24,7 @@ from uqeval.maps.names import (
 from uqeval.maps.reduction import Reducer, read_only
 from uqeval.maps.regression import RegressionSource
 from uqeval.maps.sources import Source, with_samples
+from uqeval.maps.stack_maps import flat_label
 from uqeval.stores.stack import Box, Stack, Tile
 
 
@@ -100,17 +101,15 @@ class ClassSubsets(Source):
                 )  # fmt: skip
                 label = labels[item - batch[0]]
                 region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
-                flat = None if label is None else np.ascontiguousarray(label[region]).reshape(-1)
+                flat = flat_label(label, region)
                 for k, (subset, own) in enumerate(zip(self.subsets, forms, strict=True)):
                     heartbeat(0)
                     reducer = Reducer(
                         own, box.pixels, is_whole=True, splits_classes=False, check=check
                     )
                     reduced = reducer.reduce(values, flat, subset, of_item)
-                    shape = (box.y1 - box.y0, box.x1 - box.x0)
-                    for name, flat_map in reduced.items():
-                        target = results[item - batch[0]][of_subset(k, name)]
-                        target[(..., *region)] = flat_map.reshape(*flat_map.shape[:-1], *shape)
+                    named = {of_subset(k, name): flat_map for name, flat_map in reduced.items()}
+                    self._write_region(results[item - batch[0]], region, named)
         return results
 
     def _gather(

@@ -16,6 +16,7 @@ from uqeval.maps.names import Betas, void_of
 from uqeval.maps.reduction import Form, read_only
 from uqeval.maps.region_maps import WithRegions
 from uqeval.maps.sources import Source, with_samples
+from uqeval.maps.stack_maps import flat_label
 from uqeval.stores.stack import Box, Tile
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class TemperedSamples(Source):
         stack, form, betas = self.stack, self._form(), self.betas
         assert stack is not None
         region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
-        labels = [np.ascontiguousarray(maps["label"][region]).reshape(-1) for maps in results]
+        labels = [flat_label(maps["label"], region) for maps in results]
         top, sums = np.zeros((2, len(batch), betas.count, box.pixels))
         block = kernels.tempering.BLOCK
         logs, work = np.empty((form.classes, block)), np.empty((3, block))
@@ -100,8 +101,7 @@ class TemperedSamples(Source):
         nll = np.empty((betas.count, box.pixels), np.float32)
         for j, maps in enumerate(results):
             kernels.tempering.finish_label_logs(form.samples, top[j], sums[j], nll)
-            shape = (betas.count, box.y1 - box.y0, box.x1 - box.x0)
-            maps["tempered_nll"][(..., *region)] = nll.reshape(shape)
+            self._write_region(maps, region, {"tempered_nll": nll})
 
     def _form(self) -> Form:
         return replace(super()._form(), dtype=np.dtype(np.float32), unit=1.0)

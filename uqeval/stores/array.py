@@ -168,6 +168,50 @@ class StoredArray(ABC):
         read."""
 
 
+class WrappedArray(StoredArray):
+    """An array with the data of another one: all that a subclass does not change is as there."""
+
+    def __init__(self, array: StoredArray) -> None:
+        self._array = array
+        for name in (
+            "where", "shape", "dtype", "chunks", "dimension_names", "axes", "attributes",
+            "dimensions", "coordinates", "format_name", "write_all_chunks", "anywhere",
+            "in_memory", "is_remote",
+        ):  # fmt: skip
+            setattr(self, name, getattr(array, name))
+
+    @property
+    def stored_rank(self) -> int:
+        return self._array.stored_rank
+
+    def check_claims(self) -> None:
+        self._array.check_claims()
+
+    def missing(self) -> list[tuple[int, ...]] | None:
+        return self._array.missing()
+
+    def wrong_lengths(self) -> list[str]:
+        return self._array.wrong_lengths()
+
+    def stored_bytes(self) -> int | None:
+        return self._array.stored_bytes()
+
+    def fingerprint(self) -> str | None:
+        return self._array.fingerprint()
+
+    def stamp(self, index: int | None) -> str | None:
+        return self._array.stamp(index)
+
+    def states(self, index: int | None) -> dict[str, str]:
+        return self._array.states(index)
+
+    def file_group(self, index: int) -> int:
+        return self._array.file_group(index)
+
+    def recheck(self) -> None:
+        self._array.recheck()
+
+
 @dataclass(frozen=True, slots=True)
 class ItemArray:
     """One item's part of a stored array: the whole array, or position `index` on its item axis."""

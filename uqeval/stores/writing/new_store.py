@@ -23,7 +23,6 @@ from uqeval.disk.locks import locked
 from uqeval.disk.outputs import refuse_overlap
 from uqeval.disk.publishing import hidden_path
 from uqeval.errors import DataError, OutputError, cut
-from uqeval.stores.array import StoredArray
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.bfloat16 import SOURCE, SUM_TOLERANCE
 from uqeval.stores.coordinates import AXIS, IN_ATTRIBUTES, Coordinate
@@ -76,17 +75,13 @@ def checked_target(
     return target
 
 
-def copied_attributes(array: StoredArray) -> dict[str, Any]:
-    """Return the attributes that a copy of the array's numbers needs."""
-    return _meaning(array.attributes)
-
-
 def are_equal(attributes: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether one array can have the attributes of all items."""
     return len({repr(sorted(of_item.items())) for of_item in attributes}) < 2
 
 
-def _meaning(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def meaning_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that say what numbers mean, which their copies need."""
     return {name: value for name, value in attributes.items() if name in _MEANING}
 
 
@@ -215,7 +210,7 @@ class NewStore:
                 self._arrays.clear()
             self._arrays[folder] = zw.open_array(folder)
         array, first = self._arrays[folder], int(self.dense)
-        own, before = dict(attributes or {}), _meaning(array.attrs)
+        own, before = dict(attributes or {}), meaning_of(array.attrs)
         # NaN equals itself only as text.
         if own != before and len({json.dumps(x, sort_keys=True) for x in (own, before)}) > 1:
             raise DataError(

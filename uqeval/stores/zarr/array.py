@@ -168,9 +168,13 @@ class ZarrArray(StoredArray):
 
     def positions(self, first: int | None = None) -> Iterator[Position]:
         """Return all grid positions of chunks, or those with `first` on the first axis."""
-        grid = [range(count) for count in self._layout.grid(self.chunks)]
-        if first is not None:
-            grid[0] = range(first, first + 1)
+        return self._positions(self.chunks, 0, first)
+
+    def _positions(self, unit: Position, axis: int, number: int | None) -> Iterator[Position]:
+        """Return all grid positions of units, or those with a `number` on an axis."""
+        grid = [range(count) for count in self._layout.grid(unit)]
+        if number is not None:
+            grid[axis] = range(number, number + 1)
         return itertools.product(*grid)
 
     def is_whole(self, position: Position) -> bool:
@@ -284,12 +288,11 @@ class ZarrArray(StoredArray):
 
     def _files_of(self, index: int | None) -> Iterator[Position]:
         """Yield the grid positions of the files (chunks or shards) of an item, or of all items."""
-        grid = [range(count) for count in self._layout.grid(self._layout.files)]
-        if index is not None:
-            along = self.axes.index("item")
-            first = index // self._layout.files[along]
-            grid[along] = range(first, first + 1)
-        return itertools.product(*grid)
+        files = self._layout.files
+        if index is None:
+            return self._positions(files, 0, None)
+        along = self.axes.index("item")
+        return self._positions(files, along, index // files[along])
 
     def _path(self, key: str) -> str:
         return f"{self._name}/{key}" if self._name else key

@@ -270,11 +270,9 @@ def codec_v3(
     grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
     keys = {"name": "default", "configuration": {"separator": "/"}}
     array_document = dict(document) | {
-        "shape": shape,
-        "chunk_grid": grid,
-        "chunk_key_encoding": keys,
-    }
-    array_document |= {"codecs": list(codecs[: at + 1]), "attributes": {}}
+        "shape": shape, "chunk_grid": grid, "chunk_key_encoding": keys,
+        "codecs": list(codecs[: at + 1]), "attributes": {},
+    }  # fmt: skip
     return ChunkCodec(shape, dtype, steps, order, stored, text, array_document)
 
 
