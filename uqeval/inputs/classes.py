@@ -186,8 +186,7 @@ def annotators_of(parts: Sequence[ItemArray], names: Sequence[str]) -> int:
     count_of = {}
     for i in sorted(first_items.values()):
         array = parts[i].array
-        axes = array.axes
-        count_of[i] = array.shape[axes.index("annotator")] if "annotator" in axes else 0
+        count_of[i] = array.length("annotator") if "annotator" in array.axes else 0
         if count_of[i] != count_of[0]:
             raise StoreError(
                 f"{array.where}: item {cut(names[i])} has labels of {count_of[i]} annotators, "
@@ -328,8 +327,7 @@ def _classes(
     if stack:
         classes = max(stack.classes, 2)
     elif "mean_probs" in store.arrays:
-        first_part = store.arrays["mean_probs"][0]
-        classes = first_part.array.shape[first_part.array.axes.index("class")]
+        classes = store.arrays["mean_probs"][0].array.length("class")
         if classes == 1:
             raise StoreError(
                 f"{where}: mean_probs has one class; expected both of two classes. Or call the "

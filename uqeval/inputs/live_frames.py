@@ -222,7 +222,7 @@ def check_growing(arrays: Any) -> None:
     """Raise `UsageError` for chunks of several frames, which may be incomplete."""
     checked: list[StoredArray] = list({id(array): array for array in arrays}.values())
     for array in checked:
-        if "item" in array.axes and (n := array.chunks[array.axes.index("item")]) > 1:
+        if (n := array.in_chunk("item")) > 1:
             raise UsageError(
                 f"{array.where}: has chunks of {n} frames; --follow cannot tell whether a chunk "
                 "is complete. Write the store with chunks of one frame."

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uqeval.arrays import Array
 from uqeval.errors import UqevalError, UsageError
 from uqeval.maps.names import map_and_id
+from uqeval.stores.array import arrays_of
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
@@ -245,12 +246,7 @@ def of_all_shards(
 
 def sizes_of(parts: Sequence[ItemArray]) -> tuple[tuple[int, int], ...]:
     """Return height and width of each item, 1 along an axis that is not stored."""
-    sizes: dict[int, tuple[int, int]] = {}
-    for array in {id(part.array): part.array for part in parts}.values():
-        height, width = (
-            array.shape[array.axes.index(axis)] if axis in array.axes else 1 for axis in "yx"
-        )
-        sizes[id(array)] = height, width
+    sizes = {id(own): (own.length("y"), own.length("x")) for own in arrays_of(parts)}
     return tuple(sizes[id(part.array)] for part in parts)
 
 

@@ -58,8 +58,7 @@ class StoredMaps:
     @property
     def choices(self) -> int:
         """Return the number of samples whose likeliest classes are stored."""
-        array = self.planes[SAMPLE_PREDICTIONS].parts[0].array
-        return array.shape[array.axes.index("sample")]
+        return self.planes[SAMPLE_PREDICTIONS].parts[0].array.length("sample")
 
     def prediction(self, item: int) -> Array:
         """Return predicted class ids [y, x]."""

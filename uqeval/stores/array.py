@@ -95,6 +95,18 @@ class StoredArray(ABC):
         """Return the size of the boxes that are read alone: `chunks`, or parts of a chunk."""
         return self.chunks
 
+    def length(self, axis: str) -> int:
+        """Return the length of one of `axes`; 1 of one that is not stored."""
+        return self.shape[self.axes.index(axis)] if axis in self.axes else 1
+
+    def band(self, axis: str) -> int:
+        """Return the length along one of `axes` in `bands`; 1 of one that is not stored."""
+        return self.bands[self.axes.index(axis)] if axis in self.axes else 1
+
+    def in_chunk(self, axis: str) -> int:
+        """Return the length along one of `axes` in `chunks`; 1 of one that is not stored."""
+        return max(self.chunks[self.axes.index(axis)], 1) if axis in self.axes else 1
+
     @property
     def chunk_bytes(self) -> int:
         """Return the bytes of a decoded chunk, including what is beyond the array's edge."""

@@ -318,8 +318,7 @@ def assemble(
             warned.append(f"left out: {error}")
             continue
         if "item" in array.axes:
-            count = array.shape[array.axes.index("item")]
-            parts[kind] = ItemsOf(array, range(count))
+            parts[kind] = ItemsOf(array, range(array.length("item")))
         else:
             parts[kind] = (ItemArray(array, None),)
     if not parts:

@@ -124,7 +124,7 @@ class StoredFrames(VideoPlanes):
 
 
 def _check(array: StoredArray) -> None:
-    channels = array.shape[array.axes.index("class")]
+    channels = array.length("class")
     if channels != 3:
         raise StoreError(
             f"{array.where}: has {channels} channels in its shape {array.shape}; frames are "
