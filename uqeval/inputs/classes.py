@@ -28,6 +28,7 @@ from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.labels import check_size
 from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
 from uqeval.stores.array import ItemArray, Store, arrays_of
+from uqeval.stores.attribute_arrays import of_uqeval
 from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.class_names import check_number, names_of_classes
 from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
@@ -115,7 +116,7 @@ def open_classes(
     record = _records_of(opened, label_store, labels, kinds) | {
         **evaluated,
         "classes": classes,
-        "samples": stack.samples if stack else _uqeval_metadata(stores[0]).get("samples"),
+        "samples": stack.samples if stack else of_uqeval(stores[0].attributes).get("samples"),
         "ignore_index": int(ignore),
     }
     _refuse_missing(stores, kind, all_labels, options)
@@ -333,8 +334,8 @@ def _classes(
                 f"{where}: mean_probs has one class; expected both of two classes. Or call the "
                 "array probs: probs of one class are those of class 1."
             )
-    elif isinstance(_uqeval_metadata(store).get("classes"), int):
-        classes = int(_uqeval_metadata(store)["classes"])
+    elif isinstance(declared := of_uqeval(store.attributes).get("classes"), int):
+        classes = int(declared)
     elif names:
         classes = len(names)
     elif options.classes or options.class_names:
@@ -365,11 +366,6 @@ def _classes(
     for member in stores:
         check_number(None, member.attributes.get("class_names"), classes, member.path)
     return classes
-
-
-def _uqeval_metadata(store: Store) -> dict[str, Any]:
-    metadata = store.attributes.get("uqeval")
-    return metadata if isinstance(metadata, dict) else {}
 
 
 def _warn_of_sample_axes(members: Sequence[Store], kind: str | None) -> list[str]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uqeval.arrays import Array
 from uqeval.errors import UqevalError, UsageError
 from uqeval.maps.names import map_and_id
-from uqeval.stores.array import arrays_of
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
@@ -246,6 +245,8 @@ def of_all_shards(
 
 def sizes_of(parts: Sequence[ItemArray]) -> tuple[tuple[int, int], ...]:
     """Return height and width of each item, 1 along an axis that is not stored."""
+    from uqeval.stores.array import arrays_of  # loads NumPy
+
     sizes = {id(own): (own.length("y"), own.length("x")) for own in arrays_of(parts)}
     return tuple(sizes[id(part.array)] for part in parts)
 

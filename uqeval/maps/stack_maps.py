@@ -33,9 +33,14 @@ class StackMaps(MapSource):
     wanted: frozenset[str]
     sum_tolerance: float | None
 
+    @property
+    def _samples(self) -> Stack:
+        """Return the stack of a source that has one."""
+        assert self.stack is not None
+        return self.stack
+
     def _form(self) -> Form:
-        stack = self.stack
-        assert stack is not None
+        stack = self._samples
         if stack.kind == "logits" or stack.classes == 1 or not stack.uniform:
             dtype = np.dtype(np.float64 if np.dtype("f8") in stack.dtypes else np.float32)
         else:
@@ -52,14 +57,12 @@ class StackMaps(MapSource):
 
     def _tolerance_of(self, array: StoredArray) -> float:
         """Return the |Σ_c p - 1| that the probabilities of an array may have."""
-        assert self.stack is not None
         own = self.sum_tolerance
-        return self.stack.tolerance(array) if own is None else own
+        return self._samples.tolerance(array) if own is None else own
 
     def _reduce(self, batch: range, labels: list[Array | None], heartbeat: Heartbeat) -> list[Maps]:
         """Return the maps of items that share a tiling (`Stack.runs`)."""
-        stack, form = self.stack, self._form()
-        assert stack is not None
+        stack, form = self._samples, self._form()
         tiling, size = stack.tiling(batch[0]), self.size(batch[0])
         boxes = tiling.boxes
         if (at_once := self._at_once(batch, tiling)) > 1:
@@ -123,8 +126,7 @@ class StackMaps(MapSource):
 
     def _at_once(self, batch: range, tiling: Tiling) -> int:
         """Return how many items are reduced in one call, with their pixels concatenated."""
-        stack = self.stack
-        assert stack is not None
+        stack = self._samples
         if stack.classes == 1 or not tiling.whole or tiling.boxes[1:]:
             return 1
         numbers = stack.samples * stack.classes * tiling.box_pixels
@@ -139,8 +141,7 @@ class StackMaps(MapSource):
         heartbeat: Heartbeat,
     ) -> StackedMaps:
         """Return the maps of small items, whose tiles are complete; `labels` [item, y, x]."""
-        stack, form = self.stack, self._form()
-        assert stack is not None
+        stack, form = self._samples, self._form()
         all_tiles = stack.tiles(batch, box)
         size = self.size(batch[0])
         parts: list[StackedMaps] = []
@@ -180,8 +181,7 @@ class StackMaps(MapSource):
 
     def _prepare(self, tile: Tile, form: Form) -> Array:
         """Return a tile for the kernels: probabilities of at least two classes, in one dtype."""
-        stack = self.stack
-        assert stack is not None
+        stack = self._samples
         values = tile.values
         if values.dtype.kind == "u" and form.dtype.kind == "f":
             values = values * stack.scale(tile.array)

@@ -60,10 +60,9 @@ class ClassSubsets(Source):
         """Return peak bytes of reading a batch: boxes of all its samples, and the maps of all
         subsets.
         """
-        assert self.stack is not None
         height, width = self.size(batch[0])
         form = self._form()
-        box = max(b.pixels for b in self.stack.boxes(batch[0]))
+        box = max(b.pixels for b in self._samples.boxes(batch[0]))
         stack_bytes = form.samples * form.classes * form.dtype.itemsize * box
         maps = len(self.subsets) * form.map_bytes() * height * width
         return super().batch_bytes(batch) + len(batch) * (stack_bytes + maps)
@@ -72,8 +71,7 @@ class ClassSubsets(Source):
         """Return the maps of the items of a batch: `label`, and `<subset>/<name>` for every
         subset.
         """
-        stack, form = self.stack, self._form()
-        assert stack is not None
+        stack, form = self._samples, self._form()
         of_annotators = [self._annotations(item) for item in batch]
         labels = self._labels_of(batch, of_annotators)
         forms = []
@@ -117,8 +115,7 @@ class ClassSubsets(Source):
     ) -> tuple[list[Array], list[list[float]]]:
         """Return a box [sample, class, pixel] of each item of a batch, read-only, and the tolerance
         of the sums of each sample."""
-        stack, form = self.stack, self._form()
-        assert stack is not None
+        stack, form = self._samples, self._form()
         shape = (stack.samples, form.classes, box.pixels)
         stacks = [np.empty(shape, form.dtype) for _ in batch]
         tolerances = [[0.0] * stack.samples for _ in batch]

@@ -40,9 +40,8 @@ class TemperedSamples(Source):
             source.names, source.classes, stack=copy.copy(source.stack), stored={},
             labels=source.labels, where=source.where, sum_tolerance=source.sum_tolerance,
         )  # fmt: skip
-        assert self.stack is not None
         self.requested = source.requested
-        self.stack.joins_classes = True
+        self._samples.joins_classes = True
         self.betas = betas
 
     @property
@@ -57,8 +56,7 @@ class TemperedSamples(Source):
 
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes: tiles, accumulators and maps."""
-        need, stack = super().batch_bytes(batch), self.stack
-        assert stack is not None
+        need, stack = super().batch_bytes(batch), self._samples
         if self._likelihoods:
             height, width = self.size(batch[0])
             box = max(b.pixels for b in stack.boxes(batch[0]))
@@ -71,20 +69,18 @@ class TemperedSamples(Source):
         """Return the wanted maps [y, x] of the items of a batch."""
         if not self._likelihoods:
             return super().read(batch, heartbeat)
-        assert self.stack is not None
         results: list[Maps] = []
         for item in batch:
             label = self._label(item)
             assert label is not None
             nll = np.empty((self.betas.count, *label.shape), np.float32)
             results.append({"label": label, "tempered_nll": nll})
-        for box in self.stack.boxes(batch[0]):
+        for box in self._samples.boxes(batch[0]):
             self._add_box(batch, box, results, heartbeat)
         return results
 
     def _add_box(self, batch: range, box: Box, results: list[Maps], heartbeat: Heartbeat) -> None:
-        stack, form, betas = self.stack, self._form(), self.betas
-        assert stack is not None
+        stack, form, betas = self._samples, self._form(), self.betas
         region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
         labels = [flat_label(maps["label"], region) for maps in results]
         top, sums = np.zeros((2, len(batch), betas.count, box.pixels))

@@ -127,9 +127,14 @@ class StoredArray(ABC):
         return (self,)
 
     @property
+    def grid(self) -> tuple[int, ...]:
+        """Return the number of its chunks along each axis, also of those that are missing."""
+        return tuple(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
+
+    @property
     def chunk_count(self) -> int:
         """Return the number of its chunks, also of those that are missing."""
-        return math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
+        return math.prod(self.grid)
 
     def missing(self) -> list[tuple[int, ...]] | None:
         """Return the grid positions of missing chunks (which would read as the fill value); None if
@@ -293,7 +298,12 @@ def arrays_of(parts: Iterable[ItemArray]) -> list[StoredArray]:
     """Return the distinct arrays of items, in the order of their first items."""
     if isinstance(parts, ItemsOf):
         return [parts.array] if parts else []
-    return list({id(part.array): part.array for part in parts}.values())
+    return distinct(part.array for part in parts)
+
+
+def distinct(arrays: Iterable[StoredArray]) -> list[StoredArray]:
+    """Return arrays, each once, in their order."""
+    return list({id(array): array for array in arrays}.values())
 
 
 def follow(items: Sequence[ItemArray]) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, number_of
-from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, follow
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, distinct, follow
 from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.scales import check_dtype, unit_of
 
@@ -175,8 +175,7 @@ class Stack:
         path = stores[0].path
         self.classes = self._common("class", self.members[:1], path, "classes", "classes")
         self.samples = self._common("sample", self.members, path, "samples", "number of samples")
-        distinct = {id(array): array for member in self.members for array in member.arrays}
-        self.arrays: list[StoredArray] = list(distinct.values())
+        self.arrays = distinct(array for member in self.members for array in member.arrays)
         self.dtypes = {a.dtype for a in self.arrays}
         for array in self.arrays:
             if array.dtype not in _FLOATS:

@@ -14,7 +14,7 @@ from typing import Any
 
 from uqeval.disk.files import is_file, resolved
 from uqeval.errors import StoreError, cut
-from uqeval.stores.attribute_arrays import DESCRIBING
+from uqeval.stores.attribute_arrays import DESCRIBING, of_uqeval
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.coordinates import COMPARED
 from uqeval.stores.kinds import KNOWN
@@ -193,8 +193,7 @@ def _recorded(
 
     They are only names to look up: an array may have been removed since.
     """
-    own = attributes.get("uqeval")
-    listed: Any = own.get("arrays") if isinstance(own, dict) else None
+    listed: Any = of_uqeval(attributes).get("arrays")
     names = (
         set(listed)
         if isinstance(listed, list) and all(isinstance(n, str) for n in listed)
