@@ -259,17 +259,10 @@ def warned_of_flow(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) ->
     return dataclasses.replace(inputs, warnings=[*inputs.warnings, text])
 
 
-#: Options of saved and cached flow.
-_OF_FLOW = ("flow_path", "flow_forward_path", "flow_cache")
-
-
 def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> None:
     """Raise `UsageError` for saved or cached flow that no map reads."""
     from uqeval.maps.names import flows_of
 
-    typed = {name for name in _OF_FLOW if inputs.options.get(name) is not None}
-    if not typed:
-        return
     read_maps = flows_of(wanted_maps)
     of_path = "--flow file"
     if "flow_forward:file" in read_maps:
@@ -291,7 +284,7 @@ def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> 
     messages = [
         f"{option_name(name)} needs {need}"
         for name, (has_need, need) in needs.items()
-        if name in typed and not has_need
+        if inputs.options.get(name) is not None and not has_need
     ]
     if messages:
         raise UsageError(
