@@ -25,9 +25,8 @@ from uqeval.stores.zarr.codecs import checked_crc32c
 from uqeval.stores.zarr.decompress import DamagedChunk
 from uqeval.stores.zarr.metadata import Layout
 from uqeval.stores.zarr.read_ahead import ReadAhead
-from uqeval.stores.zarr.shard_index import ShardIndices
 from uqeval.stores.zarr.source import Buffer, Entry, Source, TooLong, array_place
-from uqeval.stores.zarr.stored_files import FEW, StoredFiles
+from uqeval.stores.zarr.stored_files import FEW, ShardIndices, StoredFiles
 
 Position = tuple[int, ...]
 
