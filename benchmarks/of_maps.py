@@ -81,7 +81,7 @@ def _torch(path: str, threads: int) -> None:
 
 
 def _uqeval(path: str, workers: int) -> None:
-    from uqeval.maps import reduce_array
+    from uqeval.maps.reduction import reduce_array
 
     stack = loaded(path)
     rows = np.array_split(np.arange(stack.shape[2]), workers)

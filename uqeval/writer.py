@@ -22,8 +22,7 @@ from uqeval.stores.incoming import as_stack, checked_floats, checked_labels
 from uqeval.stores.kinds import KINDS
 from uqeval.stores.names import checked_names
 from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
-from uqeval.stores.writing.class_axis import ordered_classes
-from uqeval.stores.writing.item_axis import of_items, of_one
+from uqeval.stores.writing.item_axis import of_items, of_one, ordered_classes
 from uqeval.stores.writing.item_descriptions import Description, ItemDescriptions
 from uqeval.stores.writing.processes import process_count
 from uqeval.stores.writing.sample_buffer import SampleBuffer

@@ -15,7 +15,8 @@ import laws
 import numpy as np
 from pinned import machine, probabilities
 
-from uqeval.maps import VERSION, names, reduce_array
+from uqeval.maps import VERSION, names
+from uqeval.maps.reduction import reduce_array
 from uqeval.maps.region_maps import squared_distances
 from uqeval.maps.region_text import Labelled, region_of
 from uqeval.tallies._contract import Tally

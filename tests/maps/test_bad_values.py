@@ -14,7 +14,7 @@ from scenes import Chunked, all_same, labels, read_maps, read_stack, softmax, za
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
-from uqeval.maps import reduce_array
+from uqeval.maps.reduction import reduce_array
 from uqeval.spelling import as_keywords
 from uqeval.usecases.convert import convert
 from uqeval.usecases.inspect import inspect

@@ -27,8 +27,7 @@ from scenes import (
 )
 
 from uqeval.errors import StoreError, UsageError
-from uqeval.maps import reduce_array
-from uqeval.maps.reduction import kernel_view
+from uqeval.maps.reduction import kernel_view, reduce_array
 
 DTYPES = ["f2", "f4", "f8", "u1", "u2"]
 N, T, C, H, W = 3, 4, 3, 5, 6

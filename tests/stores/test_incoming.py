@@ -17,7 +17,7 @@ from written import ABOUT, NAMES, STACK
 
 import uqeval
 from uqeval.errors import DataError, UqevalError
-from uqeval.maps import reduce_array
+from uqeval.maps.reduction import reduce_array
 from uqeval.stores.described import described
 from uqeval.stores.incoming import as_array, checked_floats, checked_labels, label_dtype
 from uqeval.stores.store import open_store

@@ -7,7 +7,7 @@ import pytest
 
 from uqeval.stores.array import ItemArray, ItemsOf, arrays_of
 from uqeval.stores.files.numpy_array import in_memory
-from uqeval.stores.stack import Member, Part
+from uqeval.stores.stack import Member
 from uqeval.stores.watched_parts import PartsByItem, WatchedText
 
 ARRAY = in_memory(np.zeros((9, 2, 3, 4), np.float32))
@@ -33,17 +33,15 @@ def test_arrays_are_each_named_once() -> None:
     assert arrays_of(ItemsOf(ARRAY, range(0))) == arrays_of(()) == []
 
 
-def test_parts_of_a_member() -> None:
+def test_arrays_of_a_member() -> None:
     items = ItemsOf(ARRAY, range(9))
-    member, parts = Member(items), [Part(item, ARRAY.axes) for item in items]
-    assert list(member) == parts and member[4] == parts[4]
-    assert list(member[3:5]) == parts[3:5] and len(member[3:5]) == 2
-    assert member.sizes("class") == {2} and member.sizes("sample") == {1}
-    assert member.array_of(8) is ARRAY
+    member = Member(items)
+    assert member.arrays == [ARRAY] and member.array_of(8) is ARRAY
+    assert ARRAY.length("class") == 2 and ARRAY.length("sample") == 1
     other = in_memory(np.zeros((5, 3, 4), np.float32))
     other.axes = ("class", "y", "x")
     mixed = Member([*items[:2], ItemArray(other, None)])
-    assert mixed.sizes("class") == {2, 5} and mixed.array_of(2) is other
+    assert mixed.arrays == [ARRAY, other] and mixed.array_of(2) is other
 
 
 def test_sources_of_each_item() -> None:

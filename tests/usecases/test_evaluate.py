@@ -171,7 +171,7 @@ def test_a_maps_store_gives_the_same_report(scene: Any, tmp_path: Path, dtype: s
     alone = reduce(open_inputs(path, None, InputOptions()), tmp_path / "alone")
     assert conclusions(uqeval.evaluate(alone, truth, metrics)) == conclusions(expected)
     # By hand, from the public function.
-    from uqeval.maps import reduce_array
+    from uqeval.maps.reduction import reduce_array
 
     maps = [reduce_array(item) for item in p]
     arrays = {name: np.stack([m[name] for m in maps]) for name in maps[0]}

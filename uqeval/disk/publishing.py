@@ -322,11 +322,6 @@ def _renameat2() -> Any:
         function = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):
         return None
-    function.argtypes = [
-        ctypes.c_int,
-        ctypes.c_char_p,
-        ctypes.c_int,
-        ctypes.c_char_p,
-        ctypes.c_uint,
-    ]
+    path = (ctypes.c_int, ctypes.c_char_p)  # from a folder on
+    function.argtypes = [*path, *path, ctypes.c_uint]
     return function

@@ -28,6 +28,7 @@ from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.labels import check_size
 from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
 from uqeval.stores.array import ItemArray, Store, arrays_of
+from uqeval.stores.attribute_arrays import of_uqeval
 from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.class_names import check_number, names_of_classes
 from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
@@ -115,7 +116,7 @@ def open_classes(
     record = _records_of(opened, label_store, labels, kinds) | {
         **evaluated,
         "classes": classes,
-        "samples": stack.samples if stack else _uqeval_metadata(stores[0]).get("samples"),
+        "samples": stack.samples if stack else of_uqeval(stores[0].attributes).get("samples"),
         "ignore_index": int(ignore),
     }
     _refuse_missing(stores, kind, all_labels, options)
@@ -186,8 +187,7 @@ def annotators_of(parts: Sequence[ItemArray], names: Sequence[str]) -> int:
     count_of = {}
     for i in sorted(first_items.values()):
         array = parts[i].array
-        axes = array.axes
-        count_of[i] = array.shape[axes.index("annotator")] if "annotator" in axes else 0
+        count_of[i] = array.length("annotator") if "annotator" in array.axes else 0
         if count_of[i] != count_of[0]:
             raise StoreError(
                 f"{array.where}: item {cut(names[i])} has labels of {count_of[i]} annotators, "
@@ -328,15 +328,14 @@ def _classes(
     if stack:
         classes = max(stack.classes, 2)
     elif "mean_probs" in store.arrays:
-        first_part = store.arrays["mean_probs"][0]
-        classes = first_part.array.shape[first_part.array.axes.index("class")]
+        classes = store.arrays["mean_probs"][0].array.length("class")
         if classes == 1:
             raise StoreError(
                 f"{where}: mean_probs has one class; expected both of two classes. Or call the "
                 "array probs: probs of one class are those of class 1."
             )
-    elif isinstance(_uqeval_metadata(store).get("classes"), int):
-        classes = int(_uqeval_metadata(store)["classes"])
+    elif isinstance(declared := of_uqeval(store.attributes).get("classes"), int):
+        classes = int(declared)
     elif names:
         classes = len(names)
     elif options.classes or options.class_names:
@@ -367,11 +366,6 @@ def _classes(
     for member in stores:
         check_number(None, member.attributes.get("class_names"), classes, member.path)
     return classes
-
-
-def _uqeval_metadata(store: Store) -> dict[str, Any]:
-    metadata = store.attributes.get("uqeval")
-    return metadata if isinstance(metadata, dict) else {}
 
 
 def _warn_of_sample_axes(members: Sequence[Store], kind: str | None) -> list[str]:

@@ -14,7 +14,7 @@ from uqeval.disk.files import place_of
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
-from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, digest_of
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, digest_of, distinct
 from uqeval.stores.contents import Contents, Role
 from uqeval.stores.described import DescribedArray, described
 from uqeval.stores.kinds import CLASS_PREDICTIONS, KNOWN
@@ -361,8 +361,7 @@ def refuse_missing(arrays: Iterable[StoredArray], fill: bool) -> None:
     """Raise `StoreError` for missing chunks, which would read as the fill value."""
     if fill:
         return
-    distinct = {id(own): own for joined in arrays for own in joined.holders}
-    for array in distinct.values():
+    for array in distinct(own for joined in arrays for own in joined.holders):
         missing = array.missing()
         if missing:
             first = missing[0][: array.stored_rank]

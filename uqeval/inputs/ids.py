@@ -22,6 +22,7 @@ from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import void_of
 from uqeval.stores.array import ItemArray, Store, arrays_of
+from uqeval.stores.attribute_arrays import of_uqeval
 from uqeval.stores.class_names import names_of_classes
 from uqeval.stores.files.label_folder import (
     open_label_folder,
@@ -109,9 +110,9 @@ def open_ids(
             store = open_ordered_folder(path, count, label_map=label_map, kind=kind)
             return Ids(store, (kind,), store.arrays[kind], None, (), origin)
         if label:
-            labels = open_sparse_labels(path, names, label_map=label_map)
-            store = Store(path, {"labels": tuple(p for p in labels.parts if p)}, names)
-            return Ids(store, (kind,), labels.parts, None, (), origin, labels.warnings)
+            labels, warnings = open_sparse_labels(path, names, label_map=label_map)
+            store = Store(path, {"labels": tuple(p for p in labels if p)}, names)
+            return Ids(store, (kind,), labels, None, (), origin, warnings)
         store = open_label_folder(path, names, kind=kind)
         return Ids(store, (kind,), store.arrays[kind], None, (), origin)
     reading = replace(options, names=None)
@@ -220,8 +221,7 @@ def is_computed(ids: Ids) -> bool:
 
     `ignore_index` of their store is the void id of labels.
     """
-    metadata = ids.store.attributes.get("uqeval")
-    is_of_maps = isinstance(metadata, dict) and metadata.get("format") == "maps"
+    is_of_maps = of_uqeval(ids.store.attributes).get("format") == "maps"
     return ids.source is not None or (is_of_maps and "labels" not in ids.kinds)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.ids import like_ids
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import FRAMES, PREDICTIONS, inside
-from uqeval.stores.array import Store, StoredArray
+from uqeval.stores.array import Store, StoredArray, distinct
 from uqeval.stores.item_files import Files
 from uqeval.stores.item_folders import FolderPath, Folders, folders_of, may_differ
 from uqeval.stores.matching import refuse_shared, warnings_of_folders
@@ -218,11 +218,10 @@ def plain_folder(path: str) -> bool:
     return "://" not in path and Path(path).is_dir() and not is_zarr(path)
 
 
-def check_growing(arrays: Any) -> None:
+def check_growing(arrays: Iterable[StoredArray]) -> None:
     """Raise `UsageError` for chunks of several frames, which may be incomplete."""
-    checked: list[StoredArray] = list({id(array): array for array in arrays}.values())
-    for array in checked:
-        if "item" in array.axes and (n := array.chunks[array.axes.index("item")]) > 1:
+    for array in distinct(arrays):
+        if (n := array.in_chunk("item")) > 1:
             raise UsageError(
                 f"{array.where}: has chunks of {n} frames; --follow cannot tell whether a chunk "
                 "is complete. Write the store with chunks of one frame."

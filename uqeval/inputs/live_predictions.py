@@ -188,10 +188,7 @@ class Predictions:
         if "probs" not in ids.kinds:
             self._refuse_tolerance_of(str(at))
         if self._follow:
-            parts = [
-                item_array.array for kind in ids.kinds for item_array in ids.store.arrays[kind]
-            ]
-            check_growing(parts)
+            check_growing(part.array for kind in ids.kinds for part in ids.store.arrays[kind])
         self.classes, _, _ = classes_of([ids], self._options)
         count = len(ids.parts) or len(ids.places)
         frame_names = ids.store.names or tuple(map(str, range(count)))

@@ -19,7 +19,15 @@ from typing import Any
 from uqeval.arrays import Array, np
 from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.maps.checks import evaluated_by
-from uqeval.stores.array import ItemArray, ItemsOf, Region, Store, StoredArray, arrays_of
+from uqeval.stores.array import (
+    ItemArray,
+    ItemsOf,
+    Region,
+    Store,
+    StoredArray,
+    WrappedArray,
+    arrays_of,
+)
 from uqeval.stores.axis_names import AXES
 from uqeval.stores.fill_values import INVALID, numbers_of
 from uqeval.stores.kinds import SPREADS
@@ -122,7 +130,7 @@ class _PlanesOfOther(Planes):
         self._order = order
 
 
-class _EqualArray(StoredArray):
+class _EqualArray(WrappedArray):
     """An array of the first member, which must have the values of the `others`.
 
     `places`: the place of each position of its item axis in the sequences of the others. `valid`:
@@ -137,13 +145,9 @@ class _EqualArray(StoredArray):
         others: Sequence[Planes],
         valid: Planes | None,
     ) -> None:
-        self._name, self._array, self._places = name, array, places
+        super().__init__(array)
+        self._name, self._places = name, places
         self._order, self._others, self._valid = _inner(array), others, valid
-        self.where, self.shape, self.dtype = array.where, array.shape, array.dtype
-        self.chunks, self.dimension_names = array.chunks, array.dimension_names
-        self.axes, self.attributes = array.axes, array.attributes
-        self.in_memory, self.is_remote = array.in_memory, array.is_remote
-        self.format_name, self.write_all_chunks = array.format_name, array.write_all_chunks
         self._holders = [array]
         for planes in others:
             if isinstance(places, range):
@@ -234,19 +238,8 @@ class _EqualArray(StoredArray):
             f"{advice}."
         )
 
-    def stored_bytes(self) -> int | None:
-        return self._array.stored_bytes()
-
-    def fingerprint(self) -> str | None:
-        return self._array.fingerprint()
-
-    def missing(self) -> list[tuple[int, ...]] | None:
-        """Return the missing chunks of the first member; `holders` tell those of all."""
-        return self._array.missing()
-
-    @property
-    def stored_rank(self) -> int:
-        return self._array.stored_rank
+    def file_group(self, index: int) -> int:
+        return index  # the other members may have it in another file
 
     @property
     def chunk_bytes(self) -> int:

@@ -245,12 +245,9 @@ def of_all_shards(
 
 def sizes_of(parts: Sequence[ItemArray]) -> tuple[tuple[int, int], ...]:
     """Return height and width of each item, 1 along an axis that is not stored."""
-    sizes: dict[int, tuple[int, int]] = {}
-    for array in {id(part.array): part.array for part in parts}.values():
-        height, width = (
-            array.shape[array.axes.index(axis)] if axis in array.axes else 1 for axis in "yx"
-        )
-        sizes[id(array)] = height, width
+    from uqeval.stores.array import arrays_of  # loads NumPy
+
+    sizes = {id(own): (own.length("y"), own.length("x")) for own in arrays_of(parts)}
     return tuple(sizes[id(part.array)] for part in parts)
 
 

@@ -168,12 +168,12 @@ def _arrays(inputs: Inputs) -> set[str]:
 
 def _paths(inputs: Inputs, *kinds: str) -> list[str]:
     """Return the paths of the stores of these kinds, as the record of the inputs has them."""
-    unused: list[str] = []
-    for kind in kinds:
-        stores = inputs.record.get(kind) or ()
-        for store in [stores] if isinstance(stores, Mapping) else stores:
-            unused.append(str(store["path"]))
-    return unused
+    records = (inputs.record.get(kind) or () for kind in kinds)
+    return [
+        str(store["path"])
+        for stores in records
+        for store in ([stores] if isinstance(stores, Mapping) else stores)
+    ]
 
 
 def _has_samples(inputs: Inputs) -> bool:
@@ -181,12 +181,9 @@ def _has_samples(inputs: Inputs) -> bool:
     return regression and "samples" in _arrays(inputs)
 
 
-def _has_truth(inputs: Inputs) -> bool:
-    return inputs.source.kind == "video" or inputs.record.get("labels") is not None
-
-
 def _has_void(inputs: Inputs) -> bool:
-    return _has_truth(inputs) or isinstance(inputs.record.get("ood_mask"), Mapping)
+    has_labels = inputs.source.kind == "video" or inputs.record.get("labels") is not None
+    return has_labels or isinstance(inputs.record.get("ood_mask"), Mapping)
 
 
 def _has_label_files(inputs: Inputs) -> bool:
@@ -262,17 +259,10 @@ def warned_of_flow(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) ->
     return dataclasses.replace(inputs, warnings=[*inputs.warnings, text])
 
 
-#: Options of saved and cached flow.
-_OF_FLOW = ("flow_path", "flow_forward_path", "flow_cache")
-
-
 def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> None:
     """Raise `UsageError` for saved or cached flow that no map reads."""
     from uqeval.maps.names import flows_of
 
-    typed = {name for name in _OF_FLOW if inputs.options.get(name) is not None}
-    if not typed:
-        return
     read_maps = flows_of(wanted_maps)
     of_path = "--flow file"
     if "flow_forward:file" in read_maps:
@@ -294,7 +284,7 @@ def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> 
     messages = [
         f"{option_name(name)} needs {need}"
         for name, (has_need, need) in needs.items()
-        if name in typed and not has_need
+        if inputs.options.get(name) is not None and not has_need
     ]
     if messages:
         raise UsageError(

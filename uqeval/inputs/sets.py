@@ -81,10 +81,10 @@ def _open_several(
     names = _item_names(opened, counts, labels)
     chosen, evaluated = _chosen_of_sets(options, counts)
     parts: list[tuple[int, Inputs]] = []
-    names_of_sets = _by_set(names, counts)
+    firsts = [0, *accumulate(counts)]
     chosen_names: list[str] = []
     for k, (stores, own_range) in enumerate(zip(opened, chosen, strict=True)):
-        chosen_names += names_of_sets[k][own_range.start : own_range.stop]
+        chosen_names += names[firsts[k] + own_range.start : firsts[k] + own_range.stop]
         if own_range:
             own = dataclasses.replace(of_sets[k], **_WHOLE)
             labels_of_set = truth if k == 0 else None
@@ -143,12 +143,6 @@ def _chosen_of_sets(
     ], evaluated
 
 
-def _by_set(names: Sequence[str], counts: Sequence[int]) -> list[Sequence[str]]:
-    """Return the names of the items of each set."""
-    ends = list(accumulate(counts))
-    return [names[end - count : end] for count, end in zip(counts, ends, strict=True)]
-
-
 def _without_labels(opened: PredictionStores) -> PredictionStores:
     """Return OUT predictions without their labels: what is unknown has no class of the network, so
     its pixels have other ids, or are void."""
@@ -180,11 +174,9 @@ def _open_masked(
     mask, record, warnings = _mask(opened, inputs, options)
     sets = Sets([source], [0], source.names, 2, mask, samples=source.samples)
     parts = mask.planes.parts if mask.out is None else ()
-    watch = (
-        inputs.watch.and_of(watched(source.names, [("mask", parts)], options))
-        if parts
-        else (inputs.watch)
-    )
+    watch = inputs.watch
+    if parts:
+        watch = watch.and_of(watched(source.names, [("mask", parts)], options))
     watch = Watch.joined([watch], [f"mask {mask.out}"], source.names)
     masked = dataclasses.replace(
         inputs, source=sets, class_names=("in", "out"), watch=watch,

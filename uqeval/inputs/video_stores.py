@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +13,7 @@ from uqeval.inputs.common import as_store, identity_of, open_once, path_of
 from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
+from uqeval.stores.array import Store
 from uqeval.stores.contents import Contents
 from uqeval.stores.kinds import CLASS_PREDICTIONS
 from uqeval.stores.kinds import PREDICTIONS as ARRAYS
@@ -97,10 +99,12 @@ def open_video_inputs(
     if names is not None:
         refuse_reordered(names, frames.names, frames.where)
     sequences = sequences_of(item_names, count, frames.where)
-    models = _models(predictions, video, store, item_names, count, options)
-    truth, truth_record = _truth(labels, video, frames, models, item_names, count, options)
+    ids_of = partial(open_ids, names=item_names, count=count, options=options)
+    named_frames = frames.store and replace(frames.store, names=item_names)
+    models = _models(predictions, video, store, ids_of)
+    truth, truth_record = _truth(labels, video, named_frames, models, ids_of, options)
     ids = [*models, *([truth] if truth else [])]
-    of_frames = [replace(frames.store, names=item_names)] if frames.store else []
+    of_frames = [named_frames] if named_frames else []
     refuse_other_orders([*of_frames, *(own.store for own in ids)])
     if names is None:
         named = item_names is not None
@@ -166,9 +170,7 @@ def _models(
     predictions: Given | Sequence[Given] | None,
     video: Given,
     store: Given | None,
-    names: tuple[str, ...] | None,
-    count: int,
-    options: InputOptions,
+    ids_of: Callable[..., Ids],
 ) -> list[Ids]:
     if predictions is None:
         models = inside(video, PREDICTIONS)
@@ -182,7 +184,7 @@ def _models(
         sources = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
     several = len(sources) > 1
     return [
-        open_ids(source, names, count, "prediction", options, f"model {number}" * several)
+        ids_of(source, noun="prediction", called=f"model {number}" * several)
         for number, source in enumerate(sources, 1)
     ]
 
@@ -190,10 +192,9 @@ def _models(
 def _truth(
     labels: Given | None,
     video: Given,
-    frames: Frames,
+    frames: Store | None,
     models: Sequence[Ids],
-    names: tuple[str, ...] | None,
-    count: int,
+    ids_of: Callable[..., Ids],
     options: InputOptions,
 ) -> tuple[Ids | None, str | None]:
     """Return the labels or pseudo-labels, and which of the two they are.
@@ -210,14 +211,12 @@ def _truth(
                     "predictions, so their mIoU would be 1. Give the predictions of a better model."
                 )
         given = options.pseudo_labels
-        truth = open_ids(given, names, count, "label", options, "pseudo_labels")
-        return truth, "pseudo-labels"
+        return ids_of(given, noun="label", called="pseudo_labels"), "pseudo-labels"
     source = labels if labels is not None else inside(video, LABELS)
     if source is not None:
-        return open_ids(source, names, count, "label", options, "labels"), "labels"
-    if frames.store is not None and "labels" in frames.store.arrays:
-        store = replace(frames.store, names=names)  # they are labels of the frames beside them
-        return Ids(store, ("labels",), store.arrays["labels"], None, (), video), "labels"
+        return ids_of(source, noun="label", called="labels"), "labels"
+    if frames is not None and "labels" in frames.arrays:  # of the frames beside them
+        return Ids(frames, ("labels",), frames.arrays["labels"], None, (), video), "labels"
     return None, None
 
 

@@ -51,8 +51,7 @@ class ConvertedSource:
     @property
     def float32(self) -> frozenset[str]:
         """Return the unconverted maps that are stored as float32."""
-        kept = {name for name in self._source.float32 if name in self._source.extra}
-        return frozenset(kept)
+        return self._source.float32 & self._source.extra.keys()
 
     def want(self, names: Sequence[str]) -> None:
         """Set the maps that `read` returns. Raises `UqevalError` for maps that do not exist."""

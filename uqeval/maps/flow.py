@@ -96,13 +96,13 @@ class Estimator:
         return math.ceil(pixels * (scale * scale * (bytes_per_pixel + 4) + 10))
 
     def _estimate(self, previous: Array, next_: Array) -> NDArray[np.float32]:
-        flow: NDArray[np.float32]
-        if self.method.name == "dis":
-            flow = self._dis(previous.shape).calc(previous, next_, None)
-        else:
-            call = {"farneback": _farneback, "tvl1": _tvl1}[self.method.name]
-            flow = call(self._parameters, previous, next_)
-        return flow
+        if self.method.name == "tvl1":
+            return _tvl1(self._parameters, previous, next_)
+        import cv2
+
+        if self.method.name == "farneback":
+            return cv2.calcOpticalFlowFarneback(previous, next_, None, **self._parameters)
+        return self._dis(previous.shape).calc(previous, next_, None)
 
     def _dis(self, size: tuple[int, ...]) -> Any:
         """Return this thread's DIS for images of this size, which reuses its buffers.
@@ -151,12 +151,6 @@ def _library_of(method: FlowMethod) -> tuple[str, str]:
             "--flow tvl1 needs scikit-image: pip install scikit-image; or choose --flow dis."
         ) from None
     return "scikit-image", skimage.__version__
-
-
-def _farneback(p: dict[str, Any], previous: Array, next_: Array) -> Any:
-    import cv2
-
-    return cv2.calcOpticalFlowFarneback(previous, next_, None, **p)
 
 
 def _dis(method: FlowMethod, p: dict[str, Any], size: tuple[int, ...]) -> Any:

@@ -101,7 +101,9 @@ class FlowMethod:
         base = self.name if self.preset is None else f"{self.name}:{self.preset}"
         defaults = {p.name: p.default for p in _METHODS[base]}
         changed = [f"{n}={v!r}" for n, v in self.parameters if v != defaults[n]]
-        text = _method_text(base, changed)
+        text = base
+        if changed:
+            text += f"{',' if ':' in base else ':'}{','.join(changed)}"
         return text if self.scale == 1.0 else f"{text}@{self.scale!r}"
 
 
@@ -175,12 +177,6 @@ def _scale_of(text: str, spelling: str, scale: float) -> float:
             f"--flow {quoted(text)} and --flow-scale {scale} differ; give one of them."
         )
     return factor
-
-
-def _method_text(base: str, changed: list[str]) -> str:
-    if not changed:
-        return base
-    return f"{base}{',' if ':' in base else ':'}{','.join(changed)}"
 
 
 def _nearest(name: str, choices: Iterable[str]) -> str:

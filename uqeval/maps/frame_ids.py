@@ -35,6 +35,7 @@ class FrameIds(Protocol):
         """
 
 
+@dataclass(eq=False)
 class StoredIds:
     """Stored ids. `places`: the index of the plane of each frame, None if it has none.
 
@@ -42,18 +43,14 @@ class StoredIds:
     if the command cannot.
     """
 
-    def __init__(
-        self, planes: Planes, names: Sequence[str], positions: Sequence[int | None], classes: int,
-        void: int, noun: str, where: str, resize: bool | None = None,
-    ) -> None:  # fmt: skip
-        self.planes = planes
-        self.names = tuple(names)
-        self.places = tuple(positions)
-        self.classes = classes
-        self.void = void
-        self.noun = noun
-        self.where = where
-        self.resize = resize
+    planes: Planes
+    names: Sequence[str]
+    places: Sequence[int | None]
+    classes: int
+    void: int
+    noun: str
+    where: str
+    resize: bool | None = None
 
     def read(self, frame: int, size: tuple[int, ...]) -> Array:
         """Return the ids of a frame."""

@@ -293,10 +293,10 @@ class Members:
         member, place = divmod(int(bad[1]), height * width)
         count = int((check.label != VOID).sum()) * stack.samples
         before, where = 0, ""
-        for parts in stack.members:
-            samples = parts[item].size("sample")
+        for array in (own.array_of(item) for own in stack.members):
+            samples = array.length("sample")
             if before <= member < before + samples:
-                where = parts[item].source.array.where
+                where = array.where
             before += samples
         whose = f" of member {member}" if stack.samples > 1 else ""
         return (
@@ -330,7 +330,7 @@ class Members:
                     assert self.spreads is not None
                     stack, hint = self.spreads, of_large(self.spreads.kind)
                 raise DataError(
-                    f"{stack.members[0][item].source.array.where}, item "
+                    f"{stack.members[0].array_of(item).where}, item "
                     f"{cut(self.names[item])}: {int(bad[0])} evaluated pixels {problem}, first "
                     f"at row {y}, column {x}. {hint}Mask them with `valid`."
                 )

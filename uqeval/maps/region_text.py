@@ -21,6 +21,12 @@ _DEPTHS = re.compile(rf"({_NUMBER})-({_NUMBER}|inf)")
 _BOX = re.compile(rf"({_NUMBER}):({_NUMBER}),({_NUMBER}):({_NUMBER})")
 
 
+#: Kinds of data whose labels, if they have any, are no classes.
+_WITHOUT_CLASSES = {
+    "ood": "out-of-distribution detection has", "regression": "predicted numbers have"
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Labelled:
     """The properties of data that regions depend on: their kind, and the names of their classes
@@ -42,15 +48,10 @@ def region_of(text: str, data: Labelled, share: float = SHARE) -> Region:
         region = REGIONS[kind](value, data)
     except (KeyError, ValueError):
         raise _of_no_form(text) from None
-    if region.needs_labels and data.kind == "ood":
+    if region.needs_labels and (of_kind := _WITHOUT_CLASSES.get(data.kind)):
         raise UsageError(
-            f"--region {quoted(text[:100])}: out-of-distribution detection has no regions of "
-            "classes; expected box:y0:y1,x0:x1, map:NAME or depth:LOW-HIGH."
-        )
-    if region.needs_labels and data.kind == "regression":
-        raise UsageError(
-            f"--region {quoted(text[:100])}: predicted numbers have no regions of classes; "
-            "expected box:y0:y1,x0:x1, map:NAME or depth:LOW-HIGH."
+            f"--region {quoted(text[:100])}: {of_kind} no regions of classes; expected "
+            "box:y0:y1,x0:x1, map:NAME or depth:LOW-HIGH."
         )
     if region.needs_labels and not data.class_names:
         raise UsageError(

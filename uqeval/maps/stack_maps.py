@@ -33,9 +33,14 @@ class StackMaps(MapSource):
     wanted: frozenset[str]
     sum_tolerance: float | None
 
+    @property
+    def _samples(self) -> Stack:
+        """Return the stack of a source that has one."""
+        assert self.stack is not None
+        return self.stack
+
     def _form(self) -> Form:
-        stack = self.stack
-        assert stack is not None
+        stack = self._samples
         if stack.kind == "logits" or stack.classes == 1 or not stack.uniform:
             dtype = np.dtype(np.float64 if np.dtype("f8") in stack.dtypes else np.float32)
         else:
@@ -52,14 +57,12 @@ class StackMaps(MapSource):
 
     def _tolerance_of(self, array: StoredArray) -> float:
         """Return the |Σ_c p - 1| that the probabilities of an array may have."""
-        assert self.stack is not None
         own = self.sum_tolerance
-        return self.stack.tolerance(array) if own is None else own
+        return self._samples.tolerance(array) if own is None else own
 
     def _reduce(self, batch: range, labels: list[Array | None], heartbeat: Heartbeat) -> list[Maps]:
         """Return the maps of items that share a tiling (`Stack.runs`)."""
-        stack, form = self.stack, self._form()
-        assert stack is not None
+        stack, form = self._samples, self._form()
         tiling, size = stack.tiling(batch[0]), self.size(batch[0])
         boxes = tiling.boxes
         if (at_once := self._at_once(batch, tiling)) > 1:
@@ -79,7 +82,7 @@ class StackMaps(MapSource):
                     label = labels[j]
                     self._refuse_fill(tile, None if label is None else label[region])
                 if is_whole:
-                    reduced = self._reduce_tile(tile, form, _flat(labels[j], region))
+                    reduced = self._reduce_tile(tile, form, flat_label(labels[j], region))
                     self._write_region(results[j], region, reduced)
                     del reduced
                 else:
@@ -98,7 +101,9 @@ class StackMaps(MapSource):
                 for item in batch:
                     j = item - batch[0]
                     reducer = reducers.pop(item)
-                    self._write_region(results[j], region, reducer.finish(_flat(labels[j], region)))
+                    self._write_region(
+                        results[j], region, reducer.finish(flat_label(labels[j], region))
+                    )
                     del reducer
             reducers.clear()
         return results
@@ -121,8 +126,7 @@ class StackMaps(MapSource):
 
     def _at_once(self, batch: range, tiling: Tiling) -> int:
         """Return how many items are reduced in one call, with their pixels concatenated."""
-        stack = self.stack
-        assert stack is not None
+        stack = self._samples
         if stack.classes == 1 or not tiling.whole or tiling.boxes[1:]:
             return 1
         numbers = stack.samples * stack.classes * tiling.box_pixels
@@ -137,8 +141,7 @@ class StackMaps(MapSource):
         heartbeat: Heartbeat,
     ) -> StackedMaps:
         """Return the maps of small items, whose tiles are complete; `labels` [item, y, x]."""
-        stack, form = self.stack, self._form()
-        assert stack is not None
+        stack, form = self._samples, self._form()
         all_tiles = stack.tiles(batch, box)
         size = self.size(batch[0])
         parts: list[StackedMaps] = []
@@ -178,8 +181,7 @@ class StackMaps(MapSource):
 
     def _prepare(self, tile: Tile, form: Form) -> Array:
         """Return a tile for the kernels: probabilities of at least two classes, in one dtype."""
-        stack = self.stack
-        assert stack is not None
+        stack = self._samples
         values = tile.values
         if values.dtype.kind == "u" and form.dtype.kind == "f":
             values = values * stack.scale(tile.array)
@@ -238,7 +240,8 @@ def _line(label: Array) -> Array:
     return np.ascontiguousarray(label).reshape(-1)
 
 
-def _flat(label: Array | None, region: tuple[slice, slice]) -> Array | None:
+def flat_label(label: Array | None, region: tuple[slice, slice]) -> Array | None:
+    """Return the part of a label map in a region, as [pixel]."""
     return None if label is None else _line(label[region])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Set
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,6 +37,7 @@ _NOT_NEGATIVE = (*UNCERTAINTIES, "brier")
 _LEAST, _NOISE = 16, 1e-6
 
 
+@dataclass(frozen=True, eq=False)
 class StoredMaps:
     """The maps of all items by name, one plane per item; `predictions` are class ids.
 
@@ -44,14 +46,10 @@ class StoredMaps:
     evaluated. Messages name store and item.
     """
 
-    def __init__(
-        self, planes: dict[str, Planes], names: tuple[str, ...], classes: int,
-        tolerance: float | None,
-    ) -> None:  # fmt: skip
-        self.planes = planes
-        self.names = names
-        self.classes = classes
-        self.tolerance = tolerance
+    planes: dict[str, Planes]
+    names: tuple[str, ...]
+    classes: int
+    tolerance: float | None
 
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item's predictions."""
@@ -60,8 +58,7 @@ class StoredMaps:
     @property
     def choices(self) -> int:
         """Return the number of samples whose likeliest classes are stored."""
-        array = self.planes[SAMPLE_PREDICTIONS].parts[0].array
-        return array.shape[array.axes.index("sample")]
+        return self.planes[SAMPLE_PREDICTIONS].parts[0].array.length("sample")
 
     def prediction(self, item: int) -> Array:
         """Return predicted class ids [y, x]."""

@@ -24,6 +24,7 @@ from uqeval.maps.names import (
 from uqeval.maps.reduction import Reducer, read_only
 from uqeval.maps.regression import RegressionSource
 from uqeval.maps.sources import Source, with_samples
+from uqeval.maps.stack_maps import flat_label
 from uqeval.stores.stack import Box, Stack, Tile
 
 
@@ -59,10 +60,9 @@ class ClassSubsets(Source):
         """Return peak bytes of reading a batch: boxes of all its samples, and the maps of all
         subsets.
         """
-        assert self.stack is not None
         height, width = self.size(batch[0])
         form = self._form()
-        box = max(b.pixels for b in self.stack.boxes(batch[0]))
+        box = max(b.pixels for b in self._samples.boxes(batch[0]))
         stack_bytes = form.samples * form.classes * form.dtype.itemsize * box
         maps = len(self.subsets) * form.map_bytes() * height * width
         return super().batch_bytes(batch) + len(batch) * (stack_bytes + maps)
@@ -71,8 +71,7 @@ class ClassSubsets(Source):
         """Return the maps of the items of a batch: `label`, and `<subset>/<name>` for every
         subset.
         """
-        stack, form = self.stack, self._form()
-        assert stack is not None
+        stack, form = self._samples, self._form()
         of_annotators = [self._annotations(item) for item in batch]
         labels = self._labels_of(batch, of_annotators)
         forms = []
@@ -100,17 +99,15 @@ class ClassSubsets(Source):
                 )  # fmt: skip
                 label = labels[item - batch[0]]
                 region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
-                flat = None if label is None else np.ascontiguousarray(label[region]).reshape(-1)
+                flat = flat_label(label, region)
                 for k, (subset, own) in enumerate(zip(self.subsets, forms, strict=True)):
                     heartbeat(0)
                     reducer = Reducer(
                         own, box.pixels, is_whole=True, splits_classes=False, check=check
                     )
                     reduced = reducer.reduce(values, flat, subset, of_item)
-                    shape = (box.y1 - box.y0, box.x1 - box.x0)
-                    for name, flat_map in reduced.items():
-                        target = results[item - batch[0]][of_subset(k, name)]
-                        target[(..., *region)] = flat_map.reshape(*flat_map.shape[:-1], *shape)
+                    named = {of_subset(k, name): flat_map for name, flat_map in reduced.items()}
+                    self._write_region(results[item - batch[0]], region, named)
         return results
 
     def _gather(
@@ -118,8 +115,7 @@ class ClassSubsets(Source):
     ) -> tuple[list[Array], list[list[float]]]:
         """Return a box [sample, class, pixel] of each item of a batch, read-only, and the tolerance
         of the sums of each sample."""
-        stack, form = self.stack, self._form()
-        assert stack is not None
+        stack, form = self._samples, self._form()
         shape = (stack.samples, form.classes, box.pixels)
         stacks = [np.empty(shape, form.dtype) for _ in batch]
         tolerances = [[0.0] * stack.samples for _ in batch]

@@ -16,6 +16,7 @@ from uqeval.maps.names import Betas, void_of
 from uqeval.maps.reduction import Form, read_only
 from uqeval.maps.region_maps import WithRegions
 from uqeval.maps.sources import Source, with_samples
+from uqeval.maps.stack_maps import flat_label
 from uqeval.stores.stack import Box, Tile
 
 if TYPE_CHECKING:
@@ -39,9 +40,8 @@ class TemperedSamples(Source):
             source.names, source.classes, stack=copy.copy(source.stack), stored={},
             labels=source.labels, where=source.where, sum_tolerance=source.sum_tolerance,
         )  # fmt: skip
-        assert self.stack is not None
         self.requested = source.requested
-        self.stack.joins_classes = True
+        self._samples.joins_classes = True
         self.betas = betas
 
     @property
@@ -56,8 +56,7 @@ class TemperedSamples(Source):
 
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes: tiles, accumulators and maps."""
-        need, stack = super().batch_bytes(batch), self.stack
-        assert stack is not None
+        need, stack = super().batch_bytes(batch), self._samples
         if self._likelihoods:
             height, width = self.size(batch[0])
             box = max(b.pixels for b in stack.boxes(batch[0]))
@@ -70,22 +69,20 @@ class TemperedSamples(Source):
         """Return the wanted maps [y, x] of the items of a batch."""
         if not self._likelihoods:
             return super().read(batch, heartbeat)
-        assert self.stack is not None
         results: list[Maps] = []
         for item in batch:
             label = self._label(item)
             assert label is not None
             nll = np.empty((self.betas.count, *label.shape), np.float32)
             results.append({"label": label, "tempered_nll": nll})
-        for box in self.stack.boxes(batch[0]):
+        for box in self._samples.boxes(batch[0]):
             self._add_box(batch, box, results, heartbeat)
         return results
 
     def _add_box(self, batch: range, box: Box, results: list[Maps], heartbeat: Heartbeat) -> None:
-        stack, form, betas = self.stack, self._form(), self.betas
-        assert stack is not None
+        stack, form, betas = self._samples, self._form(), self.betas
         region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
-        labels = [np.ascontiguousarray(maps["label"][region]).reshape(-1) for maps in results]
+        labels = [flat_label(maps["label"], region) for maps in results]
         top, sums = np.zeros((2, len(batch), betas.count, box.pixels))
         block = kernels.tempering.BLOCK
         logs, work = np.empty((form.classes, block)), np.empty((3, block))
@@ -100,8 +97,7 @@ class TemperedSamples(Source):
         nll = np.empty((betas.count, box.pixels), np.float32)
         for j, maps in enumerate(results):
             kernels.tempering.finish_label_logs(form.samples, top[j], sums[j], nll)
-            shape = (betas.count, box.y1 - box.y0, box.x1 - box.x0)
-            maps["tempered_nll"][(..., *region)] = nll.reshape(shape)
+            self._write_region(maps, region, {"tempered_nll": nll})
 
     def _form(self) -> Form:
         return replace(super()._form(), dtype=np.dtype(np.float32), unit=1.0)

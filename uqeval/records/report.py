@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import MOST_REPORT, content_of, parse_json, read_bytes
 from uqeval.errors import StoreError, cut, number_of, quoted
+from uqeval.records.set_names import recorded_paths
 from uqeval.spelling import as_keywords, for_caller
 from uqeval.unicode_names import in_one_spelling
 
@@ -92,10 +93,7 @@ class Report:
             return f"<p>{escape(str(error))}</p>"
 
     def _stores(self) -> str:
-        stores = self.inputs.get("predictions")
-        listed = stores if isinstance(stores, list) else []
-        records = [store for store in listed if isinstance(store, dict)]
-        return " + ".join(str(record.get("path")) for record in records) or "?"
+        return " + ".join(recorded_paths(self.inputs)) or "?"
 
     def record(self) -> dict[str, Any]:
         """Return the keys and values of the report in JSON."""

@@ -104,14 +104,14 @@ def is_order_unknown(inputs: Mapping[str, Any], other: Mapping[str, Any]) -> boo
 def _depend_on_order(inputs: Mapping[str, Any]) -> bool:
     """Return whether the names of OUT sets tell their order: arrays in memory have no name, and
     earlier versions numbered files of one name."""
-    paths = ["/".join(_parts(path)) for path in _paths(inputs)]
+    paths = ["/".join(_parts(path)) for path in recorded_paths(inputs)]
     return not all(any(name in path for path in paths) for name in recorded_names(inputs)[1:])
 
 
 def _sets_of_paths(inputs: Mapping[str, Any]) -> dict[str, str]:
     """Return the recorded name of each set by a name from the path of its store; empty if this is
     not known, as of ensembles and of arrays in memory."""
-    paths, names = _paths(inputs), recorded_names(inputs)
+    paths, names = recorded_paths(inputs), recorded_names(inputs)
     if len(paths) != len(names) or any(IN_MEMORY in path for path in paths):
         return {}
     return dict(zip(set_names(paths), names, strict=True))
@@ -124,15 +124,18 @@ def _parts(path: str) -> tuple[str, ...]:
 
 def recorded_names(inputs: Mapping[str, Any]) -> list[str]:
     """Return the names of the sets in the record of inputs, first that of IN; empty without."""
-    sets = inputs.get("sets")
-    records = sets if isinstance(sets, list) else []
-    return [str(own.get("name")) for own in records if isinstance(own, Mapping)]
+    return _recorded(inputs, "sets", "name")
 
 
-def _paths(inputs: Mapping[str, Any]) -> list[str]:
-    stores = inputs.get("predictions")
-    records = stores if isinstance(stores, list) else []
-    return [str(own.get("path")) for own in records if isinstance(own, Mapping)]
+def recorded_paths(inputs: Mapping[str, Any]) -> list[str]:
+    """Return the paths of the stores of predictions in the record of inputs; empty without."""
+    return _recorded(inputs, "predictions", "path")
+
+
+def _recorded(inputs: Mapping[str, Any], kind: str, key: str) -> list[str]:
+    records = inputs.get(kind)
+    listed = records if isinstance(records, list) else []
+    return [str(own.get(key)) for own in listed if isinstance(own, Mapping)]
 
 
 def _candidates(path: str | None) -> Iterator[str]:

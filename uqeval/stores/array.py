@@ -95,6 +95,18 @@ class StoredArray(ABC):
         """Return the size of the boxes that are read alone: `chunks`, or parts of a chunk."""
         return self.chunks
 
+    def length(self, axis: str) -> int:
+        """Return the length of one of `axes`; 1 of one that is not stored."""
+        return self.shape[self.axes.index(axis)] if axis in self.axes else 1
+
+    def band(self, axis: str) -> int:
+        """Return the length along one of `axes` in `bands`; 1 of one that is not stored."""
+        return self.bands[self.axes.index(axis)] if axis in self.axes else 1
+
+    def in_chunk(self, axis: str) -> int:
+        """Return the length along one of `axes` in `chunks`; 1 of one that is not stored."""
+        return max(self.chunks[self.axes.index(axis)], 1) if axis in self.axes else 1
+
     @property
     def chunk_bytes(self) -> int:
         """Return the bytes of a decoded chunk, including what is beyond the array's edge."""
@@ -115,9 +127,14 @@ class StoredArray(ABC):
         return (self,)
 
     @property
+    def grid(self) -> tuple[int, ...]:
+        """Return the number of its chunks along each axis, also of those that are missing."""
+        return tuple(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
+
+    @property
     def chunk_count(self) -> int:
         """Return the number of its chunks, also of those that are missing."""
-        return math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
+        return math.prod(self.grid)
 
     def missing(self) -> list[tuple[int, ...]] | None:
         """Return the grid positions of missing chunks (which would read as the fill value); None if
@@ -166,6 +183,50 @@ class StoredArray(ABC):
     def recheck(self) -> None:  # noqa: B027 - files have states instead
         """Raise `ChangedError` if metadata, or data on a server, have changed since they were
         read."""
+
+
+class WrappedArray(StoredArray):
+    """An array with the data of another one: all that a subclass does not change is as there."""
+
+    def __init__(self, array: StoredArray) -> None:
+        self._array = array
+        for name in (
+            "where", "shape", "dtype", "chunks", "dimension_names", "axes", "attributes",
+            "dimensions", "coordinates", "format_name", "write_all_chunks", "anywhere",
+            "in_memory", "is_remote",
+        ):  # fmt: skip
+            setattr(self, name, getattr(array, name))
+
+    @property
+    def stored_rank(self) -> int:
+        return self._array.stored_rank
+
+    def check_claims(self) -> None:
+        self._array.check_claims()
+
+    def missing(self) -> list[tuple[int, ...]] | None:
+        return self._array.missing()
+
+    def wrong_lengths(self) -> list[str]:
+        return self._array.wrong_lengths()
+
+    def stored_bytes(self) -> int | None:
+        return self._array.stored_bytes()
+
+    def fingerprint(self) -> str | None:
+        return self._array.fingerprint()
+
+    def stamp(self, index: int | None) -> str | None:
+        return self._array.stamp(index)
+
+    def states(self, index: int | None) -> dict[str, str]:
+        return self._array.states(index)
+
+    def file_group(self, index: int) -> int:
+        return self._array.file_group(index)
+
+    def recheck(self) -> None:
+        self._array.recheck()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +298,12 @@ def arrays_of(parts: Iterable[ItemArray]) -> list[StoredArray]:
     """Return the distinct arrays of items, in the order of their first items."""
     if isinstance(parts, ItemsOf):
         return [parts.array] if parts else []
-    return list({id(part.array): part.array for part in parts}.values())
+    return distinct(part.array for part in parts)
+
+
+def distinct(arrays: Iterable[StoredArray]) -> list[StoredArray]:
+    """Return arrays, each once, in their order."""
+    return list({id(array): array for array in arrays}.values())
 
 
 def follow(items: Sequence[ItemArray]) -> NDArray[np.bool_]:

@@ -34,6 +34,12 @@ _OF_ARRAYS: dict[str, tuple[Any, ...]] = {
 _LEFT_OUT = frozenset({"offset", "units"})
 
 
+def of_uqeval(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attribute `uqeval` of a store; empty without one, and for one of another form."""
+    metadata = attributes.get("uqeval")
+    return metadata if isinstance(metadata, dict) else {}
+
+
 def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
     """Raise `StoreError` for a store that is unfinished or of another version, and for attributes
     of a wrong type.

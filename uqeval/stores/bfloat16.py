@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError, StoreError, quoted
+from uqeval.errors import DataError, StoreError, is_number, quoted
 
 #: The allowed |Σ_c p - 1| of probabilities that were bfloat16.
 TOLERANCE = 2.0**-7
@@ -69,8 +69,7 @@ def recorded_tolerance(values: Any) -> float:
     """Return the attribute `SUM_TOLERANCE` of a stored array, 0 without it. Raises `StoreError` if
     it is no number of 0 or more."""
     recorded = getattr(values, "attributes", {}).get(SUM_TOLERANCE, 0.0)
-    is_number = isinstance(recorded, int | float) and not isinstance(recorded, bool)
-    if not is_number or not 0 <= recorded < np.inf:
+    if not is_number(recorded) or not 0 <= recorded < np.inf:
         raise StoreError(
             f"{values.where}: {SUM_TOLERANCE} is {quoted(recorded)}, expected a number of 0 or "
             "more. Write the map again, such as with `uqeval reduce`."

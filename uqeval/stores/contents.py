@@ -99,6 +99,16 @@ class Contents(ABC):
         without such names. Raises `StoreError` for names that cannot be read."""
         return None
 
+    def array(self, name: str | None, *, fill_missing: bool) -> StoredArray | None:
+        """Return the array called `name`, or without it the one at the path; None if the path has
+        several. Raises `StoreError` if there is none of this name."""
+        return self.unnamed
+
+    def described(self, name: str | None) -> Store:
+        """Return names of items and attributes for an array that `array` returns, as a store
+        without arrays. Raises `StoreError` as `store` does."""
+        return Store(self.path, {})
+
     def store_once(self, opening: Opening) -> Store:
         """Return `store(opening)`; the same object for repeated calls."""
         if self._latest is None or self._latest[0] != opening:
@@ -308,8 +318,7 @@ def assemble(
             warned.append(f"left out: {error}")
             continue
         if "item" in array.axes:
-            count = array.shape[array.axes.index("item")]
-            parts[kind] = ItemsOf(array, range(count))
+            parts[kind] = ItemsOf(array, range(array.length("item")))
         else:
             parts[kind] = (ItemArray(array, None),)
     if not parts:

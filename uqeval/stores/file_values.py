@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 import tempfile
+import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -166,6 +167,42 @@ class FileValues:
             block = np.empty((count, *shape[1:]), self.dtype)
             self._read(descriptor, block.reshape(-1).view(np.uint8).data, begin + k * step)
             out[k - low : k - low + count] = block[(slice(None), *inner)]
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header of an array in a file: its fields, its bytes, and the first byte after it."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    data: bytes
+    offset: int
+    fortran: bool = False
+
+    @property
+    def expected(self) -> int:
+        """Return the bytes of the header and of the values that it announces."""
+        return self.offset + math.prod(self.shape) * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"shape {self.shape} of {self.dtype}"
+
+    def values(
+        self, file: str | IO[bytes], where: str, stamp: tuple[int, ...] = (), start: int = 0
+    ) -> FileValues:
+        """Return the values after the header, which is at byte `start`."""
+        offset = start + self.offset
+        return FileValues(file, where, self.shape, self.dtype, self.fortran, offset, stamp)
+
+    def unpacked(
+        self, opened: Callable[[], AbstractContextManager[IO[bytes]]], where: str
+    ) -> FileValues:
+        """Return the values of a compressed file, in a file that is deleted with them; see
+        `unpacked`."""
+        file = unpacked(opened, self.expected, where)
+        values = self.values(file, where)
+        weakref.finalize(values, file.close)
+        return values
 
 
 def _buffer(count: int) -> memoryview:

@@ -204,7 +204,7 @@ def _how_to_sort_classes(own: Coordinate) -> str:
 def _classes(store: Store) -> int | None:
     """Return the size of the axis of classes; None if no array has one."""
     sizes = (
-        own.shape[own.axes.index("class")]
+        own.length("class")
         for kind, parts in store.arrays.items()
         for own in arrays_of(parts)
         if "class" in shown_axes(kind, own.axes)
@@ -237,7 +237,7 @@ def _unnamed_axes(arrays: Iterable[StoredArray]) -> set[str]:
 
 def _has_rows(arrays: Iterable[StoredArray]) -> bool:
     """Return whether arrays are images, and not only tables, which are images of one row."""
-    return any(own.shape[own.axes.index("y")] > 1 for own in arrays)
+    return any(own.length("y") > 1 for own in arrays)
 
 
 def refuse_other_orders(stores: Iterable[Store]) -> None:

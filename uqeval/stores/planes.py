@@ -34,12 +34,10 @@ class Planes:
         self._lock = threading.Lock()
         for array in self.arrays:
             if "annotator" in array.axes and axis != "annotator":
-                count = array.shape[array.axes.index("annotator")]
                 raise StoreError(
-                    f"{array.where}: holds labels of {count} annotators; expected one label per "
-                    f"pixel here. Store the labels of one annotator [item, y, x], or evaluate "
-                    f"these "
-                    "with `uqeval annotators`."
+                    f"{array.where}: holds labels of {array.length('annotator')} annotators; "
+                    "expected one label per pixel here. Store the labels of one annotator "
+                    "[item, y, x], or evaluate these with `uqeval annotators`."
                 )
 
     @cached_property
@@ -50,7 +48,7 @@ class Planes:
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item's plane."""
         array = self._array_of(item)
-        return array.shape[array.axes.index("y")], array.shape[array.axes.index("x")]
+        return array.length("y"), array.length("x")
 
     def where_of(self, item: int) -> str:
         """Return the name of the array with an item's plane, for messages."""
@@ -70,8 +68,7 @@ class Planes:
         array = self.parts[0].array
         if self.parts[0].index is None:
             return 0
-        n = array.chunks[array.axes.index("item")]
-        if n == 1:
+        if (n := array.in_chunk("item")) == 1:
             return 0
         other_sizes = [s for s, a in zip(array.shape, array.axes, strict=True) if a != "item"]
         return _KEPT * n * int(np.prod(other_sizes)) * array.dtype.itemsize
@@ -95,7 +92,7 @@ class Planes:
             values = item_array.array.read(tuple(slice(0, n) for n in item_array.array.shape))
         else:
             along = axes.index("item")
-            step = max(item_array.array.chunks[along], 1)
+            step = item_array.array.in_chunk("item")
             values = self._chunk(item_array.array, along, item_array.index // step, step)
             values = values[(slice(None),) * along + (item_array.index % step,)]
             axes = tuple(a for a in axes if a != "item")
@@ -109,7 +106,7 @@ class Planes:
         if start is None or not follow(parts).all():
             return np.stack([self.read(item) for item in items])
         along, stop = array.axes.index("item"), start + len(parts)
-        step = max(array.chunks[along], 1)
+        step = array.in_chunk("item")
         before = (slice(None),) * along
         values = np.concatenate(
             [

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.errors import StoreError, quoted
+from uqeval.errors import StoreError, is_number, quoted
 from uqeval.stores.array import StoredArray
 from uqeval.stores.kinds import WITH_MEMBER_SCALE, single_of
 
@@ -47,8 +47,7 @@ def unit_of(array: StoredArray, kind: str) -> float:
     if array.dtype.kind == "f":
         return 1.0
     scale = scale_of(array)
-    is_number = isinstance(scale, int | float) and not isinstance(scale, bool)
-    if not is_number or not 0 < scale <= 1:
+    if not is_number(scale) or not 0 < scale <= 1:
         raise StoreError(
             f"{array.where}: {array.dtype} {kind} with scale {quoted(scale)}; expected a number in "
             f"(0, 1], such as {1 / np.iinfo(array.dtype).max:.6g}, {_place_of_scale(array, kind)}."

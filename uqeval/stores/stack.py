@@ -15,13 +15,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, overload
 
 import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, number_of
-from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, follow
+from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, distinct, follow
 from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.scales import check_dtype, unit_of
 
@@ -61,62 +60,17 @@ class Tile:
     items: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The data of one item in one member: array, order of axes, and sizes."""
-
-    source: ItemArray
-    axes: tuple[str, ...]
-
-    def size(self, axis: str) -> int:
-        """Return the length of `axis`, 1 for a sample axis that is not stored."""
-        return self.source.array.shape[self.axes.index(axis)] if axis in self.axes else 1
-
-    def band(self, axis: str) -> int:
-        """Return the length along `axis` of the boxes that are read alone (`StoredArray.bands`)."""
-        return self.source.array.bands[self.axes.index(axis)] if axis in self.axes else 1
-
-    @property
-    def layout(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...], np.dtype[Any]]:
-        """Return all that determines the tiles of an item: shape, chunks, axes and dtype."""
-        array = self.source.array
-        return array.shape, array.bands, self.axes, array.dtype
-
-
-class Member(Sequence[Part]):
-    """The parts of all items of one member of an ensemble."""
+class Member:
+    """The items of one member of an ensemble, and their arrays, each once."""
 
     def __init__(self, items: Sequence[ItemArray]) -> None:
         self.items = items
         self.arrays = arrays_of(items)
         self._only = self.arrays[0] if len(self.arrays) == 1 else None
 
-    def __len__(self) -> int:
-        return len(self.items)
-
-    @overload
-    def __getitem__(self, item: int) -> Part: ...
-    @overload
-    def __getitem__(self, item: slice) -> Member: ...
-    def __getitem__(self, item: int | slice) -> Part | Member:
-        if isinstance(item, slice):
-            return Member(self.items[item])
-        source = self.items[item]
-        return Part(source, source.array.axes)
-
-    def __iter__(self) -> Iterator[Part]:
-        return (Part(source, source.array.axes) for source in self.items)
-
     def array_of(self, item: int) -> StoredArray:
         """Return the array with an item."""
         return self.items[item].array if self._only is None else self._only
-
-    def sizes(self, axis: str) -> set[int]:
-        """Return the lengths of an axis, 1 for a sample axis that is not stored, each once."""
-        return {
-            array.shape[array.axes.index(axis)] if axis in array.axes else 1
-            for array in self.arrays
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,29 +93,27 @@ class Tiling:
         return max(box.pixels for box in self.boxes)
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part], joins_classes: bool) -> Tiling:
-        """Return the tiling of an item from its parts, one of each member."""
+    def of(cls, arrays: Sequence[StoredArray], joins_classes: bool) -> Tiling:
+        """Return the tiling of an item from its arrays, one of each member."""
+        sizes = [(array.length("sample"), array.length("class")) for array in arrays]
         steps = tuple(
             (
-                max(min(part.band("sample"), part.size("sample")), 1),
-                part.size("class")
-                if joins_classes
-                else max(min(part.band("class"), part.size("class")), 1),
+                max(min(array.band("sample"), samples), 1),
+                classes if joins_classes else max(min(array.band("class"), classes), 1),
             )
-            for part in parts
+            for array, (samples, classes) in zip(arrays, sizes, strict=True)
         )
-        whole = len(parts) == 1 and steps[0] == (parts[0].size("sample"), parts[0].size("class"))
-        splits = any(step[1] < part.size("class") for part, step in zip(parts, steps, strict=True))
-        return cls(_boxes(parts), steps, whole, splits)
+        splits = any(step[1] < size[1] for size, step in zip(sizes, steps, strict=True))
+        return cls(_boxes(arrays), steps, len(arrays) == 1 and steps[0] == sizes[0], splits)
 
 
-def _boxes(parts: Sequence[Part]) -> tuple[Box, ...]:
-    height, width = parts[0].size("y"), parts[0].size("x")
+def _boxes(arrays: Sequence[StoredArray]) -> tuple[Box, ...]:
+    height, width = arrays[0].length("y"), arrays[0].length("x")
     steps = []
     for axis, size in (("y", height), ("x", width)):
         step = 1
-        for part in parts:
-            step = min(math.lcm(step, min(part.band(axis), size)), size)
+        for array in arrays:
+            step = min(math.lcm(step, min(array.band(axis), size)), size)
         steps.append(max(step, 1))
     return tuple(
         Box(y, min(y + steps[0], height), x, min(x + steps[1], width))
@@ -177,10 +129,7 @@ def batch_ends(members: Sequence[Sequence[ItemArray]]) -> list[int]:
     count = len(members[0])
     may_end, must_end = np.ones(count + 1, bool), np.zeros(max(count - 1, 0), bool)
     for items in members:
-        in_chunk = {
-            id(array): max(array.chunks[array.axes.index("item")], 1) if "item" in array.axes else 1
-            for array in arrays_of(items)
-        }
+        in_chunk = {id(array): array.in_chunk("item") for array in arrays_of(items)}
         chunks = [(item.index or 0) // in_chunk[id(item.array)] for item in items]
         is_next = follow(items)
         may_end[1:-1] &= ~(is_next & (np.diff(chunks) == 0))
@@ -202,18 +151,19 @@ class Stack:
         self.joins_classes = kind == "logits"
         self.members = [Member(store.arrays[kind]) for store in stores]
         first = self.members[0]
-        self.items = len(first)
+        self.items = len(first.items)
         for store, member in zip(stores[1:], self.members[1:], strict=True):
-            if len(member) != self.items:
+            if (count := len(member.items)) != self.items:
                 raise StoreError(
-                    f"{store.path} holds {number_of(len(member), 'item')}, {stores[0].path} holds "
+                    f"{store.path} holds {number_of(count, 'item')}, {stores[0].path} holds "
                     f"{self.items}; members of one ensemble need the same items in the same order."
                 )
-            for i, (first_part, member_part) in enumerate(zip(first, member, strict=True)):
+            for i in range(count):
+                arrays = first.array_of(i), member.array_of(i)
                 axes = {"class": "classes", "y": "height", "x": "width"}
-                if "class" not in first_part.axes + member_part.axes:
+                if not any("class" in array.axes for array in arrays):
                     del axes["class"]
-                sizes = [tuple(p.size(axis) for axis in axes) for p in (first_part, member_part)]
+                sizes = [tuple(map(array.length, axes)) for array in arrays]
                 if sizes[0] != sizes[1]:
                     raise StoreError(
                         f"{store.path}: item {i} has {', '.join(axes.values())} {sizes[1]}, but "
@@ -222,48 +172,37 @@ class Stack:
         #: Tilings by the arrays of an item, and by their layouts; heights and widths by array.
         self._tilings: dict[Hashable, Tiling] = {}
         self._sizes: dict[int, tuple[int, int]] = {}
-        self.classes = self._common("class", "classes", stores)
-        self.samples = self._common_samples(stores)
-        arrays = {id(array): array for member in self.members for array in member.arrays}
-        self.arrays: list[StoredArray] = list(arrays.values())
+        path = stores[0].path
+        self.classes = self._common("class", self.members[:1], path, "classes", "classes")
+        self.samples = self._common("sample", self.members, path, "samples", "number of samples")
+        self.arrays = distinct(array for member in self.members for array in member.arrays)
         self.dtypes = {a.dtype for a in self.arrays}
         for array in self.arrays:
             if array.dtype not in _FLOATS:
                 check_dtype(array, kind)
 
-    def _common(self, axis: str, noun: str, stores: Sequence[Store]) -> int:
-        member = self.members[0]
-        first = member[0].size(axis)
-        if member.sizes(axis) == {first}:
+    def _common(
+        self, axis: str, members: Sequence[Member], path: str, noun: str, of_all: str
+    ) -> int:
+        """Return the length of an axis of all these members, which all items share."""
+        first = sum(member.array_of(0).length(axis) for member in members)
+        if all(len({a.length(axis) for a in member.arrays}) == 1 for member in members):
             return first
-        for i, size in enumerate(part.size(axis) for part in member):
-            if size != first:
-                raise StoreError(
-                    f"{stores[0].path}: item 0 has {first} {noun}, item {i} has {size}; "
-                    f"all items have the same {noun}."
-                )
-        return first
-
-    def _common_samples(self, stores: Sequence[Store]) -> int:
-        first = sum(member[0].size("sample") for member in self.members)
-        if all(len(member.sizes("sample")) == 1 for member in self.members):
-            return first
-        for i, parts in enumerate(zip(*self.members, strict=True)):
-            count = sum(part.size("sample") for part in parts)
+        for i in range(self.items):
+            count = sum(member.array_of(i).length(axis) for member in members)
             if count != first:
                 raise StoreError(
-                    f"{stores[0].path}: item 0 has {first} samples, item {i} has {count}; "
-                    "all items have the same number of samples."
+                    f"{path}: item 0 has {first} {noun}, item {i} has {count}; all items have the "
+                    f"same {of_all}."
                 )
         return first
 
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item; items of one array share them."""
-        key = id(self.members[0].array_of(item))
-        if key not in self._sizes:
-            part = self.members[0][item]
-            self._sizes[key] = part.size("y"), part.size("x")
-        return self._sizes[key]
+        array = self.members[0].array_of(item)
+        if id(array) not in self._sizes:
+            self._sizes[id(array)] = array.length("y"), array.length("x")
+        return self._sizes[id(array)]
 
     def scale(self, array: StoredArray) -> float:
         """Return the probability of one unit of an integer array.
@@ -299,17 +238,20 @@ class Stack:
         """Return the tiling of an item; items of the same layout, scales and tolerances share it,
         and only such items are decoded together (`runs`).
         """
-        arrays = self.joins_classes, *(id(member.array_of(item)) for member in self.members)
-        if arrays not in self._tilings:
-            parts = [member[item] for member in self.members]
-            layouts = (
-                self.joins_classes,
-                *((p.layout, self.scale(a := p.source.array), self.tolerance(a)) for p in parts),
-            )
+        arrays = [member.array_of(item) for member in self.members]
+        key = self.joins_classes, *map(id, arrays)
+        if key not in self._tilings:
+            layouts = self.joins_classes, *map(self._layout, arrays)
             if layouts not in self._tilings:
-                self._tilings[layouts] = Tiling.from_parts(parts, self.joins_classes)
-            self._tilings[arrays] = self._tilings[layouts]
-        return self._tilings[arrays]
+                self._tilings[layouts] = Tiling.of(arrays, self.joins_classes)
+            self._tilings[key] = self._tilings[layouts]
+        return self._tilings[key]
+
+    def _layout(self, array: StoredArray) -> Hashable:
+        """Return all that determines the tiles of an array's items, and whether they are decoded
+        together."""
+        form = array.shape, array.bands, array.axes, array.dtype
+        return *form, self.scale(array), self.tolerance(array)
 
     def runs(self, items: range) -> list[range]:
         """Return consecutive items of one tiling each: items of several batches may have others."""
@@ -333,7 +275,7 @@ class Stack:
         """Return the bytes of the largest decoded tile of a batch, with all its items."""
         tiling, largest = self.tiling(batch[0]), 0
         for member, (samples, classes) in zip(self.members, tiling.steps, strict=True):
-            array = member[batch[0]].source.array
+            array = member.array_of(batch[0])
             numbers = len(batch) * samples * classes * tiling.box_pixels
             band_bytes = math.prod(array.bands) * array.dtype.itemsize
             largest = max(largest, numbers * array.dtype.itemsize, band_bytes)
@@ -355,8 +297,8 @@ class Stack:
         before = 0
         steps = self.tiling(batch[0]).steps
         for member, (step_t, step_c) in zip(self.members, steps, strict=True):
-            part = member[batch[0]]
-            samples, classes = part.size("sample"), part.size("class")
+            source = member.items[batch[0]]
+            samples, classes = source.array.length("sample"), source.array.length("class")
             for t in range(0, samples, step_t):
                 for c in range(0, classes, step_c):
                     where = {
@@ -365,25 +307,24 @@ class Stack:
                         "y": slice(box.y0, box.y1),
                         "x": slice(box.x0, box.x1),
                     }
-                    yield from _read(member, batch, where, before + t, c, box)
+                    yield from _read(source, batch, where, before + t, c, box)
             before += samples
 
 
 def _read(
-    member: Sequence[Part], batch: range, where: dict[str, slice], t0: int, c0: int, box: Box
+    source: ItemArray, batch: range, where: dict[str, slice], t0: int, c0: int, box: Box
 ) -> Iterator[Tile]:
-    """Read one region of a batch; return the view of each item, in the order of `TILE_AXES`."""
-    part = member[batch[0]]
-    array = part.source.array
-    if part.source.index is not None:
-        first = part.source.index
+    """Read one region of a batch from its first item; return the view of each, in the order of
+    `TILE_AXES`."""
+    array, first = source.array, source.index
+    if first is not None:
         where = where | {"item": slice(first, first + len(batch))}
-    values = array.read(tuple(where[axis] for axis in part.axes))
-    stored = tuple(axis for axis in part.axes if axis != "item")
+    values = array.read(tuple(where[axis] for axis in array.axes))
+    stored = tuple(axis for axis in array.axes if axis != "item")
     for j, item in enumerate(batch):
         plane = values
-        if part.source.index is not None:
-            plane = values[(slice(None),) * part.axes.index("item") + (j,)]
+        if first is not None:
+            plane = values[(slice(None),) * array.axes.index("item") + (j,)]
         order = [stored.index(axis) for axis in TILE_AXES if axis in stored]
         plane = plane.transpose(order)
         if "sample" not in stored:

@@ -39,10 +39,13 @@ from uqeval.stores.zarr.source import is_url, is_zarr
 #: its name and kind of file, and the name of its class, which is imported on use.
 FORMATS: tuple[tuple[Callable[[str], bool], str], ...] = (
     (lambda path: is_url(path) or is_zarr(path), "zarr.store.ZarrStore"),
-    (lambda path: suffix_of(path) in NIFTI and Path(path).exists(), "files.nifti.NiftiStore"),
+    (lambda path: suffix_of(path) in NIFTI and Path(path).exists(), "files.numpy_store.ArrayStore"),
     (lambda path: hdf5_path(path) is not None, "files.hdf5.Hdf5Store"),
     (lambda path: Path(path).is_dir(), "files.folder_store.FolderStore"),
-    (lambda path: suffix_of(path) == ".npy" and Path(path).exists(), "files.numpy_store.NpyStore"),
+    (
+        lambda path: suffix_of(path) == ".npy" and Path(path).exists(),
+        "files.numpy_store.ArrayStore",
+    ),
     (lambda path: suffix_of(path) == ".npz" and Path(path).exists(), "files.numpy_store.NpzStore"),
 )
 

@@ -171,7 +171,7 @@ def _scores(predictions: Store) -> Sequence[ItemArray]:
 def _classes(predictions: Store) -> int | None:
     """Return the number of classes of probabilities or logits; None without them."""
     for part in _scores(predictions)[:1]:
-        return max(part.array.shape[part.array.axes.index("class")], 2)
+        return max(part.array.length("class"), 2)
     return None
 
 

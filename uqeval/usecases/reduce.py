@@ -247,9 +247,9 @@ def _wanted_maps(
 
 def _attributes_of_copy(array: StoredArray, void: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the attributes of an item of a copied map. `void`: that of ids, None for numbers."""
-    from uqeval.stores.writing.new_store import copied_attributes
+    from uqeval.stores.writing.new_store import meaning_of
 
-    attributes = copied_attributes(array)
+    attributes = meaning_of(array.attributes)
     if void is not None:
         attributes.pop("ignore_index", None)
     return attributes | dict(void or {})

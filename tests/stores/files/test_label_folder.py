@@ -257,10 +257,9 @@ def test_predictions_of_frames(tmp_path: Path) -> None:
 def test_labels_of_some_frames(tmp_path: Path) -> None:
     save(tmp_path / "v_2.png", IDS)
     save(tmp_path / "w_2.png", IDS)
-    found = open_sparse_labels(tmp_path, ["v_1", "v_2", "v_3"])
-    assert [part is not None for part in found.parts] == [False, True, False]
-    assert found.parts[1] and found.parts[1].array.read(ALL).tolist() == IDS.tolist()
-    (warning,) = found.warnings
+    parts, (warning,) = open_sparse_labels(tmp_path, ["v_1", "v_2", "v_3"])
+    assert [part is not None for part in parts] == [False, True, False]
+    assert parts[1] and parts[1].array.read(ALL).tolist() == IDS.tolist()
     assert "1 label file belongs to no item: w_2.png" in warning
     with pytest.raises(
         StoreError,
@@ -279,8 +278,8 @@ def test_labels_of_some_frames(tmp_path: Path) -> None:
 
 def test_sparse_labels_with_a_label_map(tmp_path: Path) -> None:
     save(tmp_path / "x_2_gtFine_labelIds.png", IDS + 7)
-    found = open_sparse_labels(
+    (first, second), _ = open_sparse_labels(
         tmp_path, ["x_1_leftImg8bit", "x_2_leftImg8bit"], label_map="cityscapes"
     )
-    assert found.parts[0] is None and found.parts[1] is not None
-    assert found.parts[1].array.read(ALL)[0, 0] == 0
+    assert first is None and second is not None
+    assert second.array.read(ALL)[0, 0] == 0

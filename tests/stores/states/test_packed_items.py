@@ -117,4 +117,3 @@ def test_the_states_of_a_run() -> None:
     for i in (3, -4):
         with pytest.raises(IndexError):
             states[i]
-    assert list(ItemStates.of([b"a", b"bc"])) == [b"a", b"bc"]

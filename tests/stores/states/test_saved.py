@@ -44,8 +44,6 @@ def test_states_come_back(tmp_path: Path) -> None:
     assert saved.index["fingerprint"] == "abc"
     assert saved.parameters() == [{"id": "one"}, {"id": "two"}]
     assert list(saved.states({"id": "two"}, MOST)) == [b"two0", b"two1"]
-    assert saved.holds({"id": "one"})
-    assert not saved.holds({"id": "three"})
     with pytest.raises(StoreError, match="no states of three"):
         list(saved.states({"id": "three"}, MOST))
     assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]

@@ -218,7 +218,7 @@ def test_text(tmp_path: Path, form: int, dtype: str) -> None:
     )
     array[...] = np.array(texts, dtype=object if dtype == "string" else dtype)
     read = opened(tmp_path / "a")
-    assert read.text
+    assert read.dtype.kind in "OU"
     assert read.read((slice(None),)).tolist() == texts
 
 

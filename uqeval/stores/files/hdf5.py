@@ -296,7 +296,7 @@ class Hdf5Store(Contents):
         opened = self._opened
         if not isinstance(opened, Hdf5Group):
             opened.fill_missing = opening.fill_missing
-            one = store_of_one(opened, opening, self.described())
+            one = store_of_one(opened, opening, self.described(None))
             one = with_coordinates(one, *self.beside())
             return replace(one, path=self._shown)
         warnings = opened.left_out(opening.unread(self.kinds))
@@ -317,8 +317,7 @@ class Hdf5Store(Contents):
     def names_beside(self) -> tuple[str, ...] | None:
         return own_names(self._around.arrays, self._around.attributes, self._shown)
 
-    def array(self, name: str | None, *, fill_missing: bool = False) -> Hdf5Array | None:
-        """Return the array called `name` of a group, or the one at the path; None for a group."""
+    def array(self, name: str | None, *, fill_missing: bool) -> Hdf5Array | None:
         opened = self._opened
         if isinstance(opened, Hdf5Group):
             found = None if name is None else opened.arrays.get(name)
@@ -328,9 +327,7 @@ class Hdf5Store(Contents):
             found.fill_missing = fill_missing
         return found
 
-    def described(self) -> Store:
-        """Return the names of the items and the attributes beside an array, as a store without
-        arrays. Raises `StoreError` as `store` does."""
+    def described(self, name: str | None) -> Store:
         group = self._around
         check_attributes(group.attributes, self._shown)
         _, attributes, warnings = without_attributes(group.arrays, group.attributes, self._shown)

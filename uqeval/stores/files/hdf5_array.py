@@ -123,7 +123,7 @@ class Hdf5Array(StoredArray):
     def _missing(self) -> list[tuple[int, ...]]:
         if not self._absent():
             return []
-        absent = np.ones([-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True)], bool)
+        absent = np.ones(self.grid, bool)
         if self.dataset.chunks is not None:
             for number in range(self.dataset.id.get_num_chunks()):
                 start = self.dataset.id.get_chunk_info(number).chunk_offset

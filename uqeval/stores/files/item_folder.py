@@ -164,7 +164,7 @@ def _items_of(
     arrays = [
         (file, kind, array) for file, content in files for kind, array in content.arrays.items()
     ]
-    images = all(_slices(array) == 1 for _, _, array in arrays)
+    images = all(array.length("item") == 1 for _, _, array in arrays)
     for file, kind, array in arrays:
         for name, item_array in _split_volume(file.item, array, images):
             if name in parts[kind]:
@@ -342,14 +342,10 @@ def _read_headers(folder: str, file: _File, opening: Opening) -> _Content:
     return replace(content, arrays=resolved)
 
 
-def _slices(array: StoredArray) -> int:
-    return array.shape[array.axes.index("item")] if "item" in array.axes else 1
-
-
 def _split_volume(item: str, array: StoredArray, images: bool) -> Iterator[tuple[str, ItemArray]]:
     """Yield the slices of a volume with their names; `images`: all volumes have one slice."""
     if "item" not in array.axes:
         yield item, ItemArray(array, None)
         return
-    for index in range(_slices(array)):
+    for index in range(array.length("item")):
         yield item if images else f"{item}/{index:04d}", ItemArray(array, index)

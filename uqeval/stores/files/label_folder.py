@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -33,14 +32,6 @@ _CAMERA = "_leftImg8bit"
 def png_files(folder: str | Path) -> list[str]:
     """Return all PNG files below `folder`, relative to it, sorted."""
     return files_below(folder, IDS)
-
-
-@dataclass(frozen=True)
-class SparseLabels:
-    """The labels of some items; None for items without labels."""
-
-    parts: tuple[ItemArray | None, ...]
-    warnings: tuple[str, ...]
 
 
 def open_label_folder(
@@ -90,8 +81,9 @@ def open_predicted_ids(path: str | Path, names: Sequence[str] | None, declared: 
 
 def open_sparse_labels(
     path: str | Path, names: Sequence[str] | None, *, label_map: str | None = None
-) -> SparseLabels:
-    """Open label files as `open_label_folder` does; some frames of a video may have none.
+) -> tuple[tuple[ItemArray | None, ...], tuple[str, ...]]:
+    """Return the labels of the items called `names` as `open_label_folder` does, None for frames of
+    a video that have none, and warnings.
 
     Raises `StoreError` if none has labels.
     """
@@ -106,7 +98,7 @@ def open_sparse_labels(
         for name in names
     )
     warnings += warnings_of_match(path, files, files_of_names, "label")
-    return SparseLabels(parts, tuple(warnings))
+    return parts, tuple(warnings)
 
 
 def open_ordered_folder(
@@ -146,7 +138,11 @@ def label_files(
     files = [file for file in files if endings[file] not in _SIBLINGS]
     if kind == "labels":
         labelled = {_stem(file) for file in files if endings[file]}
-        files = [f for f in files if not (_is_camera(f) and _stem(f) in labelled)]
+        files = [
+            f
+            for f in files
+            if not (PurePosixPath(f).stem.endswith(_CAMERA) and _stem(f) in labelled)
+        ]
     ids = {_base(file) for file in files if endings[file] == _IDS}
     trained = {_base(file) for file in files if endings[file] == _TRAIN_IDS}
     if label_map == "cityscapes":
@@ -172,10 +168,6 @@ def _ending(file: str) -> str:
         if stem.endswith((f"_gtFine{ending}", f"_gtCoarse{ending}")):
             return ending
     return ""
-
-
-def _is_camera(file: str) -> bool:
-    return PurePosixPath(file).stem.endswith(_CAMERA)
 
 
 def _stem(file: str) -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import math
 import struct
-import weakref
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, cast
 
@@ -17,9 +14,7 @@ import numpy as np
 
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut
-from uqeval.stores.array import Store
-from uqeval.stores.contents import Contents, Opening, store_of_one
-from uqeval.stores.file_values import FileValues, stamp_of, unpacked
+from uqeval.stores.file_values import FileValues, Header, stamp_of
 from uqeval.stores.files.numpy_array import NumpyArray
 
 #: Bytes of the header, and dtypes by their code in NIfTI-1.
@@ -30,36 +25,6 @@ _DTYPES = {
 }  # fmt: skip
 #: The largest compression ratio of deflate.
 _MOST_PACKED = 1032
-
-
-class NiftiStore(Contents):
-    """The slices of one volume."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self._array = self.unnamed = open_nifti(path)
-
-    def store(self, opening: Opening) -> Store:
-        return store_of_one(self._array, opening)
-
-
-@dataclass(frozen=True)
-class _Header:
-    """The fields of a header; `shape` is [z, y, x] or [y, x]."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    offset: int
-    data: bytes
-
-    @property
-    def expected(self) -> int:
-        """Return the bytes of the header and of the values that it announces."""
-        return self.offset + math.prod(self.shape) * self.dtype.itemsize
-
-    def values(self, file: str | IO[bytes], where: str, stamp: tuple[int, ...]) -> FileValues:
-        """Return the values after the header."""
-        return FileValues(file, where, self.shape, self.dtype, False, self.offset, stamp)
 
 
 def open_nifti(path: str) -> NumpyArray:
@@ -85,22 +50,19 @@ def open_nifti(path: str) -> NumpyArray:
     fits = size * _MOST_PACKED >= head.expected if packed else size == head.expected
     if not fits:
         raise StoreError(
-            f"{where}: is {size} bytes, too few or too many for its header: shape {head.shape} of "
-            f"{head.dtype} from byte {head.offset}. Copy or save it again."
+            f"{where}: is {size} bytes, too few or too many for its header: {head} from byte "
+            f"{head.offset}. Copy or save it again."
         )
 
     def load() -> FileValues:
         if not packed:
             return head.values(path, where, stamp)
-        unpacked_file = unpacked(partial(_opened_gzip, path), head.expected, where)
-        values = head.values(unpacked_file, where, ())
-        weakref.finalize(values, unpacked_file.close)
-        return values
+        return head.unpacked(partial(_opened_gzip, path), where)
 
     return NumpyArray(where, head.shape, head.dtype, load, head.data, path)
 
 
-def _read_header(file: Any, where: str) -> _Header:
+def _read_header(file: Any, where: str) -> Header:
     """Read the header of a NIfTI-1 file. Raises `StoreError`."""
     data = file.read(_HEADER)
     order = next((o for o in "<>" if data[:4] == struct.pack(f"{o}i", _HEADER)), None)
@@ -141,7 +103,7 @@ def _read_header(file: Any, where: str) -> _Header:
             f"{where}: its header puts the values at byte {offset:g}; expected a "
             f"whole number from {_HEADER}. Copy or save it again."
         )
-    return _Header(tuple(map(int, shape[::-1])), dtype, int(offset), data)
+    return Header(tuple(map(int, shape[::-1])), dtype, data, int(offset))
 
 
 def _as_integers(where: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
+import io
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +13,12 @@ import numpy as np
 
 from uqeval.disk.files import open_file, readable
 from uqeval.errors import StoreError, cut, quoted
-from uqeval.stores.file_values import FileValues, stamp_of, unpacked
+from uqeval.stores.file_values import FileValues, Header, stamp_of
 from uqeval.stores.files.numpy_array import NumpyArray
-from uqeval.stores.files.numpy_header import read_header
 from uqeval.stores.zarr.source import check_method, open_zip
+
+#: The largest number of bytes of a header.
+_MOST_HEADER = 1 << 16
 
 
 def open_npy(path: str) -> NumpyArray:
@@ -25,7 +27,7 @@ def open_npy(path: str) -> NumpyArray:
     Raises `StoreError` if it is not one, holds pickled objects, or is cut short.
     """
     with readable(path), open_file(path) as file:
-        head = read_header(file, path)
+        head = _read_header(file, path)
         stamp = stamp_of(file.fileno())
         size = file.seek(0, 2)
     if size != head.expected:
@@ -38,7 +40,7 @@ def open_npy(path: str) -> NumpyArray:
         path,
         head.shape,
         head.dtype,
-        lambda: head.values(path, path, len(head.data), stamp),
+        lambda: head.values(path, path, stamp),
         head.data,
         path,
     )
@@ -72,7 +74,7 @@ def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numpy
     try:
         check_method(info)
         with archive.open(info) as file:
-            head = read_header(file, where)
+            head = _read_header(file, where)
     except StoreError:
         raise
     except Exception as error:  # zlib.error, BadZipFile, RuntimeError (encrypted), OSError
@@ -96,11 +98,8 @@ def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numpy
                     f"{where}: its bytes do not match the checksum in the .npz file, so it is "
                     "damaged. Copy or save it again."
                 )
-            return head.values(path, where, start + len(head.data), stamp)
-        file = unpacked(partial(_opened_member, path, info, where), info.file_size, where)
-        values = head.values(file, where, len(head.data))
-        weakref.finalize(values, file.close)
-        return values
+            return head.values(path, where, stamp, start)
+        return head.unpacked(partial(_opened_member, path, info, where), where)
 
     return NumpyArray(where, head.shape, head.dtype, load, head.data, path, info.CRC)
 
@@ -128,3 +127,41 @@ def _data_offset(path: str, info: zipfile.ZipInfo, where: str) -> int:
     if local[:4] != b"PK\x03\x04" or start + info.file_size > size:
         raise StoreError(f"{where}: the .npz file is damaged. Copy or save it again.")
     return start
+
+
+def _read_header(file: IO[bytes], where: str) -> Header:
+    """Read a header, after checking its length. Raises `StoreError`."""
+    try:
+        start = file.read(12)
+        version = np.lib.format.read_magic(io.BytesIO(start))
+        read_fields, width = {
+            (1, 0): (np.lib.format.read_array_header_1_0, 2),
+            (2, 0): (np.lib.format.read_array_header_2_0, 4),
+            # Differs only in names of fields, which no array of numbers has.
+            (3, 0): (np.lib.format.read_array_header_2_0, 4),
+        }[version]
+        length = int.from_bytes(start[8 : 8 + width], "little")
+        if length > _MOST_HEADER:
+            raise ValueError(f"its header claims {length} bytes, expected at most {_MOST_HEADER}")
+        end = 8 + width + length
+        data = start[:end] + file.read(max(end - len(start), 0))
+        head = io.BytesIO(data)
+        head.seek(8)
+        shape, fortran, dtype = read_fields(head)
+        if not all(type(size) is int and 0 <= size < 2**63 for size in shape):
+            raise ValueError(f"its shape is {quoted(shape)}")
+        if not dtype.itemsize or (0 in shape and max(shape) > 2**31):
+            raise ValueError(f"its shape {quoted(shape)} of {dtype.str} holds no values")
+    except (OSError, zipfile.BadZipFile):
+        raise
+    except Exception as error:  # NumPy's parser raises SyntaxError, tokenize.TokenError, and more
+        raise StoreError(
+            f"{where}: is not a NumPy file that can be read ({error!s:.200}). Save it with "
+            "numpy.save."
+        ) from error
+    if dtype.hasobject:
+        raise StoreError(
+            f"{where}: holds pickled objects, which are never read: unpickling runs code. Save "
+            "an array of numbers."
+        )
+    return Header(shape, dtype, data, len(data), fortran)

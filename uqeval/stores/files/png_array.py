@@ -7,7 +7,6 @@ import io
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +76,8 @@ class PngArray(FileArray):
                 f"{cut(path)}: is {_KINDS.get(header.kind, 'of unknown kind')}{self._expected}"
             )
         super().__init__(path, (header.height, header.width))
-        self.dtype = np.dtype(np.uint16 if header.depth == 16 and table is None else np.uint8)
+        self._stored = np.dtype(np.uint16 if header.depth == 16 else np.uint8)
+        self.dtype = self._stored if table is None else np.dtype(np.uint8)
         self._depth = header.depth if header.kind == _GREY else 8
         self._table = table
         self.takes_label_map = table is None
@@ -105,9 +105,6 @@ class PngArray(FileArray):
             digest.update(self._table.tobytes())
         return digest.hexdigest()
 
-    def _stored_dtype(self) -> np.dtype[Any]:
-        return self.dtype if self._table is None else np.dtype(np.uint16)
-
     def _decode(self) -> Array:
         from PIL import Image
 
@@ -127,7 +124,7 @@ class PngArray(FileArray):
         if values.shape != self.shape:
             raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
         # Pillow stretches grey of 2 and 4 bits to 0 … 255; undo it to get ids.
-        values = values.astype(self._stored_dtype(), copy=False)
+        values = values.astype(self._stored, copy=False)
         if self._depth in (2, 4):
             values = values // np.uint8(255 // (2**self._depth - 1))
         if self._table is None:

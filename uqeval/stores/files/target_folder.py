@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -42,9 +41,6 @@ class KittiPng(PngArray):
         values = stored.astype(np.float32) / np.float32(256)
         values[stored == 0] = np.nan
         return values
-
-    def _stored_dtype(self) -> np.dtype[Any]:
-        return np.dtype(np.uint16)
 
 
 def open_target_folder(

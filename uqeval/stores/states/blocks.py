@@ -79,12 +79,6 @@ class ItemStates(Sequence[bytes]):
     most: int
     blocks: list[PackedItems] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, states: Sequence[bytes]) -> ItemStates:
-        """Return the states of single items, packed."""
-        blocks = [PackedItems.of([state]) for state in states]
-        return cls(max(map(len, states), default=0), blocks)
-
     def __len__(self) -> int:
         return sum(block.items for block in self.blocks)
 
@@ -207,19 +201,16 @@ class KnownStates(Mapping[int, bytes]):
 
     def has(self, items: range) -> bool:
         """Return whether the states of all of these items are known."""
+        # Whether the items of a block in the file are consecutive in this run.
+        in_row = all(layer.places is None for layer in self._layers)
         item = items.start
         while item in items:
             try:
                 block, at = self._find(item)
             except KeyError:
                 return False
-            item += block.items - at if self._in_row else 1
+            item += block.items - at if in_row else 1
         return True
-
-    @property
-    def _in_row(self) -> bool:
-        """Return whether the items of a block in the file are consecutive in this run."""
-        return all(layer.places is None for layer in self._layers)
 
     def packed(self, items: range) -> PackedItems | None:
         """Return the packed states of some items; None if they are not one block."""

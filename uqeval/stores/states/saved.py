@@ -132,10 +132,6 @@ class SavedStates:
                 f"{cut(self.path)}: is damaged: {error}. Run the evaluation again."
             ) from None
 
-    def holds(self, parameters: Mapping[str, Any]) -> bool:
-        """Return whether there are states of a tally with these parameters."""
-        return tally_key(parameters) in self._numbers
-
     def blocks(self, parameters: Mapping[str, Any]) -> Iterator[PackedItems]:
         """Yield the packed states of a tally, in the order of items. Raises `StoreError`."""
         number = self._numbers.get(tally_key(parameters))

@@ -184,12 +184,15 @@ class StatesWriter:
     def _add(self, number: int, first: int, states: PackedItems) -> None:
         if all(self._held_of(number, first + states.items)[first : first + states.items]):
             return
-        block = self._blocks.of(first) if self._blocks else range(first, first + states.items)
+        block = self._block_of(first, states)
         waiting = self._waiting.setdefault((number, block.start), {})
         waiting[first] = states
         if sum(part.items for part in waiting.values()) >= len(block):
             self._write_waiting(number, block.start)
             self._file.flush()
+
+    def _block_of(self, first: int, states: PackedItems) -> range:
+        return self._blocks.of(first) if self._blocks else range(first, first + states.items)
 
     def _write_waiting(self, number: int, block: int) -> None:
         """Write the collected states of a block; consecutive items become one entry."""
@@ -322,7 +325,7 @@ class StatesWriter:
 
     def _take_block(self, tally: int, first: int, states: PackedItems, known: Blocks) -> None:
         """Reuse the states of some items: a complete block is copied to the file."""
-        block = self._blocks.of(first) if self._blocks else range(first, first + states.items)
+        block = self._block_of(first, states)
         if len(block) == states.items:
             place = self._write_block(tally, first, states)
             known.add(Block(first, states.items, functools.partial(self._at, *place)))

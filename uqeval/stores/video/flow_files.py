@@ -175,8 +175,8 @@ def _open(path: Path) -> StoredArray:
 
 
 def _check(array: StoredArray) -> None:
-    if array.shape[array.axes.index("class")] != 2:
-        first = array.shape[array.axes.index("y")] == 2
+    if array.length("class") != 2:
+        first = array.length("y") == 2
         looks = "; dx and dy seem to come first" if first else ""
         raise StoreError(
             f"{array.where}: has the shape {array.shape}{looks}; expected [H, W, 2] per pair, dx "

@@ -49,9 +49,6 @@ class Frames(Protocol):
     def read(self, i: int) -> NDArray[np.uint8]:
         """Return frame `i` as [y, x, 3], C-contiguous; it may be read-only."""
 
-    def kept_bytes(self) -> int:
-        """Return the bytes of decoded data that stay in memory for later frames."""
-
     def where_of(self, i: int) -> str:
         """Return the name of frame `i` in messages."""
 
@@ -127,7 +124,7 @@ class StoredFrames(VideoPlanes):
 
 
 def _check(array: StoredArray) -> None:
-    channels = array.shape[array.axes.index("class")]
+    channels = array.length("class")
     if channels != 3:
         raise StoreError(
             f"{array.where}: has {channels} channels in its shape {array.shape}; frames are "

@@ -102,10 +102,6 @@ class ImageFolder:
                 "Copy it again."
             ) from error
 
-    def kept_bytes(self) -> int:
-        """Return 0: no bytes are cached."""
-        return 0
-
     def _path(self, i: int) -> Path:
         return self._folder / self._files[i]
 

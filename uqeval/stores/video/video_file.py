@@ -78,10 +78,6 @@ class VideoFile:
                 self._last = i, self._decoded(i)
             return self._last[1]
 
-    def kept_bytes(self) -> int:
-        """Return the bytes of the last frame."""
-        return 3 * self._size[0] * self._size[1]
-
     def where_of(self, i: int) -> str:
         """Return the file and the frame's number."""
         return f"{self.where}, frame {i}"

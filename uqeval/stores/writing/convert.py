@@ -38,7 +38,7 @@ def _form(kind: str, item_array: ItemArray) -> Form:
     array = item_array.array
     forms = [form[1:] for form in KINDS.get(kind, (("item", "y", "x"),))]
     axes = next(form for form in forms if set(form) == set(array.axes) - {"item"})
-    return Form(axes, tuple(array.shape[array.axes.index(a)] for a in axes), array.dtype)
+    return Form(axes, tuple(map(array.length, axes)), array.dtype)
 
 
 def write_converted(

@@ -32,7 +32,7 @@ from uqeval.stores.incoming import (
 from uqeval.stores.kinds import SCALED, SPREADS
 from uqeval.stores.scales import scale_of, unit_of
 from uqeval.stores.void_id import refuse_ambiguous, refuse_fill_ids
-from uqeval.stores.writing.new_store import copied_attributes
+from uqeval.stores.writing.new_store import meaning_of
 from uqeval.stores.zarr import writer as zw
 
 DTYPE = np.dtype(np.uint16)
@@ -87,7 +87,7 @@ class Numbers:
 
     def attributes(self, array: StoredArray) -> dict[str, Any]:
         """Return the attributes of the new array for items of `array`."""
-        own = copied_attributes(array)
+        own = meaning_of(array.attributes)
         if self.recoding is not None:
             recorded = {k: value for k, value in own.items() if k == SUM_TOLERANCE}
             return ATTRIBUTES | recorded

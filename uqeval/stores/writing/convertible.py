@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.attribute_arrays import OF_STORE
 from uqeval.stores.axis_names import axis_called
@@ -21,22 +21,13 @@ from uqeval.stores.contents import (
 )
 from uqeval.stores.coordinates import COMPARED
 from uqeval.stores.files.foreign import how_to_convert
-from uqeval.stores.files.hdf5 import Hdf5Store
 from uqeval.stores.files.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.files.label_folder import open_predicted_ids, png_files
 from uqeval.stores.files.numpy_store import NpzStore
-from uqeval.stores.kinds import (
-    KNOWN,
-    REGRESSION,
-    Declared,
-    kind_of_bare,
-    known_alone,
-    with_scale,
-)
+from uqeval.stores.kinds import KNOWN, REGRESSION, Declared, kind_of_bare, known_alone
 from uqeval.stores.orders import with_coordinates
 from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.zarr.source import is_url, is_zarr
-from uqeval.stores.zarr.store import ZarrStore
 
 #: The sources that can be converted, for messages.
 CONVERTIBLE = (
@@ -77,17 +68,8 @@ def open_convertible(
     if hdf5 is not None and key is not None:
         source = f"{hdf5[0]}::{hdf5[1].rstrip('/')}/{key}"
     contents = contents_of(source)
-    array, described = contents.unnamed, Store(source, {})
-    name = _alone(contents) if key is None and array is None else key
-    if isinstance(contents, ZarrStore):
-        array = contents.array(name, fill_missing=fill_missing)
-        described = described if array is None else contents.described(name)
-    elif isinstance(contents, NpzStore) and name is not None:
-        array = _member(source, contents.members, name)
-        described = contents.described()
-    elif isinstance(contents, Hdf5Store):
-        array = contents.array(name, fill_missing=fill_missing)
-        described = described if array is None else contents.described()
+    name = _alone(contents) if key is None and contents.unnamed is None else key
+    array = contents.array(name, fill_missing=fill_missing)
     if array is None:
         if contents.kinds and (kind is not None or axes is not None):
             raise UsageError("--kind and --axes describe one array; give its name with --key NAME.")
@@ -98,6 +80,7 @@ def open_convertible(
     arrays, is_single = {_kind(array, name, declared, has_labels): array}, False
     if key is None:
         arrays, is_single = as_one_item(arrays)
+    described = contents.described(name)
     store = assemble(
         source, arrays, names, described.names, described.attributes, described.warnings, is_single
     )
@@ -128,15 +111,6 @@ def _one_sample(store: Store) -> Store:
         return store
     arrays = {"probs" if k == "mean_probs" else k: parts for k, parts in store.arrays.items()}
     return replace(store, arrays=arrays)
-
-
-def _member(source: str, members: Mapping[str, StoredArray], name: str) -> StoredArray:
-    """Return the member called `name`."""
-    if name not in members:
-        raise StoreError(
-            f"{cut(source)}: holds {listed(sorted(members))}; no {quoted(name)}. Give --key NAME."
-        )
-    return with_scale(members).get(name, members[name])
 
 
 def _kind(array: StoredArray, name: str | None, declared: Declared, has_labels: bool) -> str:

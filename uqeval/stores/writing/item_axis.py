@@ -1,16 +1,18 @@
-"""The axis of items in arrays that a loop writes: of one item without it, of a batch with it."""
+"""The axes of items and of classes in arrays that a loop writes: one item need not have the first,
+a single class need not have the second."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from uqeval.arrays import Array, np
 from uqeval.errors import DataError, StoreError, quoted
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.coordinates import Coordinate, is_count, is_other_order, names_like
-from uqeval.stores.described import DescribedArray, coordinates_in
+from uqeval.stores.described import DescribedArray, coordinates_in, ordered
 
 
 def refuse_other_items(
@@ -119,3 +121,20 @@ def _remedy(values: Array, axes: Sequence[str | None], names: Sequence[str]) -> 
     if values.ndim in (3, 4) and len(names) == 1:
         return f" If they are of one item, give add({quoted(names[0])}, values)."
     return ""
+
+
+def ordered_classes(
+    values: Any, where: str, forms: Sequence[tuple[str, ...]], classes: int
+) -> DescribedArray:
+    """Return predictions in the order of their form, as `ordered` does, with an axis of classes.
+
+    With one class, arrays with named axes may be without it.
+    """
+    without = [tuple(axis for axis in form if axis != "class") for form in forms]
+    own = ordered(values, where, (*forms, *without) if classes == 1 else forms)
+    axes = next((form for form in without if form == own.dimension_names), None)
+    if axes is None:
+        return own
+    at = axes.index("y")
+    stack, axes = np.expand_dims(own.values, at), (*axes[:at], "class", *axes[at:])
+    return replace(own, values=stack, dimension_names=axes)

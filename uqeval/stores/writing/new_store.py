@@ -23,7 +23,6 @@ from uqeval.disk.locks import locked
 from uqeval.disk.outputs import refuse_overlap
 from uqeval.disk.publishing import hidden_path
 from uqeval.errors import DataError, OutputError, cut
-from uqeval.stores.array import StoredArray
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.bfloat16 import SOURCE, SUM_TOLERANCE
 from uqeval.stores.coordinates import AXIS, IN_ATTRIBUTES, Coordinate
@@ -76,17 +75,13 @@ def checked_target(
     return target
 
 
-def copied_attributes(array: StoredArray) -> dict[str, Any]:
-    """Return the attributes that a copy of the array's numbers needs."""
-    return _meaning(array.attributes)
-
-
 def are_equal(attributes: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether one array can have the attributes of all items."""
     return len({repr(sorted(of_item.items())) for of_item in attributes}) < 2
 
 
-def _meaning(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def meaning_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that say what numbers mean, which their copies need."""
     return {name: value for name, value in attributes.items() if name in _MEANING}
 
 
@@ -167,8 +162,11 @@ class NewStore:
         of_store = {**attributes.get("uqeval", {}), IN_ATTRIBUTES: in_attributes}
         own = {"uqeval": of_store} if in_attributes else {}
         zw.create_group(self.root, self._with_names({**attributes, **own}))
-        for name, values in arrays.items():
-            self._write_coordinate(self.root / name, *values)
+        for name, (axis, values, about) in arrays.items():
+            about = about if axis_called(name) else {**about, AXIS: axis}
+            folder, shape = self.root / name, values.shape
+            array = zw.create_array(folder, shape, values.dtype, shape, [axis], attributes=about)
+            zw.write(array, (slice(None),), values, folder)
 
     def repair(self, attributes: Mapping[str, Any]) -> None:
         """Create the groups of a store without coordinates again whose metadata a power loss has
@@ -180,16 +178,6 @@ class NewStore:
     def _with_names(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         names = {"names": list(self.names)} if self.names is not None else {}
         return {**attributes, **names}
-
-    @staticmethod
-    def _write_coordinate(
-        folder: Path, axis: str, values: Array, attributes: Mapping[str, Any]
-    ) -> None:
-        shape = values.shape
-        if axis_called(folder.name) is None:
-            attributes = {**attributes, AXIS: axis}
-        array = zw.create_array(folder, shape, values.dtype, shape, [axis], attributes=attributes)
-        zw.write(array, (slice(None),), values, folder)
 
     def array(
         self,
@@ -210,12 +198,24 @@ class NewStore:
         folder = self._folder(index, kind)
         if folder not in self._arrays:
             if not folder.exists():
-                self._create(index, folder, shape, dtype, chunks, axes, attributes)
+                of_all = shape, chunks, axes
+                if self.dense:
+                    of_all = (self.items, *shape), (self.in_chunk, *chunks), ("item", *axes)
+                elif self.names is not None and not folder.parent.exists():
+                    temporary = self._temporary()
+                    zw.create_group(temporary, {"name": self.names[index]})
+                    zw.put_in_place(temporary, folder.parent)
+                temporary = self._temporary()
+                zw.create_array(
+                    temporary, of_all[0], dtype, *of_all[1:],
+                    compression=self.compression, attributes=attributes,
+                )  # fmt: skip
+                zw.put_in_place(temporary, folder)
             if not self.dense and len(self._arrays) >= _KEPT:
                 self._arrays.clear()
             self._arrays[folder] = zw.open_array(folder)
         array, first = self._arrays[folder], int(self.dense)
-        own, before = dict(attributes or {}), _meaning(array.attrs)
+        own, before = dict(attributes or {}), meaning_of(array.attrs)
         # NaN equals itself only as text.
         if own != before and len({json.dumps(x, sort_keys=True) for x in (own, before)}) > 1:
             raise DataError(
@@ -297,30 +297,6 @@ class NewStore:
             return self.root / kind
         assert self.names is not None
         return self.root / "items" / zw.item_folder(self.names[index]) / kind
-
-    def _create(
-        self,
-        index: int,
-        folder: Path,
-        shape: tuple[int, ...],
-        dtype: DTypeLike,
-        chunks: tuple[int, ...],
-        axes: tuple[str, ...],
-        attributes: Mapping[str, Any] | None,
-    ) -> None:
-        if self.dense:
-            shape, chunks, axes = (self.items, *shape), (self.in_chunk, *chunks), ("item", *axes)
-        elif not folder.parent.exists():
-            assert self.names is not None
-            temporary = self._temporary()
-            zw.create_group(temporary, {"name": self.names[index]})
-            zw.put_in_place(temporary, folder.parent)
-        temporary = self._temporary()
-        zw.create_array(
-            temporary, shape, dtype, chunks, axes,
-            compression=self.compression, attributes=attributes,
-        )  # fmt: skip
-        zw.put_in_place(temporary, folder)
 
     def _temporary(self) -> Path:
         return self.root / zw.HIDDEN / "new" / uuid.uuid4().hex

@@ -25,9 +25,8 @@ from uqeval.stores.zarr.codecs import checked_crc32c
 from uqeval.stores.zarr.decompress import DamagedChunk
 from uqeval.stores.zarr.metadata import Layout
 from uqeval.stores.zarr.read_ahead import ReadAhead
-from uqeval.stores.zarr.shard_index import ShardIndices
 from uqeval.stores.zarr.source import Buffer, Entry, Source, TooLong, array_place
-from uqeval.stores.zarr.stored_files import FEW, StoredFiles
+from uqeval.stores.zarr.stored_files import FEW, ShardIndices, StoredFiles
 
 Position = tuple[int, ...]
 
@@ -80,11 +79,6 @@ class ZarrArray(StoredArray):
         along = self.axes.index("y")
         rows = max(1, min(self.chunks[along], _BAND * self.chunks[along] // self.chunk_bytes))
         return (*self.chunks[:along], rows, *self.chunks[along + 1 :])
-
-    @property
-    def text(self) -> bool:
-        """Return whether the array holds strings."""
-        return self._layout.text
 
     def read(self, region: Region) -> Array:
         """Return the values of `region`, C-contiguous and in native byte order; see
@@ -173,9 +167,13 @@ class ZarrArray(StoredArray):
 
     def positions(self, first: int | None = None) -> Iterator[Position]:
         """Return all grid positions of chunks, or those with `first` on the first axis."""
-        grid = [range(count) for count in self._layout.grid(self.chunks)]
-        if first is not None:
-            grid[0] = range(first, first + 1)
+        return self._positions(self.chunks, 0, first)
+
+    def _positions(self, unit: Position, axis: int, number: int | None) -> Iterator[Position]:
+        """Return all grid positions of units, or those with a `number` on an axis."""
+        grid = [range(count) for count in self._layout.grid(unit)]
+        if number is not None:
+            grid[axis] = range(number, number + 1)
         return itertools.product(*grid)
 
     def is_whole(self, position: Position) -> bool:
@@ -289,12 +287,11 @@ class ZarrArray(StoredArray):
 
     def _files_of(self, index: int | None) -> Iterator[Position]:
         """Yield the grid positions of the files (chunks or shards) of an item, or of all items."""
-        grid = [range(count) for count in self._layout.grid(self._layout.files)]
-        if index is not None:
-            along = self.axes.index("item")
-            first = index // self._layout.files[along]
-            grid[along] = range(first, first + 1)
-        return itertools.product(*grid)
+        files = self._layout.files
+        if index is None:
+            return self._positions(files, 0, None)
+        along = self.axes.index("item")
+        return self._positions(files, along, index // files[along])
 
     def _path(self, key: str) -> str:
         return f"{self._name}/{key}" if self._name else key

@@ -54,7 +54,6 @@ class Step:
     """One codec; `size` is the required size of its output."""
 
     id: str
-    config: Mapping[str, Any]
     size: Size
     codec: Any
 
@@ -271,11 +270,9 @@ def codec_v3(
     grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
     keys = {"name": "default", "configuration": {"separator": "/"}}
     array_document = dict(document) | {
-        "shape": shape,
-        "chunk_grid": grid,
-        "chunk_key_encoding": keys,
-    }
-    array_document |= {"codecs": list(codecs[: at + 1]), "attributes": {}}
+        "shape": shape, "chunk_grid": grid, "chunk_key_encoding": keys,
+        "codecs": list(codecs[: at + 1]), "attributes": {},
+    }  # fmt: skip
     return ChunkCodec(shape, dtype, steps, order, stored, text, array_document)
 
 
@@ -344,13 +341,13 @@ def _step(name: str, config: Mapping[str, Any], size: Size, where: str) -> Step:
     if name not in SAFE:
         raise _unknown(name, where)
     if name == "gzip" or (name == "crc32c" and config.get("location", "end") == "end"):
-        return Step(name, config, size, None)
+        return Step(name, size, None)
     import numcodecs
 
     if name == "blosc":
-        return Step(name, config, size, numcodecs.Blosc())
+        return Step(name, size, numcodecs.Blosc())
     if name == "zstd":
-        return Step(name, config, size, numcodecs.Zstd())
+        return Step(name, size, numcodecs.Zstd())
     try:
         for key in _DTYPES:
             if config.get(key) is not None and np.dtype(config[key]).kind not in "biufc":
@@ -358,7 +355,7 @@ def _step(name: str, config: Mapping[str, Any], size: Size, where: str) -> Step:
         width = config.get("elementsize", 1)
         if type(width) is not int or not 1 <= width <= 2**10:
             raise ValueError(f"elementsize {quoted(width)}, expected 1 to 1024")
-        return Step(name, config, size, numcodecs.get_codec({"id": name, **config}))
+        return Step(name, size, numcodecs.get_codec({"id": name, **config}))
     except Exception as error:  # numcodecs raises the errors of the codec's constructor
         raise StoreError(
             f"{where}: the codec {quoted(name)} cannot be set up ({cut(error)})."

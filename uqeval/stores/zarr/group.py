@@ -14,7 +14,7 @@ from typing import Any
 
 from uqeval.disk.files import is_file, resolved
 from uqeval.errors import StoreError, cut
-from uqeval.stores.attribute_arrays import DESCRIBING
+from uqeval.stores.attribute_arrays import DESCRIBING, of_uqeval
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.coordinates import COMPARED
 from uqeval.stores.kinds import KNOWN
@@ -193,9 +193,12 @@ def _recorded(
 
     They are only names to look up: an array may have been removed since.
     """
-    own = attributes.get("uqeval")
-    listed: Any = own.get("arrays") if isinstance(own, dict) else None
-    names = set(listed) if isinstance(listed, list) and all(map(_is_text, listed)) else set()
+    listed: Any = of_uqeval(attributes).get("arrays")
+    names = (
+        set(listed)
+        if isinstance(listed, list) and all(isinstance(n, str) for n in listed)
+        else set()
+    )
     if node is not None:
         below = _members(node[0].get("consolidated_metadata"))
         names |= {key for key, value in below.items() if _is_array(value)}
@@ -209,10 +212,6 @@ def _recorded(
 
 def is_child(name: str) -> bool:
     return name != "" and "/" not in name and not name.startswith(".")
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _is_array(value: object) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from uqeval.disk.files import MOST_BYTES
@@ -64,6 +63,4 @@ def count_missing_chunks(values: Any) -> tuple[int, int]:
     missing = array.missing()
     if missing is None:
         raise ValueError("the store cannot list its chunks")
-    return len(missing), math.prod(
-        -(-n // c) for n, c in zip(array.shape, array.chunks, strict=True)
-    )
+    return len(missing), array.chunk_count

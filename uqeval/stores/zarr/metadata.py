@@ -86,11 +86,6 @@ class Layout:
     coarse: bool = False
 
     @property
-    def text(self) -> bool:
-        """Return whether the array holds strings and not numbers."""
-        return self.codec.text or self.dtype.kind == "U"
-
-    @property
     def files(self) -> tuple[int, ...]:
         """Return the shape of a stored object: a shard, or else a chunk."""
         return self.shards.shape if self.shards else self.chunks

@@ -69,11 +69,6 @@ class ReadAhead:
         """Return the largest number of bytes that are fetched or wait to be read."""
         return len(self._waiting) * self._nbytes
 
-    @property
-    def waiting(self) -> list[int]:
-        """Return the numbers of these chunks, in the order of items."""
-        return sorted(self._waiting)
-
     def take(self, position: Position) -> Buffer | None:
         """Return the stored bytes of a chunk, None if it is missing, and start to fetch the next
         chunks.

@@ -160,28 +160,19 @@ class ZarrStore(Contents):
         it."""
         return self._group if self._array is None else group_around(self.path, self._array)
 
-    def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
-        """Return the array called `key`, or the one at the root; None for a whole group.
-
-        Raises `StoreError` if there is no array called `key`.
-        """
+    def array(self, name: str | None, *, fill_missing: bool) -> ZarrArray | None:
         array: object = self._array
-        if key is not None:
+        if name is not None:
             known = {} if self._group is None else self._group.arrays
-            array = known[key] if key in known else open_zarr(self._source, key)
+            array = known[name] if name in known else open_zarr(self._source, name)
         if isinstance(array, ZarrArray):
             array.fill_missing = fill_missing
             return array
-        if key is not None:
-            raise StoreError(f"{cut(self.path)}: holds no array called {quoted(key)}.")
+        if name is not None:
+            raise StoreError(f"{cut(self.path)}: holds no array called {quoted(name)}.")
         return None
 
-    def described(self, key: str | None) -> Store:
-        """Return names of items and attributes for the array called `key`, or the one at the root,
-        as a store without arrays.
-
-        Raises `StoreError` as `store` does.
-        """
+    def described(self, name: str | None) -> Store:
         around, names = self._around, None
         attributes, warnings = dict[str, Any](), list[str]()
         if around is not None:
@@ -192,7 +183,7 @@ class ZarrStore(Contents):
         attributes.pop("uqeval", None)  # describes all arrays together
         if self._array is not None:
             attributes = of_one_array(self._array, attributes)
-        if self._array is not None or (self._group is not None and key in self._group.arrays):
+        if self._array is not None or (self._group is not None and name in self._group.arrays):
             names = self.names_beside()
         return Store(self.path, {}, names, attributes, (*warnings, *self._warnings()))
 

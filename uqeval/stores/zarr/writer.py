@@ -14,10 +14,10 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -34,8 +34,6 @@ from uqeval.disk.publishing import (
 )
 from uqeval.errors import OutputError, cut
 from uqeval.threads import uninterrupted
-
-T = TypeVar("T")
 
 #: Error codes of a rename to a folder with content.
 _TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY})
@@ -111,9 +109,8 @@ def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:
     """Create a Zarr group at `folder` with these attributes. Raises `OutputError`."""
     import zarr
 
-    _whole(
-        folder, lambda: zarr.create_group(str(folder), zarr_format=3, attributes=dict(attributes))
-    )
+    with _whole(folder):
+        zarr.create_group(str(folder), zarr_format=3, attributes=dict(attributes))
 
 
 def repair_group(folder: Path, attributes: Mapping[str, Any]) -> None:
@@ -195,9 +192,8 @@ def create_array(
     """
     import zarr
 
-    return _whole(
-        folder,
-        lambda: zarr.create_array(
+    with _whole(folder):
+        return zarr.create_array(
             str(folder),
             shape=tuple(shape),
             dtype=np.dtype(dtype),
@@ -208,8 +204,7 @@ def create_array(
             zarr_format=3,
             attributes=dict(attributes or {}),
             config={"write_empty_chunks": True},
-        ),
-    )
+        )
 
 
 def _codecs(compression: Compression) -> list[Any]:
@@ -248,14 +243,16 @@ def write(array: Any, index: tuple[int | slice, ...], values: NDArray[Any], wher
     """Write `values` at `index` of an array; whole chunks, each renamed into place after it is
     written. Raises `OutputError` naming `where` if the disk refuses.
     """
-    _whole(where, lambda: array.__setitem__(index, values))
+    with _whole(where):
+        array[index] = values
 
 
-def _whole(where: Path, call: Callable[[], T]) -> T:
-    """Call Zarr, which writes in another thread. An interrupt waits until the call has ended. Then
-    nothing writes to the folder, so it can be removed. Raises `OutputError`."""
+@contextmanager
+def _whole(where: Path) -> Iterator[None]:
+    """Let Zarr write, in another thread. An interrupt waits until the block has ended. Then nothing
+    writes to the folder, so it can be removed. Raises `OutputError`."""
     with writing(where), uninterrupted():
-        return call()
+        yield
 
 
 def put_in_place(temporary: Path, target: Path) -> bool:

@@ -10,29 +10,31 @@ import numpy as np
 from uqeval.arrays import Array
 
 if TYPE_CHECKING:
-    from uqeval.stores.stack import Part, Stack
+    from uqeval.stores.array import ItemArray
+    from uqeval.stores.stack import Stack
 
 
 def members_of(stack: Stack, item: int) -> Iterator[Array]:
     """Yield each member or sample of an item as float64 [class, y, x], class 1 if not stored."""
     for member in stack.members:
-        member_part = member[item]
-        step = max(min(member_part.band("sample"), member_part.size("sample")), 1)
-        for begin in range(0, member_part.size("sample"), step):
-            block = _read(member_part, begin, min(begin + step, member_part.size("sample")))
-            scale = stack.scale(member_part.source.array) if block.dtype.kind in "iu" else 1.0
+        source, array = member.items[item], member.array_of(item)
+        samples = array.length("sample")
+        step = max(min(array.band("sample"), samples), 1)
+        for begin in range(0, samples, step):
+            block = _read(source, begin, min(begin + step, samples))
+            scale = stack.scale(array) if block.dtype.kind in "iu" else 1.0
             for sample in block:
                 yield sample.astype(np.float64) * scale
 
 
-def _read(member_part: Part, begin: int, end: int) -> Array:
-    """Return some samples of a part as stored numbers [sample, class, y, x]."""
-    sizes = {axis: member_part.size(axis) for axis in ("class", "y", "x")}
-    region = {axis: slice(0, size) for axis, size in sizes.items()} | {"sample": slice(begin, end)}
-    index = member_part.source.index
+def _read(source: ItemArray, begin: int, end: int) -> Array:
+    """Return some samples of an item as stored numbers [sample, class, y, x]."""
+    array, index = source.array, source.index
+    region = {axis: slice(0, array.length(axis)) for axis in ("class", "y", "x")}
+    region["sample"] = slice(begin, end)
     region["item"] = slice(index, None if index is None else index + 1)
-    values = member_part.source.array.read(tuple(region[axis] for axis in member_part.axes))
-    axes = list(member_part.axes)
+    values = array.read(tuple(region[axis] for axis in array.axes))
+    axes = list(array.axes)
     if "item" in axes:
         values = np.take(values, 0, axis=axes.index("item"))
         axes.remove("item")
