@@ -122,7 +122,9 @@ def _compare_interval(
     metric = described(report.metrics, family_of(key), fields)
 
     if record:
-        _compare_defined(comparison, address, record, resampled.defined(counts))
+        defined = {"units.defined": resampled.defined(counts)}
+        _compare_fields(comparison, f"interval of {address}", address, record, defined)
+        comparison.defined.add(address)
     if method := method_of_null(comparison, resampled, counts, record, address, results):
         record = {**record, "method": method}
     where = f"interval of {address}"
@@ -290,15 +292,6 @@ def _compare_methods(comparison: Comparison, settings: Mapping[str, Any]) -> Non
                 expected, name = {"method": method}, f"interval of {address}{where}"
                 comparison.of_intervals.add("method")
                 _compare_fields(comparison, name, address, record, expected)
-
-
-def _compare_defined(
-    comparison: Comparison, address: str, record: Mapping[str, Any], defined: int
-) -> None:
-    """Compare the number of units from which the score at an address is computed."""
-    expected = {"units.defined": defined}
-    _compare_fields(comparison, f"interval of {address}", address, record, expected)
-    comparison.defined.add(address)
 
 
 def _expected(
