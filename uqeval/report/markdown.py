@@ -36,12 +36,16 @@ def _to_markdown(report: Report) -> str:
     if report.partial:
         lines += ["**Partial:** not all items were evaluated.", ""]
     for table in tables_of(report):
-        lines += [f"### {cell(table.title)}", "", *table_lines(table), ""]
-        if table.notes:
-            lines += [f"<sub>{cell(table.notes)}</sub>", ""]
+        lines += section_lines(table)
     if report.warnings:
         lines += ["### Warnings", "", *(f"- {cell(text)}" for text in report.warnings), ""]
     return "\n".join(lines)
+
+
+def section_lines(table: Table) -> list[str]:
+    """Return the lines of a table between its title and its notes."""
+    notes = [f"<sub>{cell(table.notes)}</sub>", ""] if table.notes else []
+    return [f"### {cell(table.title)}", "", *table_lines(table), "", *notes]
 
 
 def table_lines(table: Table) -> list[str]:

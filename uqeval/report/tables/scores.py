@@ -14,7 +14,7 @@ from uqeval.records.intervals import units_of
 from uqeval.records.report import Report, reason_at
 from uqeval.records.scalars import BESIDE, with_arrow
 from uqeval.report.command import command_of
-from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
+from uqeval.report.tables.cells import about, cell, explained, interval_of
 from uqeval.report.tables.table import Cell, Row, Table
 
 
@@ -53,17 +53,8 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
             for (name, key), of_column in zip(columns, scalars, strict=True)
         ]
         direction = description.get("direction") or ""
-        reading = [DIRECTIONS.get(direction, ""), range_of(description), unit_of(description)]
         fields = tuple(address.split("."))
         of_score = str(Address.of_key(first_key, fields))
-        pairs = (
-            ("Meaning", description.get("meaning")),
-            ("How to read", ", ".join(text for text in reading if text)),
-            ("If it is bad", description.get("advice")),
-            ("Source", description.get("reference")),
-            ("Address", of_score),
-        )
-        about_score = tuple((title, str(text)) for title, text in pairs if text)
         title = with_arrow(label(family, address), direction)
         regions = [
             None if {key, Address.of_key(key, fields).within} & refused else region
@@ -73,7 +64,15 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
         is_unordered = metric is not None and metric.no_better(own.number for own in cells)
         marked = _marked(cells, regions, "" if is_unordered else direction)
         anchor = f"score-{of_score}" if len(reports) == 1 else ""
-        rows.append(Row(title, marked, anchor=anchor, about=about_score, command=command))
+        rows.append(
+            Row(
+                title,
+                marked,
+                anchor=anchor,
+                about=explained(description, of_score),
+                command=command,
+            )
+        )
     many = len(reports) > 1
     headings = [
         " · ".join([name] * many + [key] * (not many or key != family)) for name, key in columns
