@@ -300,7 +300,7 @@ def _values(inspection: Inspection, inputs: Inputs, full: bool, machine: RunOpti
             executor = cluster.executor(inputs, machine, names)
             try:
                 read = _Read()
-                for items, part, nbytes in executor.each(_Reading(), None if full else batches):
+                for items, part, nbytes in executor.each(_read_job, None if full else batches):
                     read += part
                     machine.progress.advance(nbytes, len(items))
             finally:
@@ -332,12 +332,9 @@ def _values(inspection: Inspection, inputs: Inputs, full: bool, machine: RunOpti
         )
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """Reads the items of a job with all checks, on a worker of a cluster."""
-
-    def __call__(self, opened: Opened) -> _Read:
-        return _read(opened.inputs, opened.batches, opened.advance)
+def _read_job(opened: Opened) -> _Read:
+    """Read the items of a job with all checks, on a worker of a cluster."""
+    return _read(opened.inputs, opened.batches, opened.advance)
 
 
 def _read(inputs: Inputs, batches: Sequence[range], advance: Callable[[int, int], None]) -> _Read:
