@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -106,10 +106,7 @@ def join_pixels(parts: list[Pixels]) -> Pixels:
         {key: np.concatenate([p.rounding[key] for p in parts]) for key in first.rounding},
     )  # fmt: skip
     for key in first.patches:
-        patches = [p.patches[key] for p in parts]
-        pixels.patches[key] = cs.Patches(*(
-            np.concatenate([getattr(p, own.name) for p in patches]) for own in fields(cs.Patches)
-        ))  # fmt: skip
+        pixels.patches[key] = cs.joined([p.patches[key] for p in parts])
     for bins in first.by_class:
         found = [p.by_class[bins] for p in parts]
         rows: Array = np.sum([rows for rows, _ in found], axis=0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.aggregation import aggregated
 from uqeval.usecases.verify.bravo import InPixels, bravo
@@ -98,7 +99,7 @@ class OutOfDistribution:
         if self._names:
             record["images"] = self._of_items() | {"aggregation": self._settings["aggregation"]}
         if self._bravo is not None and self._inside:
-            inside = InPixels.concatenate(self._inside)
+            inside = cs.joined(self._inside)
             of_bravo = bravo(inside, self._classes, record, self._bravo)
             record["bravo"] = of_bravo.values
             shared = {"ood_auroc": "auroc", "ood_aupr": "aupr_out", "ood_fpr95": "fpr95"}
