@@ -285,8 +285,8 @@ def _sweep(report: Report) -> Table:
         if name in report.metrics:
             family, _, field = name.partition(".")
             score = label(family, field)
-            # Not "pavpu.phi: phi".
-            heading = name if _is_same_word(field, score) else f"{name}: {score}"
+            is_same = field.replace("_", " ").casefold() == score.casefold()
+            heading = name if is_same else f"{name}: {score}"  # not "pavpu.phi: phi"
             values = map(_plus_minus, record["mean"], record["std"], record["repeats"])
             rows.append([with_arrow(heading, report.metrics[name].get("direction")), *values])
     counts = ", ".join(map(str, first["repeats"]))
@@ -297,11 +297,6 @@ def _sweep(report: Report) -> Table:
         f"mean ± std over subsets of the samples; numbers of subsets: {counts}.",
         grouping=by_address,
     )
-
-
-def _is_same_word(field: str, label_of_field: str) -> bool:
-    """Return whether a label is the field in other letters: "mIoU" of `miou`."""
-    return field.replace("_", " ").casefold() == label_of_field.casefold()
 
 
 def _plus_minus(mean: float | None, std: float | None, repeats: int) -> str:

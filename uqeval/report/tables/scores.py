@@ -152,7 +152,10 @@ def slices(report: Report) -> Table | None:
         units = units_of(slice_record)
         hint += f", {units}" if units and units != hint else ""
         rows.append(Row(name, cells, hint + (" (few)" if slice_record.get("small") else "")))
-    headings = [_heading(report, *c) for c in columns]
+    headings = [
+        with_arrow(label_of(key, field), about(report, key, field).get("direction"))
+        for key, field in columns
+    ]
     return Table("Headlines by slice", ["slice", *headings], rows, _about_ranks(records_of_slices))
 
 
@@ -181,8 +184,3 @@ def whole_of(report: Report) -> dict[str, Any]:
     return {
         "items": count, "units": units, "results": report.results, "intervals": report.intervals,
     }  # fmt: skip
-
-
-def _heading(report: Report, key: str, field: str) -> str:
-    """Return the heading of a column: the score, its variant, and an arrow to better values."""
-    return with_arrow(label_of(key, field), about(report, key, field).get("direction"))
