@@ -75,25 +75,15 @@ def to_html(
         return _of_several(environment, several, gallery, exhibits, judgement, files)
     (report,) = reports.values()
     behind_cells = cell_items(report, behind or {})
-    targets = {cell.anchor for cell_list in behind_cells.values() for cell in cell_list}
+    every_cell = [cell for cell_list in behind_cells.values() for cell in cell_list]
+    targets = {cell.anchor for cell in every_cell}
     targets |= {"worst"} if len(report.items) > 1 else set()
     pictured = exhibits_of(report, gallery, exhibits, files) if gallery and exhibits else Pictured()
+    linked = {*pictured.items, *(i for cell in every_cell for i, *_ in cell.items)}
     stores = ", ".join(str(store["path"]) for store in report.inputs.get("predictions") or [])
     return environment.get_template("report.html").render(
         **_common(environment, reports, behind_cells, targets, judgement),
-        **table_of_items(
-            report,
-            {
-                *pictured.items,
-                *(
-                    i
-                    for cell_list in behind_cells.values()
-                    for cell in cell_list
-                    for i, *_ in cell.items
-                ),
-            },
-            classes,
-        ),
+        **table_of_items(report, linked, classes),
         title=stores or next(iter(reports)),
         report=report,
         name=next(iter(reports)),
