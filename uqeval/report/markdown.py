@@ -27,19 +27,15 @@ def to_markdown(report: Report) -> str:
     Raises `StoreError` for a report whose content is not as uqeval writes it.
     """
     with content_of("the report"):
-        return _to_markdown(report)
-
-
-def _to_markdown(report: Report) -> str:
-    predictions = ", ".join(store["path"] for store in report.inputs["predictions"])
-    lines = [f"## uqeval: {cell(predictions)}", ""]
-    if report.partial:
-        lines += ["**Partial:** not all items were evaluated.", ""]
-    for table in tables_of(report):
-        lines += section_lines(table)
-    if report.warnings:
-        lines += ["### Warnings", "", *(f"- {cell(text)}" for text in report.warnings), ""]
-    return "\n".join(lines)
+        predictions = ", ".join(store["path"] for store in report.inputs["predictions"])
+        lines = [f"## uqeval: {cell(predictions)}", ""]
+        if report.partial:
+            lines += ["**Partial:** not all items were evaluated.", ""]
+        for table in tables_of(report):
+            lines += section_lines(table)
+        if report.warnings:
+            lines += ["### Warnings", "", *(f"- {cell(text)}" for text in report.warnings), ""]
+        return "\n".join(lines)
 
 
 def section_lines(table: Table) -> list[str]:
