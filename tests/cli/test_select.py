@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from command import as_json, refused, run_uqeval, run_well
 from small_stores import save
-from small_videos import Video, numbered, save_folder, video
+from small_videos import numbered, save_folder, video
 
 import uqeval
 
@@ -203,9 +203,7 @@ def test_what_is_no_report(tmp_path: Path) -> None:
 def test_names_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
     own = video(numbered(3))
     odd = [f"=cmd_{k}" for k in range(3)]
-    renamed = Video(*(dict(zip(odd, kind.values(), strict=True))
-                      for kind in (own.frames, own.predictions, own.labels)))  # fmt: skip
-    save_folder(tmp_path / "v", renamed)
+    save_folder(tmp_path / "v", own.renamed(odd))
     run_well("tc", "v", "-o", "r.json", cwd=tmp_path)
     assert all(name.startswith("'=cmd_") for name in chosen(tmp_path / "r.json"))
 
