@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import naive_calibration as naive
 import numpy as np
 import pytest
-from command import refused, run_uqeval, run_well
+from command import as_json, refused, run_uqeval, run_well
 from small_stores import CLASS_NAMES, NAMES, labels, probs
 
-
-def calibration(*arguments: str | Path, **options: Any) -> dict[str, Any]:
-    """The report that `uqeval calibration` prints as JSON."""
-    report = json.loads(run_well("calibration", *arguments, "--format", "json", **options).stdout)
-    assert isinstance(report, dict)
-    return report
+calibration = partial(as_json, "calibration")
 
 
 @pytest.fixture(scope="module")

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import naive_ranked as naive
 import numpy as np
 import pytest
-from command import refused, run_uqeval, run_well
+from command import as_json, refused, run_uqeval, run_well
 from scenes import read_maps
 from sklearn.metrics import average_precision_score, roc_auc_score
 from small_stores import CLASS_NAMES, NAMES, labels, probs, save
 
 import uqeval
 
-
-def failure(*arguments: str | Path, **options: Any) -> dict[str, Any]:
-    """The report that `uqeval failure` prints as JSON."""
-    report = json.loads(run_well("failure", *arguments, "--format", "json", **options).stdout)
-    assert isinstance(report, dict)
-    return report
+failure = partial(as_json, "failure")
 
 
 @pytest.fixture(scope="module")

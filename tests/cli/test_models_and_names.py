@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import refused, run_uqeval, run_well
+from command import as_json, refused, run_uqeval, run_well
 from small_stores import CLASS_NAMES, H, N, T, W, probs
 from small_videos import save_folder, save_images, video
 
@@ -66,7 +66,7 @@ def test_a_page_shows_one_model(folder: Path) -> None:
 
 
 def results(*arguments: str | Path, cwd: Path) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads(run_well(*arguments, "--format", "json", cwd=cwd).stdout)
+    report: dict[str, Any] = as_json(*arguments, cwd=cwd)
     return report
 
 

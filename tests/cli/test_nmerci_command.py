@@ -11,7 +11,7 @@ from typing import Any
 import naive_regression as naive
 import numpy as np
 import pytest
-from command import refused, run_uqeval, run_well
+from command import as_json, refused, run_uqeval, run_well
 from number_stores import NAMES, close, numbers
 from small_stores import save
 
@@ -51,11 +51,10 @@ def test_report(store: Path, tmp_path: Path) -> None:
 
 
 def test_uncertainty_and_definition(store: Path) -> None:
-    done = run_well(
+    report = as_json(
         "nmerci", store, "--uncertainty", "sigma", "--uncertainty", "energy", "--definition",
-        "public-code", "--format", "json",
+        "public-code",
     )  # fmt: skip
-    report = json.loads(done.stdout)
     first, second = (report["results"][k] for k in ("nmerci", "nmerci[energy]"))
     assert first["nmerci"] == second["nmerci"] and first["lambda"] == 4 * second["lambda"]
     assert report["settings"]["nmerci"]["over"] == "kept"
@@ -63,10 +62,7 @@ def test_uncertainty_and_definition(store: Path) -> None:
 
 
 def test_several_values_of_a_choice_make_variants(store: Path) -> None:
-    done = run_well(
-        "nmerci", store, "--definition", "paper", "--definition", "public-code", "--format", "json"
-    )
-    found = json.loads(done.stdout)
+    found = as_json("nmerci", store, "--definition", "paper", "--definition", "public-code")
     assert list(found["results"]) == ["nmerci", "nmerci[definition=public-code]"]
     assert found["settings"]["nmerci[definition=public-code]"]["over"] == "kept"
     assert found["settings"]["nmerci"]["over"] == "all"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import run_well
+from command import as_json, run_well
 from scenes import softmax
 
 SETTINGS = """
@@ -65,8 +65,8 @@ def test_sets_masks_and_regions_of_the_settings_file(folder: Path) -> None:
 
 def test_the_most_uncertain_images_come_first(folder: Path) -> None:
     run_well("ood", "in.npz", "fog.npz", "-o", "r.json", cwd=folder)
-    text = run_well("select", "r.json", "--by", "ood.score", "--format", "json", cwd=folder).stdout
-    values = [row["value"] for row in json.loads(text)["chosen"]]
+    selection = as_json("select", "r.json", "--by", "ood.score", cwd=folder)
+    values = [row["value"] for row in selection["chosen"]]
     assert len(values) > 2 and values == sorted(values, reverse=True)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command import options_by_key, run_well
+from command import as_json, options_by_key, run_well
 from small_stores import (
     CLASS_NAMES,
     NAMES,
@@ -29,12 +30,7 @@ from small_stores import (
 from uqeval.records.report import Report
 from uqeval.stores.states.saved import SavedStates
 
-
-def pavpu(*arguments: str | Path, **options: Any) -> dict[str, Any]:
-    """The report that `uqeval pavpu` prints as JSON."""
-    report = json.loads(run_well("pavpu", *arguments, "--format", "json", **options).stdout)
-    assert isinstance(report, dict)
-    return report
+pavpu = partial(as_json, "pavpu")
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import small_videos
 import zarr
-from command import TIMEOUT, refused, run_uqeval, run_watched, run_well
+from command import TIMEOUT, as_json, refused, run_uqeval, run_watched, run_well
 from number_stores import NAMES, numbers
 from PIL import Image
 from small_stores import labels, probs, save, save_label_folder, save_predictions
@@ -611,9 +611,9 @@ def test_a_single_command_takes_the_file(folder: Path) -> None:
     assert set(report["results"]) == {"segmentation", "pavpu", "pavpu[mutual_information]"}
     assert report["settings"]["pavpu"]["window"] == 6
     assert run_well("nmerci", "--format", "json", cwd=folder).stdout.startswith("{")
-    done = json.loads(run_well("tc", "--format", "json", cwd=folder).stdout)
+    done = as_json("tc", cwd=folder)
     assert done["settings"]["temporal"]["flow"].startswith("dis")
-    done = json.loads(run_well("tc", "--flow", "farneback", "--format", "json", cwd=folder).stdout)
+    done = as_json("tc", "--flow", "farneback", cwd=folder)
     assert done["settings"]["temporal"]["flow"].startswith("farneback")
     several = "uqeval.yaml has several stores for sparsification: city, depth; give --store NAME."
     refused(run_uqeval("sparsification", cwd=folder), several)
@@ -631,7 +631,7 @@ def test_a_divergence_takes_the_file(folder: Path) -> None:
     city = CITY.replace("}", ", reference: other.zarr}")
     asked = "evaluate: {city: {divergence: {clip: 0.01}}}\nci: 0.9\nmemory: 100MB\n"
     write(folder, f"stores: {{{city}, plain: {{predictions: preds.zarr}}}}\n", asked)
-    report = json.loads(run_well("divergence", "--format", "json", cwd=folder).stdout)
+    report = as_json("divergence", cwd=folder)
     assert report["settings"]["divergence"]["clip"] == 0.01
     assert report["intervals"]["divergence.kl"]["level"] == 0.9
     own = ["--clip", "0.02", "--ci", "0.8", "--memory", "200MB", "--format", "json"]
@@ -661,13 +661,13 @@ def test_a_sweep_takes_the_file(folder: Path) -> None:
     stores = STORES.replace("labels/}", "labels/, reference: other.zarr, limit: 2}")
     sweep = "evaluate: {city: {sweep: {samples: [1, 4], repeats: 2, metric: segmentation}}}\n"
     write(folder, stores, sweep, "ci: 0.9\n")
-    report = json.loads(run_well("sweep", "--format", "json", cwd=folder).stdout)
+    report = as_json("sweep", cwd=folder)
     said = report["settings"]["sweep"]
     assert said["samples"] == [1, 4] and said["repeats"] == [2, 1] and report["partial"]
     families = {name.partition(".")[0] for name in report["results"]["sweep"]}
     assert families == {"segmentation", "divergence"}
     own = ["--samples", "2", "--repeats", "3", "--metric", "pavpu", "--limit", "1"]
-    report = json.loads(run_well("sweep", *own, "--format", "json", cwd=folder).stdout)
+    report = as_json("sweep", *own, cwd=folder)
     assert report["settings"]["sweep"]["samples"] == [2]
     assert report["settings"]["sweep"]["repeats"] == [3] and len(report["items"]) == 1
     assert "pavpu.pavpu" in report["results"]["sweep"]
@@ -706,7 +706,7 @@ def test_the_command_line_wins_over_the_file(folder: Path) -> None:
     report = json.loads(done.stdout)
     assert report["partial"] and report["inputs"]["options"]["missing_chunks"] == "fill"
     more = ["--limit", "2", "--missing-chunks", "error", "--ci", "0.8", "--memory", "512MB"]
-    report = json.loads(run_well("failure", *more, "--format", "json", cwd=folder).stdout)
+    report = as_json("failure", *more, cwd=folder)
     assert report["inputs"]["evaluated"] == 2 and report["settings"]["intervals"]["level"] == 0.8
     assert report["inputs"]["options"]["missing_chunks"] == "error"
     write(folder, "stores: {drive: {video: video}}")

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import refused, run_uqeval, run_well
+from command import as_json, refused, run_uqeval, run_well
 from small_stores import save
-from small_videos import Video, numbered, save_folder, video
+from small_videos import numbered, save_folder, video
 
 import uqeval
 
@@ -103,7 +103,7 @@ def test_what_it_writes(report: Path, tmp_path: Path) -> None:
     assert "a_004" in run.stdout
     told = run_well("select", path, "-n", "2", "-o", "-", cwd=tmp_path).stdout
     assert told == (tmp_path / "list.csv").read_text()
-    record = json.loads(run_well("select", path, "-n", "2", "--format", "json").stdout)
+    record = as_json("select", path, "-n", "2")
     assert record["field"] == "temporal.tc" and record["chosen"][0]["value"] == 1 / 3
     assert "| a_004 |" in run_well("select", path, "--format", "markdown").stdout
     assert sorted(p.name for p in tmp_path.iterdir()) == ["list.csv", "r.json"]
@@ -131,7 +131,7 @@ def test_other_reports(stores: Path, tmp_path: Path) -> None:
 
 
 def chosen_field(path: Path) -> str:
-    found: str = json.loads(run_well("select", path, "--format", "json").stdout)["field"]
+    found: str = as_json("select", path)["field"]
     return found
 
 
@@ -203,9 +203,7 @@ def test_what_is_no_report(tmp_path: Path) -> None:
 def test_names_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
     own = video(numbered(3))
     odd = [f"=cmd_{k}" for k in range(3)]
-    renamed = Video(*(dict(zip(odd, kind.values(), strict=True))
-                      for kind in (own.frames, own.predictions, own.labels)))  # fmt: skip
-    save_folder(tmp_path / "v", renamed)
+    save_folder(tmp_path / "v", own.renamed(odd))
     run_well("tc", "v", "-o", "r.json", cwd=tmp_path)
     assert all(name.startswith("'=cmd_") for name in chosen(tmp_path / "r.json"))
 

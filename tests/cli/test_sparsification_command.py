@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import naive_ranked as naive
 import numpy as np
 import pytest
-from command import options_by_key, refused, run_uqeval, run_well
+from command import as_json, options_by_key, refused, run_uqeval, run_well
 from scenes import read_maps
 from small_stores import NAMES
 
 import uqeval
 
-
-def sparsification(*arguments: str | Path, **options: Any) -> dict[str, Any]:
-    """The report that `uqeval sparsification` prints as JSON."""
-    outcome = run_well("sparsification", *arguments, "--format", "json", **options)
-    report = json.loads(outcome.stdout)
-    assert isinstance(report, dict)
-    return report
+sparsification = partial(as_json, "sparsification")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import refused, run_uqeval, run_well
+from command import as_json, refused, run_uqeval, run_well
 from forged import VARIED, repeated
 from PIL import Image
 from small_stores import CLASS_NAMES, NAMES, C, H, N, T, W, labels, probs, save, save_complete
@@ -20,7 +20,7 @@ from uqeval.records.report import Report
 
 def evaluated(*arguments: str | Path, **options: Any) -> dict[str, Any]:
     """The results and items that `uqeval pavpu` finds."""
-    report = json.loads(run_well("pavpu", *arguments, "--format", "json", **options).stdout)
+    report = as_json("pavpu", *arguments, **options)
     return {key: report[key] for key in ("results", "items")}
 
 
@@ -108,7 +108,7 @@ def test_inspect_a_sound_store(complete: Path) -> None:
     assert "sound" in table.stdout and "not sound" not in table.stdout and table.stderr == ""
     for word in ("probs", "item, sample, class, y, x", "3×4×5×24×32", "float32", *CLASS_NAMES):
         assert word in table.stdout
-    found = json.loads(run_well("inspect", complete, "--format", "json", "--full").stdout)
+    found = as_json("inspect", complete, "--full")
     assert {array["name"]: array["shape"] for array in found["arrays"]} == {
         "probs": [N, T, C, H, W], "labels": [N, H, W],
     }  # fmt: skip
@@ -162,7 +162,7 @@ def test_inspect_a_video(tmp_path: Path, kind: str) -> None:
             (path / name).mkdir(parents=True)
             for i, image in enumerate(images):
                 Image.fromarray(image).save(path / name / f"s_{i}.png")
-    found = json.loads(run_well("inspect", path, "--format", "json").stdout)
+    found = as_json("inspect", path)
     assert found["facts"]["kind"] == "video" and found["facts"]["pairs"] == 3
     assert found["items"] == 4 and not found["problems"] and found["values"]["pixels"] > 0
     axes = {array["name"]: array["axes"] for array in found["arrays"]}
@@ -193,7 +193,7 @@ def test_inspect_frames_and_predictions_apart(tmp_path: Path) -> None:
         )
         refused(run_uqeval("inspect", path), *words)
         refused(run_uqeval("calibration", path, labels), *words)
-        found = json.loads(run_well("inspect", path, ids, "--format", "json").stdout)
+        found = as_json("inspect", path, ids)
         assert found["path"] == f"{path} {ids}"
         assert found["facts"]["kind"] == "video" and found["facts"]["pairs"] == 4
         assert found["facts"]["ground truth"] == ("yes" if path == stored else "none given")
@@ -220,7 +220,7 @@ def test_inspect_a_video_with_predictions_of_its_own_and_others(tmp_path: Path) 
         for given, shown in (
             ([others], f"{path} {others}"), ([others, labels], f"{path} {others}"), ([labels], path)
         ):  # fmt: skip
-            found = json.loads(run_well("inspect", path, *given, "--format", "json").stdout)
+            found = as_json("inspect", path, *given)
             assert found["path"] == str(shown) and not found["problems"]
             assert found["facts"]["kind"] == "video" and found["facts"]["pairs"] == 4
             assert found["facts"]["ground truth"] == ("yes" if labels in given else "none given")
@@ -243,7 +243,7 @@ def test_inspect_a_video_with_probabilities_of_its_own_and_other_predictions(
         ([tmp_path / "probs.npz"], "video"), ([twin], "classes"), ([labels], "classes"),
         ([], "classes"),
     ):  # fmt: skip
-        found = json.loads(run_well("inspect", stored, *given, "--format", "json").stdout)
+        found = as_json("inspect", stored, *given)
         assert found["facts"]["kind"] == kind and not found["problems"], given
 
 
@@ -254,7 +254,7 @@ def test_inspect_predictions_beside_images(tmp_path: Path) -> None:
     (tmp_path / "probs").mkdir()
     for name in own.names:
         np.save(tmp_path / "probs" / f"{name}.npy", np.full((4, 36, 48), 0.25))
-    found = json.loads(run_well("inspect", tmp_path, "--format", "json").stdout)
+    found = as_json("inspect", tmp_path)
     assert found["facts"]["kind"] == "classes" and found["items"] == 5
     ids = save_images(tmp_path / "ids" / "frames", own.predictions).parent
     assert "holds predicted ids" in run_uqeval("inspect", ids).stderr
@@ -304,9 +304,7 @@ def test_inspect_the_stores_of_the_file(tmp_path: Path, complete: Path, stores: 
         assert text in outcome.stdout
     assert outcome.stdout.count("\nsound") == 2
     assert outcome.stderr == "warning: film: skipped, because inspect does not check video data.\n"
-    one = json.loads(
-        run_well("inspect", "--store", "apart", "--format", "json", cwd=tmp_path).stdout
-    )
+    one = as_json("inspect", "--store", "apart", cwd=tmp_path)
     assert list(one) == ["apart"] and one["apart"]["facts"]["ground truth"] == "yes"
     refused(run_uqeval("inspect", "--store", "film", cwd=tmp_path), "holds video data: film")
     refused(
@@ -325,7 +323,7 @@ def test_inspect_shows_the_classes_of_a_store_of_the_file(tmp_path: Path) -> Non
         "stores:\n  plain: {predictions: known.npz, class_names: [road, car, sky]}\n"
         "  sets: {predictions: known.npz, out: fog.npz, class_names: [road, car, sky]}\n"
     )
-    found = json.loads(run_well("inspect", "--format", "json", cwd=tmp_path).stdout)
+    found = as_json("inspect", cwd=tmp_path)
     for name in ("plain", "sets"):
         facts = found[name]["facts"]
         assert (facts["classes"], facts["class_names"]) == (3, ["road", "car", "sky"])

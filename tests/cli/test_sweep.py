@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import refused, run_uqeval, run_well
+from command import as_json, refused, run_uqeval, run_well
 from number_stores import NAMES, numbers
 from small_stores import T, save, save_predictions
 
@@ -89,11 +89,10 @@ def test_reference_alone(folder: Path, stores: Path, tmp_path: Path) -> None:
 
 
 def test_class_labels_and_clip(stores: Path) -> None:
-    done = run_well(
+    report = as_json(
         "sweep", stores / "complete.zarr", "--reference", stores / "preds.zarr", "--clip", "1e-3",
-        "--samples", "4", "--format", "json",
+        "--samples", "4",
     )  # fmt: skip
-    report = json.loads(done.stdout)
     assert report["settings"]["divergence"]["clip"] == 1e-3
     assert report["results"]["sweep"]["divergence.kl"]["mean"] == [0]
     assert report["inputs"]["reference"]["path"] == str(stores / "preds.zarr")

@@ -316,9 +316,7 @@ def test_ids_of_16_bits_and_palettes(tmp_path: Path, named: bool) -> None:
 def test_odd_names(tmp_path: Path) -> None:
     own = video(seed=6)
     odd = [f"città/a b=[1] 'x'&<i>_{k}" for k in range(5)]
-    renamed = Video(*(dict(zip(odd, kind.values(), strict=True))
-                      for kind in (own.frames, own.predictions, own.labels)))  # fmt: skip
-    save_folder(tmp_path / "v ö", renamed)
+    save_folder(tmp_path / "v ö", own.renamed(odd))
     outcome = run_well("tc", "v ö", "-o", "r.json", "--csv", "r.csv", cwd=tmp_path)
     assert outcome.stderr == ""
     report = report_of((tmp_path / "r.json").read_text("utf-8"))

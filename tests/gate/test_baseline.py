@@ -14,8 +14,8 @@ import uqeval
 from uqeval import Report
 from uqeval.gate.other_settings import (
     OtherSetting,
+    first_other_setting,
     other_input_option,
-    other_setting,
     other_threshold,
 )
 from uqeval.gate.same_data import (
@@ -29,6 +29,12 @@ from uqeval.glossary import fields_changed
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.records.input_options import VALUE_OPTIONS
 from uqeval.usecases.reduce import reduce
+
+
+def other_setting(*given: Any) -> tuple[str, Any, Any] | None:
+    """Return the name and both values of the first setting that differs."""
+    difference = first_other_setting(*given)
+    return None if difference is None else difference[:3]
 
 
 def report(key: str, settings: dict[str, Any], **results: Any) -> Report:

@@ -129,6 +129,13 @@ def run_well(*arguments: str | Path, **options: Any) -> Outcome:
     return outcome
 
 
+def as_json(*arguments: str | Path, **options: Any) -> dict[str, Any]:
+    """Run a command, and return the record that it prints with `--format json`."""
+    record = json.loads(run_well(*arguments, "--format", "json", **options).stdout)
+    assert isinstance(record, dict)
+    return record
+
+
 def options_by_key(report: dict[str, Any], *names: str) -> dict[str, tuple[Any, ...]]:
     """The values of some options of each variant in a report; segmentation has no options."""
     settings = {key: own for key, own in report["settings"].items() if key != "segmentation"}

@@ -18,6 +18,11 @@ def scores(**changes: Any) -> dict[str, Any]:
     return record | changes
 
 
+def interval(low: float, high: float) -> dict[str, Any]:
+    """An interval of 40 items."""
+    return {"level": 0.95, "low": low, "high": high, "units": {"name": "item", "drawn": 40}}
+
+
 def report(**changes: Any) -> Report:
     """A report of one store, two items and two classes."""
     rows = [scores(**{"class": 0, "name": "road"}), scores(**{"class": "mixed", "name": "mixed"})]

@@ -28,6 +28,10 @@ class Video:
     def names(self) -> list[str]:
         return list(self.frames)
 
+    def renamed(self, names: list[str]) -> Video:
+        kinds = self.frames, self.predictions, self.labels
+        return Video(*(dict(zip(names, kind.values(), strict=True)) for kind in kinds))
+
     def stack(self, kind: str) -> Any:
         return np.stack(list(getattr(self, kind).values()))
 

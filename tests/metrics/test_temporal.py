@@ -15,7 +15,7 @@ from small_videos import Video, numbered, save_flows, save_folder, save_images, 
 
 import uqeval
 from uqeval import UsageError
-from uqeval.gate.other_settings import other_setting
+from uqeval.gate.other_settings import first_other_setting
 from uqeval.inputs.options import InputOptions
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.usecases.alarm_limit import refuse_other_void
@@ -378,14 +378,16 @@ def test_each_model_has_its_own_void_id(tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match=r"the void id .* of predictions.*: 1 and 2"):
         merge(files)
-    assert other_setting(first, second, "temporal") == ("ignore_index of predictions", 1, 2)
+    difference = first_other_setting(first, second, "temporal")
+    assert difference is not None
+    assert difference[:3] == ("ignore_index of predictions", 1, 2)
     for void in (200, 201):  # the same pixels are void
         ids = np.where(own.stack("predictions") == 255, void, own.stack("predictions"))
         attributes = {"names": own.names, "ignore_index": void}
         save(tmp_path / f"{void}.zarr", {"predictions": ids.astype(np.uint8)}, attributes)
     first, second = (run(frames, str(tmp_path / f"{void}.zarr"), classes=4) for void in (200, 201))
     assert first.items[0]["temporal"]["coverage"] < 1
-    assert other_setting(first, second, "temporal") is None
+    assert first_other_setting(first, second, "temporal") is None
 
 
 def test_runs_of_one_model_under_other_names_are_joined(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from family_reports import of_classes, of_video
 from rich.console import Console
-from small_report import report
+from small_report import interval, report
 
 import uqeval
 from uqeval.metrics import FAMILIES
@@ -21,10 +21,6 @@ from uqeval.report.terminal import show_findings
 
 CLASSES = [{"class": i, "name": n, "iou": v} for i, (n, v) in enumerate(
     [("road", 0.9), ("pole", 0.1), ("sky", 0.8)])]  # fmt: skip
-
-
-def interval(low: float, high: float) -> dict[str, Any]:
-    return {"level": 0.95, "low": low, "high": high, "units": {"name": "item", "drawn": 40}}
 
 
 def sentences(**changes: Any) -> dict[str, str]:

@@ -146,14 +146,19 @@ def test_what_is_fitted_on_the_set_is_read_again(family: str, tmp_path: Path) ->
     assert (reused(report), report.timing["bytes_read"]) == (MORE, 0)
 
 
-@pytest.mark.parametrize("how", ["fewer", "another order"])
-def test_totals_are_of_the_very_same_items(how: str, tmp_path: Path) -> None:
-    given, states = tmp_path / "s.zarr", tmp_path / "r.states.zip"
-    root = zarr.create_group(str(given), attributes={"names": names(ITEMS)})
+def folders_of_items(path: Path) -> zarr.Group:
+    root = zarr.create_group(str(path), attributes={"names": names(ITEMS)})
     for name, p, label in zip(names(ITEMS), probs(ITEMS), labels(ITEMS), strict=True):
         own = root.create_group(f"items/{name}")
         for kind, values in (("probs", p), ("labels", label)):
             own.create_array(kind, shape=values.shape, dtype=values.dtype)[...] = values
+    return root
+
+
+@pytest.mark.parametrize("how", ["fewer", "another order"])
+def test_totals_are_of_the_very_same_items(how: str, tmp_path: Path) -> None:
+    given, states = tmp_path / "s.zarr", tmp_path / "r.states.zip"
+    root = folders_of_items(given)
     run(states, given, {"failure": {}})
     if how == "fewer":
         shutil.rmtree(given / "items" / "i3")
@@ -292,11 +297,7 @@ def test_a_changed_chunk_of_a_shard_is_read_again(tmp_path: Path) -> None:
 
 def test_items_in_another_order_and_fewer(tmp_path: Path) -> None:
     given = tmp_path / "s.zarr"
-    root = zarr.create_group(str(given), attributes={"names": names(ITEMS)})
-    for name, p, label in zip(names(ITEMS), probs(ITEMS), labels(ITEMS), strict=True):
-        own = root.create_group(f"items/{name}")
-        for kind, values in (("probs", p), ("labels", label)):
-            own.create_array(kind, shape=values.shape, dtype=values.dtype)[...] = values
+    root = folders_of_items(given)
     states = tmp_path / "r.states.zip"
     run(states, given, PLAIN)
     root.attrs["names"] = ["i2", "i0", "i3", "i1"]

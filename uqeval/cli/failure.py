@@ -10,7 +10,6 @@ import typer
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.evaluating import evaluated, shared_by
-from uqeval.disk.files import content_of
 from uqeval.errors import UsageError, cut, option_name
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.image_failure_settings import ImageFailureSettings
@@ -64,14 +63,7 @@ def _refuse_options_of_images(settings: dict[str, Any]) -> None:
 
 def _from_reports(paths: Sequence[str], shared: Shared, settings: dict[str, Any]) -> None:
     """Evaluate the items of reports from their states and records, and deliver the report."""
-    from uqeval.cli.finish import (
-        check_outputs,
-        deliver,
-        refuse_other_format,
-        report_outputs,
-        states_path,
-    )
-    from uqeval.usecases.merge import files_of, merge
+    from uqeval.cli.merge import deliver_merged
 
     strange = [path for path in paths if not path.endswith(_SAVED)]
     if strange:
@@ -85,14 +77,7 @@ def _from_reports(paths: Sequence[str], shared: Shared, settings: dict[str, Any]
             f"{', '.join(map(option_name, unused))} has no effect on saved reports, because their "
             "predictions are not read. Leave it out."
         )
-    refuse_other_format(shared)
-    o.refuse_draws_without_level(shared.typed, shared.ci)
-    states_file = states_path(shared)
-    inputs = [*files_of(paths), shared.slices, settings.get("item_table")]
-    check_outputs(*report_outputs(shared, states_file), inputs=inputs)
-    with content_of(", ".join(paths)):
-        report = merge(
-            paths, states=states_file, metrics={"image_failure": settings},
-            **shared.values_of(*o.CUTS),
-        )  # fmt: skip
-    deliver(report, shared)
+    deliver_merged(
+        paths, shared, [settings.get("item_table")], metrics={"image_failure": settings},
+        **shared.values_of(*o.CUTS),
+    )  # fmt: skip

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,6 +191,17 @@ def deliver(report: Report, shared: Shared) -> None:
             print_text(_text_of(report, printed))
         elif not shared.quiet:
             terminal.show(report, console(), output)
+
+
+def deliver_json(output: str | None, text: str, show: Callable[[], None] | None) -> None:
+    """Write a result as JSON to the output, if any; else `show` it, if that is requested."""
+    if output is not None and output != "-":
+        write(output, text)
+    with printing():
+        if output == "-":
+            sys.stdout.write(text)
+        elif show is not None:
+            show()
 
 
 def _text_of(report: Report, text_format: str) -> str:

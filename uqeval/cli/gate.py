@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -127,24 +127,40 @@ def gate(
         judgement = with_leftovers(judgement, reports, rules_file.stores, file)
     inputs: dict[str, Any] = {"report": report, "baseline": settings.baseline, "rules": file}
     inputs["sha256"] = digests_of(reports, before, rules_file.sha256)
-    _deliver(_Texts(judgement, inputs), settings)
+    _deliver(judgement, inputs, settings)
     tell_not_evaluated(judgement.not_evaluated)
     if not judgement.passed:
         raise typer.Exit(2 if judgement.not_evaluated else 1)
 
 
-def _deliver(texts: _Texts, settings: GateOptions) -> None:
-    """Write the files, and print the requested output."""
-    outputs = (
-        (settings.output, texts.json), (settings.junit, texts.junit),
-        (settings.markdown, texts.markdown),
-    )  # fmt: skip
-    _write(outputs)
+def _deliver(judgement: Judgement, read: dict[str, Any], settings: GateOptions) -> None:
+    """Write the files, and print the requested output. `read`: the files of the gate."""
+    from uqeval.disk.outputs import write
+
+    outputs = {"json": settings.output, "junit": settings.junit, "markdown": settings.markdown}
+    for form, path in outputs.items():
+        if path is not None and path != "-":
+            write(path, _text(judgement, read, form))
     if settings.on_github:
-        _tell_github(texts)
-    warn(texts.judgement.warnings, settings.quiet)
+        _tell_github(judgement)
+    warn(judgement.warnings, settings.quiet)
+    printed = next((form for form, path in outputs.items() if path == "-"), settings.format)
     with printing():
-        _print(texts, outputs, settings)
+        if printed != "table":
+            sys.stdout.write(_text(judgement, read, printed))
+        elif not settings.quiet:
+            show(judgement)
+
+
+def _text(judgement: Judgement, read: dict[str, Any], form: str) -> str:
+    """Return verdicts as JSON, JUnit or Markdown; imports only the module that writes this."""
+    if form == "markdown":
+        from uqeval.report.verdict_table import to_markdown
+
+        return to_markdown(judgement)
+    from uqeval.report.verdict_files import to_json, to_junit
+
+    return to_junit(judgement) if form == "junit" else to_json(judgement, read)
 
 
 def tell_not_evaluated(rules: Sequence[NotEvaluated]) -> None:
@@ -153,51 +169,6 @@ def tell_not_evaluated(rules: Sequence[NotEvaluated]) -> None:
 
     for place, why in by_reason(rules):
         tell(f"uqeval: {place}: not evaluated: {why}")
-
-
-@dataclass(frozen=True)
-class _Texts:
-    """Verdicts as JSON, JUnit and Markdown, made on demand; `read`: the files of the gate."""
-
-    judgement: Judgement
-    read: dict[str, Any]
-
-    def json(self) -> str:
-        from uqeval.report.verdict_files import to_json
-
-        return to_json(self.judgement, self.read)
-
-    def junit(self) -> str:
-        from uqeval.report.verdict_files import to_junit
-
-        return to_junit(self.judgement)
-
-    def markdown(self) -> str:
-        from uqeval.report.verdict_table import to_markdown
-
-        return to_markdown(self.judgement)
-
-
-_Outputs = tuple[tuple[str | None, Callable[[], str]], ...]
-
-
-def _write(outputs: _Outputs) -> None:
-    """Write the files."""
-    from uqeval.disk.outputs import write
-
-    for path, text in outputs:
-        if path is not None and path != "-":
-            write(path, text())
-
-
-def _print(texts: _Texts, outputs: _Outputs, settings: GateOptions) -> None:
-    """Print the output of -o -, else the verdicts in the requested format."""
-    to_stdout = [text for path, text in outputs if path == "-"]
-    forms = {"json": texts.json, "markdown": texts.markdown}
-    if to_stdout or settings.format in forms:
-        sys.stdout.write((to_stdout or [forms[settings.format]])[0]())
-    elif not settings.quiet:
-        show(texts.judgement)
 
 
 def _default_rules() -> str:
@@ -251,14 +222,14 @@ def _print_indented(stdout: Console, fact: str) -> None:
     stdout.print(Padding(Text(fact), (0, 0, 0, 2), expand=False))
 
 
-def _tell_github(texts: _Texts) -> None:
+def _tell_github(judgement: Judgement) -> None:
     from uqeval.disk.publishing import writing
     from uqeval.report.verdict_files import to_annotations
 
-    for line in to_annotations(texts.judgement):
+    for line in to_annotations(judgement):
         typer.echo(line, err=True)
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
-        text = texts.markdown().encode("utf-8", "backslashreplace")
+        text = _text(judgement, {}, "markdown").encode("utf-8", "backslashreplace")
         if len(text) > _MOST_SUMMARY:
             text = text[: text.rfind(b"\n", 0, _MOST_SUMMARY - 100)] + b"\n\nand more.\n"
         with writing(path), Path(path).open("ab") as file:

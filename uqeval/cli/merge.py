@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.streams import printing, tell
+from uqeval.disk.files import content_of
 from uqeval.errors import UsageError, option_name
 from uqeval.statistics.options import OF_INTERVALS
 
@@ -45,6 +47,17 @@ def merge(
     if fit:
         _fit(shared, parts)
         return
+    options = shared.values_of(*o.CUTS)
+    for name in OF_INTERVALS:  # a default value does not override that of the shards
+        if name not in shared.typed:
+            options.pop(name, None)
+    deliver_merged(parts, shared, allow_missing=allow_missing, threshold=threshold, **options)
+
+
+def deliver_merged(
+    paths: Sequence[str], shared: Shared, more_inputs: Sequence[Any] = (), **options: Any
+) -> None:
+    """Merge saved reports with these options of `uqeval.merge`, and deliver the report."""
     from uqeval.cli.finish import (
         check_outputs,
         deliver,
@@ -58,15 +71,10 @@ def merge(
     refuse_other_format(shared)
     o.refuse_draws_without_level(shared.typed, shared.ci)
     states_file = states_path(shared)
-    inputs = [*files_of(parts), shared.slices]
+    inputs = [*files_of(paths), shared.slices, *more_inputs]
     check_outputs(*report_outputs(shared, states_file), inputs=inputs)
-    options = shared.values_of(*o.CUTS)
-    for name in OF_INTERVALS:  # a default value does not override that of the shards
-        if name not in shared.typed:
-            options.pop(name, None)
-    report = join(
-        parts, states=states_file, allow_missing=allow_missing, threshold=threshold, **options
-    )
+    with content_of(", ".join(paths)):
+        report = join(paths, states=states_file, **options)
     deliver(report, shared)
 
 

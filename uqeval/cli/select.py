@@ -118,11 +118,9 @@ def _json(selection: Selection) -> str:
 
 
 def _markdown(selection: Selection) -> str:
-    from uqeval.report.markdown import cell, table_lines
+    from uqeval.report.markdown import section_lines
 
-    table = _table(selection)
-    note = [f"<sub>{cell(table.notes)}</sub>"] if table.notes else []
-    return "\n".join([f"### {table.title}", "", *table_lines(table), "", *note]).rstrip() + "\n"
+    return "\n".join(section_lines(_table(selection))).rstrip() + "\n"
 
 
 def _show(selection: Selection) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uqeval.cli.streams import console, printing, tell
+from uqeval.cli.streams import console, tell
 
 if TYPE_CHECKING:
     from uqeval.usecases.selftest.record import Selftest
@@ -30,19 +31,12 @@ def selftest(
 
     Example: uqeval selftest -o selftest.json
     """
-    from uqeval.cli.finish import Output, check_outputs
-    from uqeval.disk.outputs import write
+    from uqeval.cli.finish import Output, check_outputs, deliver_json
     from uqeval.usecases.selftest.record import selftest as run
 
     check_outputs(Output(output, kind="selftest"))
     result = run(begin=lambda title: None if quiet else _progress(title))
-    if output is not None and output != "-":
-        write(output, result.to_json())
-    with printing():
-        if output == "-":
-            sys.stdout.write(result.to_json())
-        elif not quiet:
-            _show(result)
+    deliver_json(output, result.to_json(), None if quiet else partial(_show, result))
     failed = [check for check in result.checks if not check.passed]
     for check in failed[:_SHOWN]:
         tell(f"uqeval: selftest: {check.group}: {check.name}: {check.detail}")

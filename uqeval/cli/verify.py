@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uqeval.cli.declared import typed_options
-from uqeval.cli.streams import console, printing, tell
+from uqeval.cli.streams import console, tell
 from uqeval.errors import UsageError, printable
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def verify(
 
     Example: uqeval verify report.json preds.zarr labels/ --all -o verification.json
     """
-    from uqeval.cli.finish import Output, check_outputs
-    from uqeval.disk.outputs import write
+    from uqeval.cli.finish import Output, check_outputs, deliver_json
     from uqeval.usecases.verify.verifying import verify as run
 
     if all_ and {"items", "seed"} & typed_options(context):
@@ -51,13 +50,8 @@ def verify(
         )
     check_outputs(Output(output, kind="verification"), inputs=[report, *(stores or ())])
     verification = run(report, stores or (), items=items, everything=all_, seed=seed)
-    if output is not None and output != "-":
-        write(output, verification.to_json())
-    with printing():
-        if output == "-":
-            sys.stdout.write(verification.to_json())
-        elif not quiet:
-            _show(verification)
+    show = None if quiet else partial(_show, verification)
+    deliver_json(output, verification.to_json(), show)
     for text in verification.problems():
         tell(f"uqeval: {text}")
     if not verification.passed:

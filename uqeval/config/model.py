@@ -23,7 +23,7 @@ from pydantic import (
     create_model,
 )
 
-from uqeval.config.options import commands, declared_options
+from uqeval.config.options import commands, settings_of
 from uqeval.engine.options import MachineOptions
 from uqeval.errors import UqevalError, printable
 from uqeval.gate import Limits
@@ -158,7 +158,7 @@ def options_model(command: str) -> type[BaseModel]:
     A file may give a list for an option that has one value on the command line: each value makes a
     variant. The JSON Schema has the allowed values for editors; the settings check them.
     """
-    declared = declared_options(command)
+    declared = options_of(settings_of(command))
     fields: dict[str, Any] = {}
     for name, annotation in commands()[command].items():
         option = declared.get(name)

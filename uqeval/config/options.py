@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from uqeval.errors import UsageError
-from uqeval.settings import Option, Settings, annotations_of, options_of, shared_option
+from uqeval.settings import Settings, annotations_of, options_of, shared_option
 
 # Metrics are imported only when needed: rules files do not set their options.
 
@@ -44,11 +44,11 @@ class SweepOptions(Settings):
     # fmt: on
 
 
-def settings_of(family: str) -> Any:
-    """Return the dataclass of a family's settings."""
+def settings_of(command: str) -> Any:
+    """Return the dataclass of a command's settings."""
     from uqeval.metrics import FAMILIES
 
-    return FAMILIES[family].settings_type
+    return FAMILIES[command].settings_type if command in FAMILIES else SweepOptions
 
 
 @cache
@@ -56,15 +56,7 @@ def commands() -> dict[str, Mapping[str, Any]]:
     """Return the types of the options of each command that evaluates."""
     from uqeval.metrics import FAMILIES
 
-    types_by_command = {name: _types(settings_of(name)) for name in FAMILIES}
-    return types_by_command | {"sweep": _types(SweepOptions)}
-
-
-def declared_options(command: str) -> dict[str, Option]:
-    """Return the declared options of a command."""
-    from uqeval.metrics import FAMILIES
-
-    return options_of(FAMILIES[command].settings_type if command in FAMILIES else SweepOptions)
+    return {name: _types(settings_of(name)) for name in (*FAMILIES, "sweep")}
 
 
 def _types(settings: Any) -> dict[str, Any]:
@@ -79,11 +71,9 @@ def _types(settings: Any) -> dict[str, Any]:
 
 def check_values(command: str, options: Mapping[str, Any]) -> None:
     """Raise `UsageError` for a value that the command's settings do not allow."""
-    from uqeval.metrics import FAMILIES
-
-    if command not in FAMILIES:
-        return
     settings = settings_of(command)
+    if settings is SweepOptions:
+        return
     checked_values = {name: value for name, value in options.items() if name != "threshold_from"}
     lists = [value if isinstance(value, list) else [value] for value in checked_values.values()]
     if [] in lists:

@@ -21,9 +21,6 @@ from uqeval.records.report import Report
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE, Mover, Resampler, Units
 from uqeval.records.scalars import described
 
-#: Settings whose threshold was fitted on other items.
-_OTHER_SOURCES = ("threshold_from",)
-
 
 def notes_on(units: Units) -> Iterator[str]:
     """Yield a note if an interval comes from few units or from batches."""
@@ -76,7 +73,7 @@ def notes_on_value(report: Report, score: Score) -> Iterator[str]:
     if (address.metric == "pavpu" and field != "p_accurate") or field == "undetected_error_rate":
         rule = settings.get("threshold")
         fitted = isinstance(rule, str) and not _is_number(rule)
-        if fitted and not any(settings.get(name) for name in _OTHER_SOURCES):
+        if fitted and not settings.get("threshold_from"):
             yield (
                 f"the threshold ({rule}) was fitted on the evaluated items, so the score is "
                 "optimistic; use --threshold-from REPORT or --threshold NUMBER"

@@ -72,22 +72,14 @@ def refuse_other_settings(
         )
 
 
-def other_setting(
+def first_other_setting(
     report: Report, baseline: Report, key: str, fields: Collection[str] = ()
-) -> tuple[str, Any, Any] | None:
-    """Return the first setting of a score that differs: its name and both values.
+) -> OtherSetting | None:
+    """Return the first setting of a score that differs.
 
     `fields`: those of the score in the result. Without fields, only options that may change all
     scores count. `all_other_settings` says which settings are the same.
     """
-    difference = first_other_setting(report, baseline, key, fields)
-    return None if difference is None else difference[:3]
-
-
-def first_other_setting(
-    report: Report, baseline: Report, key: str, fields: Collection[str] = ()
-) -> OtherSetting | None:
-    """Return what `other_setting` returns, with advice."""
     differences = all_other_settings(report, baseline, key)
     return next((own for own in differences if own.changes(fields)), None)
 

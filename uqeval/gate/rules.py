@@ -11,10 +11,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from uqeval.errors import UsageError, cut
 from uqeval.gate.given_keys import GivenKeys
-from uqeval.gate.waivers import KINDS, Kind, Waiver, check_bounds, parse_day
+from uqeval.gate.waivers import KINDS, Kind, Number, Waiver, check_bounds, parse_day
 from uqeval.records.addresses import Address
-
-Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Limits(GivenKeys):

@@ -84,15 +84,11 @@ def _differing(
         if name not in before:
             continue
         other = before[name]
-        is_unknown = _is_unknown(store, other)
+        is_unknown = any(map(has_no_fingerprint, (store, other)))
         if known is is_unknown:
             continue
         if is_unknown or _fingerprint(store) != _fingerprint(other):
             yield name
-
-
-def _is_unknown(*stores: Any) -> bool:
-    return any(map(has_no_fingerprint, stores))
 
 
 def _fingerprint(store: Any) -> Any:

@@ -40,7 +40,7 @@ def parse_day(text: Any) -> date:
 
 Day = Annotated[date, BeforeValidator(parse_day)]
 Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
-_Number = Annotated[float, Field(allow_inf_nan=False)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Waiver(GivenKeys):
@@ -51,10 +51,10 @@ class Waiver(GivenKeys):
     until: Day = Field(description="Last day of the waiver, in UTC: YYYY-MM-DD.")
     by: Text = Field(description="The person responsible, shown in every output.")
     why: Text = Field(description="Why the rule is waived, shown in every output.")
-    at_least: _Number | None = Field(
+    at_least: Number | None = Field(
         None, description="Lower values are not waived; for limits that low values break."
     )
-    at_most: _Number | None = Field(
+    at_most: Number | None = Field(
         None, description="Higher values are not waived; for limits that high values break."
     )
 

@@ -27,21 +27,21 @@ def to_markdown(report: Report) -> str:
     Raises `StoreError` for a report whose content is not as uqeval writes it.
     """
     with content_of("the report"):
-        return _to_markdown(report)
+        predictions = ", ".join(store["path"] for store in report.inputs["predictions"])
+        lines = [f"## uqeval: {cell(predictions)}", ""]
+        if report.partial:
+            lines += ["**Partial:** not all items were evaluated.", ""]
+        for table in tables_of(report):
+            lines += section_lines(table)
+        if report.warnings:
+            lines += ["### Warnings", "", *(f"- {cell(text)}" for text in report.warnings), ""]
+        return "\n".join(lines)
 
 
-def _to_markdown(report: Report) -> str:
-    predictions = ", ".join(store["path"] for store in report.inputs["predictions"])
-    lines = [f"## uqeval: {cell(predictions)}", ""]
-    if report.partial:
-        lines += ["**Partial:** not all items were evaluated.", ""]
-    for table in tables_of(report):
-        lines += [f"### {cell(table.title)}", "", *table_lines(table), ""]
-        if table.notes:
-            lines += [f"<sub>{cell(table.notes)}</sub>", ""]
-    if report.warnings:
-        lines += ["### Warnings", "", *(f"- {cell(text)}" for text in report.warnings), ""]
-    return "\n".join(lines)
+def section_lines(table: Table) -> list[str]:
+    """Return the lines of a table between its title and its notes."""
+    notes = [f"<sub>{cell(table.notes)}</sub>", ""] if table.notes else []
+    return [f"### {cell(table.title)}", "", *table_lines(table), "", *notes]
 
 
 def table_lines(table: Table) -> list[str]:

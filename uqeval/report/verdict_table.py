@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from uqeval.gate import NotEvaluated
 from uqeval.report.markdown import cell, table_lines
 from uqeval.report.tables.table import Table, by_columns, format_number, text_table
 from uqeval.report.verdicts import (
@@ -26,14 +27,8 @@ if TYPE_CHECKING:
 
 def table(judgement: Judgement) -> Table:
     """Return one row for each verdict: waived rules first, then those not evaluated or failed."""
-    waived = [verdict for verdict in judgement.verdicts if verdict.status == "waived"]
-    unwaived = [verdict for verdict in judgement.verdicts if verdict.status != "waived"]
     with_level = len(_levels(judgement)) > 1
-    rows = [_cells(verdict, with_level) for verdict in waived]
-    for lost in judgement.not_evaluated:
-        id_and_name = [lost.rule.limits.id or "", str(lost.address)]
-        rows.append([*id_and_name, "not evaluated", demands(lost), "–", "–", "–"])
-    rows += [_cells(verdict, with_level) for verdict in sorted(unwaived, key=order_of)]
+    rows = [_cells(entry, with_level) for entry in _in_order(judgement)]
     heading = _range_heading(judgement)
     # The verdict is among the first columns, so that a narrow terminal shows it with the value.
     columns = ["id", "value of", "verdict", "demand", "is", heading, "units"]
@@ -47,6 +42,13 @@ def table(judgement: Judgement) -> Table:
     return text_table(
         "Gate", [columns[i] for i in used], texts, left=left, grouping=by_columns(names)
     )
+
+
+def _in_order(judgement: Judgement) -> list[Verdict | NotEvaluated]:
+    """Return waived verdicts, then rules that were not evaluated, then the other verdicts."""
+    verdicts = sorted(judgement.verdicts, key=order_of)
+    waived = sum(verdict.status == "waived" for verdict in verdicts)
+    return [*verdicts[:waived], *judgement.not_evaluated, *verdicts[waived:]]
 
 
 def _range_heading(judgement: Judgement) -> str:
@@ -64,12 +66,14 @@ def _levels(judgement: Judgement) -> set[float]:
     return {v.interval.level for v in judgement.verdicts if v.interval is not None}
 
 
-def _cells(verdict: Verdict, with_level: bool) -> list[str]:
+def _cells(verdict: Verdict | NotEvaluated, with_level: bool) -> list[str]:
     """Return the row of a verdict, with its id; `with_level`: with the level of its interval."""
+    id_and_name = [verdict.rule.limits.id or "", str(verdict.address)]
+    if isinstance(verdict, NotEvaluated):
+        return [*id_and_name, "not evaluated", demands(verdict), "–", "–", "–"]
     value = "undefined" if verdict.value is None else distinguishable(verdict.value, verdict.limit)
     return [
-        verdict.rule.limits.id or "",
-        str(verdict.address),
+        *id_and_name,
         outcome(verdict),
         demand(verdict),
         value,
@@ -80,12 +84,8 @@ def _cells(verdict: Verdict, with_level: bool) -> list[str]:
 
 def addresses(judgement: Judgement) -> list[Address | None]:
     """Return the address of each row of `table`; None if the rule was not evaluated."""
-    waived = [verdict.address for verdict in judgement.verdicts if verdict.status == "waived"]
-    unwaived = sorted(
-        (verdict for verdict in judgement.verdicts if verdict.status != "waived"), key=order_of
-    )
-    lost: list[Address | None] = [None] * len(judgement.not_evaluated)
-    return [*waived, *lost, *(verdict.address for verdict in unwaived)]
+    entries = _in_order(judgement)
+    return [None if isinstance(own, NotEvaluated) else own.address for own in entries]
 
 
 def _range(verdict: Verdict, with_level: bool) -> str:

@@ -328,15 +328,6 @@ def _of_slices(
     return {}  # no sections
 
 
-def cut_options(**given: Any) -> CutOptions | None:
-    """Return these options; None if they request neither intervals nor slices.
-
-    Raises `UsageError`.
-    """
-    options = CutOptions(**given)
-    return options if options.wanted else None
-
-
 def _with_slices(report: Report, states: str | Path, options: CutOptions) -> Report:
     """Return the report with intervals and slices from its states."""
     from uqeval.statistics.merged_states import MergedStates

@@ -94,7 +94,8 @@ def inspect(
         of_frames = _inspect_store(open_store(video, role="frames", fill_missing=True), fill)
         for name in ("arrays", "problems", "warnings", "unchecked"):
             setattr(inspection, name, getattr(of_frames, name) + getattr(inspection, name))
-    is_video = folder is not None or (len(stores) == 1 and _is_video(store))
+    has_both = len(stores) == 1 and {"frames", "predictions"} <= store.arrays.keys()
+    is_video = folder is not None or has_both
     if is_video:
         inspection.path = str(stores[0])
         options = options | {"video": stores[0]}
@@ -142,10 +143,6 @@ def predictions_in_video(path: Given) -> str | None:
         return None
     frames, predictions = inside(path, FRAMES), inside(path, PREDICTIONS)
     return None if frames is None or predictions is None else str(predictions)
-
-
-def _is_video(store: Store) -> bool:
-    return {"frames", "predictions"} <= store.arrays.keys()
 
 
 def _truth(source: MapSource) -> bool:
@@ -300,7 +297,7 @@ def _values(inspection: Inspection, inputs: Inputs, full: bool, machine: RunOpti
             executor = cluster.executor(inputs, machine, names)
             try:
                 read = _Read()
-                for items, part, nbytes in executor.each(_Reading(), None if full else batches):
+                for items, part, nbytes in executor.each(_read_job, None if full else batches):
                     read += part
                     machine.progress.advance(nbytes, len(items))
             finally:
@@ -332,12 +329,9 @@ def _values(inspection: Inspection, inputs: Inputs, full: bool, machine: RunOpti
         )
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """Reads the items of a job with all checks, on a worker of a cluster."""
-
-    def __call__(self, opened: Opened) -> _Read:
-        return _read(opened.inputs, opened.batches, opened.advance)
+def _read_job(opened: Opened) -> _Read:
+    """Read the items of a job with all checks, on a worker of a cluster."""
+    return _read(opened.inputs, opened.batches, opened.advance)
 
 
 def _read(inputs: Inputs, batches: Sequence[range], advance: Callable[[int, int], None]) -> _Read:

@@ -42,13 +42,8 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
     variants = variants_of(merged_states.index, info)
     evaluations = unfitted_evaluations(merged_states)
     if merged_states.passes is None:
-        _refuse_other_thresholds(
-            merged_states,
-            {
-                key: evaluations_of_family[key]
-                for key, (_, evaluations_of_family) in variants.items()
-            },
-        )
+        own = {key: by_key[key] for key, (_, by_key) in variants.items()}
+        _refuse_other_thresholds(merged_states, own)
     metrics = {name: dict(record) for name, record in merged_states.index["metrics"].items()}
     fitted = {
         key: evaluations_of_family

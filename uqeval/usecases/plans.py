@@ -107,7 +107,6 @@ def everything(
     `uncertainty`: replaces the default of families with this option. Raises `UqevalError` if no
     family applies, or none has the option.
     """
-    from uqeval.config.options import settings_of
     from uqeval.metrics import FAMILIES
 
     info = inputs.info()
@@ -122,7 +121,7 @@ def everything(
             continue
         if family.needs_annotators and not info.annotators:
             continue
-        ranks = "uncertainty" in settings_of(family.name).__dataclass_fields__
+        ranks = "uncertainty" in family.settings_type.__dataclass_fields__
         options = families if ranks else {}
         try:
             check_family(inputs, family.name, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_report import report
+from small_report import interval, report
 
 from uqeval.report.findings import findings_of
 
@@ -16,10 +16,6 @@ def weakest(**changes: Any) -> str:
     """Return the sentence about the weakest part of a report; empty if there is none."""
     found = findings_of(report(**{"settings": {}} | changes))
     return "".join(f.text for f in found if f.title == "Weakest part")
-
-
-def interval(low: float, high: float) -> dict[str, Any]:
-    return {"level": 0.95, "low": low, "high": high, "units": {"name": "item", "drawn": 40}}
 
 
 def of_slices(field: str, whole: Part, **slices: Part) -> dict[str, Any]:

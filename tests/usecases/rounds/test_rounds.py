@@ -142,15 +142,19 @@ def in_rounds(folder: Path, metrics: Any, given: dict[str, Any], of: int = 2) ->
     raise AssertionError("no end")
 
 
+def check_rounds(folder: Path, metrics: Any, given: dict[str, Any]) -> int:
+    """Assert that two shards in rounds have the report of a run; return the number of rounds."""
+    (folder / "shards").mkdir()
+    passes = in_rounds(folder / "shards", metrics, given)
+    whole = uqeval.evaluate(metrics=metrics, workers=1, **given)
+    assert told(uqeval.merge(folder / "shards")) == told(whole)
+    return passes
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_rounds_have_the_bits_of_a_single_run(case: str, tmp_path: Path) -> None:
     make, metrics, options, passes = CASES[case]
-    given = make(tmp_path) | options
-    shards = tmp_path / "shards"
-    shards.mkdir()
-    assert in_rounds(shards, metrics, given) == passes
-    whole = uqeval.evaluate(metrics=metrics, workers=1, **given)
-    assert told(uqeval.merge(shards)) == told(whole)
+    assert check_rounds(tmp_path, metrics, make(tmp_path) | options) == passes
 
 
 def test_only_counts_of_one_turn_are_in_memory(
@@ -553,10 +557,7 @@ def test_fits_on_items_of_other_shards(
     given = made(tmp_path)
     (tmp_path / "fit.txt").write_text("0\n3\n")  # one in each shard
     metrics = {family: options | {"fit_on": str(tmp_path / "fit.txt")}}
-    (tmp_path / "shards").mkdir()
-    in_rounds(tmp_path / "shards", metrics, given)
-    whole = uqeval.evaluate(metrics=metrics, workers=1, **given)
-    assert told(uqeval.merge(tmp_path / "shards")) == told(whole)
+    check_rounds(tmp_path, metrics, given)
 
 
 def test_a_file_of_fit_items_is_compared_by_its_names(tmp_path: Path) -> None:
@@ -589,10 +590,7 @@ def test_regions_of_numbers(tmp_path: Path) -> None:
     """A region may be empty, and has no warnings of its own, also after a merge."""
     given = numbers(tmp_path) | {"region": ["box:0:0.5,0:1", "depth:1000-inf"]}
     metrics = {"regression": {"sigma_scale": True}, "nmerci": {}, "sparsification": {}}
-    (tmp_path / "shards").mkdir()
-    in_rounds(tmp_path / "shards", metrics, given)
-    whole = uqeval.evaluate(metrics=metrics, workers=1, **given)
-    assert told(uqeval.merge(tmp_path / "shards")) == told(whole)
+    check_rounds(tmp_path, metrics, given)
 
 
 def test_intervals_of_regions_of_a_video(tmp_path: Path) -> None:

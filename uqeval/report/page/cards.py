@@ -12,7 +12,7 @@ from uqeval.records.report import Report
 from uqeval.records.scalars import ARROWS
 from uqeval.report.command import command_of
 from uqeval.report.figures.contract import lines_of
-from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
+from uqeval.report.tables.cells import DIRECTIONS, about, cell, explained, interval_of
 from uqeval.report.tables.table import ROUGH, Cell
 
 #: The largest number of further variants on a card; the tables have all.
@@ -24,7 +24,8 @@ class Card:
     """A headline: a value with its interval, meaning, direction and source.
 
     `others`: the values of further variants, by their labels; the value itself is that of `variant`
-    then. `more`: the number of variants that the card leaves out.
+    then. `more`: the number of variants that the card leaves out. `address`: of the value, as rules
+    of a gate and comparisons name it. `about`: headings and texts about it.
     """
 
     title: str
@@ -32,12 +33,9 @@ class Card:
     cell: Cell
     arrow: str
     direction: str
-    unit: str
-    range: str
     meaning: str
-    reference: str
-    place: str
-    advice: str = ""
+    address: str
+    about: tuple[tuple[str, str], ...]
     command: str = ""
     variant: str = ""
     others: list[tuple[str, Cell]] = field(default_factory=list)
@@ -47,24 +45,6 @@ class Card:
     def is_rough(self) -> bool:
         """Return whether an interval on the card is computed from bins."""
         return any(ROUGH in own.interval for own in (self.cell, *(cell for _, cell in self.others)))
-
-    @property
-    def address(self) -> str:
-        """Return the address of the value, as rules of a gate and comparisons name it."""
-        return str(Address.of_key(self.key, tuple(self.place.split("."))))
-
-    @property
-    def about(self) -> list[tuple[str, str]]:
-        """Return headings and texts: meaning, how to read it, what to do, source."""
-        reading = ", ".join(part for part in (self.direction, self.range, self.unit) if part)
-        return [
-            (name, text)
-            for name, text in (
-                ("Meaning", self.meaning), ("How to read", reading), ("If it is bad", self.advice),
-                ("Source", self.reference), ("Address", self.address),
-            )
-            if text
-        ]  # fmt: skip
 
 
 def cards(report: Report) -> list[Card]:
@@ -86,15 +66,14 @@ def cards(report: Report) -> list[Card]:
                 )
                 for line in (first, *others)
             )
+            address = str(Address.of_key(first.key, tuple(name.split("."))))
             named = [(v.label, o) for v, o in zip(others, further, strict=True) if o.text]
             result.append(
                 Card(
                     label(family, name), first.key, value,
                     ARROWS.get(direction, ""), DIRECTIONS.get(direction, ""),
-                    unit_of(description), range_of(description), description.get("meaning") or "",
-                    description.get("reference") or "", name,
-                    description.get("advice") or "", command,
-                    first.label if named else "", named[:MOST_VARIANTS],
+                    description.get("meaning") or "", address, explained(description, address),
+                    command, first.label if named else "", named[:MOST_VARIANTS],
                     len(named[MOST_VARIANTS:]),
                 )
             )  # fmt: skip

@@ -75,25 +75,15 @@ def to_html(
         return _of_several(environment, several, gallery, exhibits, judgement, files)
     (report,) = reports.values()
     behind_cells = cell_items(report, behind or {})
-    targets = {cell.anchor for cell_list in behind_cells.values() for cell in cell_list}
+    every_cell = [cell for cell_list in behind_cells.values() for cell in cell_list]
+    targets = {cell.anchor for cell in every_cell}
     targets |= {"worst"} if len(report.items) > 1 else set()
     pictured = exhibits_of(report, gallery, exhibits, files) if gallery and exhibits else Pictured()
+    linked = {*pictured.items, *(i for cell in every_cell for i, *_ in cell.items)}
     stores = ", ".join(str(store["path"]) for store in report.inputs.get("predictions") or [])
     return environment.get_template("report.html").render(
         **_common(environment, reports, behind_cells, targets, judgement),
-        **table_of_items(
-            report,
-            {
-                *pictured.items,
-                *(
-                    i
-                    for cell_list in behind_cells.values()
-                    for cell in cell_list
-                    for i, *_ in cell.items
-                ),
-            },
-            classes,
-        ),
+        **table_of_items(report, linked, classes),
         title=stores or next(iter(reports)),
         report=report,
         name=next(iter(reports)),
@@ -165,7 +155,6 @@ def _common(
     """Return the template values of all pages; figures link to anchors in `targets`. The tables
     mark no best value of `incomparable` results.
     """
-    script = _source(environment, "page.js")
     figures = figures_of(reports)
     titles = {
         cell.anchor: f"{cell.title}. {cell.description}"
@@ -183,7 +172,7 @@ def _common(
         "verdicts": verdicts,
         "verdict_table": verdict_table,
         "scores": {own: scores(reports, own, incomparable) for own in families(reports)},
-        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "script_hash": _script_hash(environment),
         "most_rows": MOST_ROWS,
         "most_exhibits": MOST_IN_HTML,
         "finished": finish_time(reports.values()),
@@ -263,11 +252,12 @@ def with_first_screen(
 def rendered(template: str, **values: Any) -> str:
     """Return a page made from a template."""
     environment = _environment()
-    script = _source(environment, "page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template(template).render(**values, script_hash=digest)
+    return environment.get_template(template).render(
+        **values, script_hash=_script_hash(environment)
+    )
 
 
-def _source(environment: Environment, name: str) -> str:
-    """Return a template's text exactly as in the page; the page's policy has its hash."""
-    return environment.get_template(name).render()
+def _script_hash(environment: Environment) -> str:
+    """Return the hash of the script exactly as in the page, for the page's policy."""
+    script = environment.get_template("page.js").render()
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

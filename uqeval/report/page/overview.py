@@ -14,7 +14,6 @@ from uqeval.keys import family_of
 from uqeval.records.report import Report
 from uqeval.report import verdict_table, verdicts
 from uqeval.report.findings import findings_of
-from uqeval.report.findings.scores import Finding
 from uqeval.report.page.cards import cards, finish_time
 from uqeval.report.page.first_screen import key_numbers
 from uqeval.report.page.html import MOST_ROWS, rendered
@@ -64,14 +63,12 @@ def to_overview(
         verdicts=verdicts, verdict_table=verdict_table,
         finished=finish_time(reports.values()),
         pages={name: link for name, link, *_ in stores},
-        findings={name: _findings(name, report, judgement) for name, report in reports.items()},
-        families={name: _families(report) for name, report in reports.items()},
+        findings={
+            name: findings_of(report, of_stores(judgement, {name}) if judgement else None)
+            for name, report in reports.items()
+        },
+        families={
+            name: ", ".join(dict.fromkeys(family_label(family_of(key)) for key in report.results))
+            for name, report in reports.items()
+        },
     )  # fmt: skip
-
-
-def _findings(name: str, report: Report, judgement: Judgement | None) -> list[Finding]:
-    return findings_of(report, of_stores(judgement, {name}) if judgement else None)
-
-
-def _families(report: Report) -> str:
-    return ", ".join(dict.fromkeys(family_label(family_of(key)) for key in report.results))

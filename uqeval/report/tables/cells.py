@@ -40,6 +40,19 @@ def range_of(known: Mapping[str, Any]) -> str:
     return f"{'−∞' if low is None else f'{low:g}'} … {'∞' if high is None else f'{high:g}'}"
 
 
+def explained(known: Mapping[str, Any], address: str) -> tuple[tuple[str, str], ...]:
+    """Return headings and texts about a score: meaning, how to read it, what to do, source."""
+    reading = (DIRECTIONS.get(known.get("direction") or "", ""), range_of(known), unit_of(known))
+    pairs = (
+        ("Meaning", known.get("meaning")),
+        ("How to read", ", ".join(filter(None, reading))),
+        ("If it is bad", known.get("advice")),
+        ("Source", known.get("reference")),
+        ("Address", address),
+    )
+    return tuple((title, str(text)) for title, text in pairs if text)
+
+
 def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
     """Return the cell of a record's field, with the reason if it is undefined."""
     value = record.get(name)

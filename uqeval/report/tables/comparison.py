@@ -9,7 +9,7 @@ from uqeval.errors import listed, number_of
 from uqeval.records.scalars import with_arrow
 from uqeval.report.findings.compared import too_few_units
 from uqeval.report.markdown import cell as escaped
-from uqeval.report.markdown import table_lines
+from uqeval.report.markdown import section_lines
 from uqeval.report.tables.cells import without_interval
 from uqeval.report.tables.table import Cell as TableCell
 from uqeval.report.tables.table import Row as TableRow
@@ -48,8 +48,7 @@ def to_markdown(comparison: Comparison, first: Table | None = None) -> str:
     for finding in findings_of_comparison(comparison):
         lines += [f"**{escaped(finding.title)}:** {escaped(finding.text)}", ""]
     for table in tables_of(comparison, first):
-        lines += [f"### {escaped(table.title)}", "", *table_lines(table), ""]
-        lines += [f"<sub>{escaped(table.notes)}</sub>", ""] if table.notes else []
+        lines += section_lines(table)
     lines += [f"- warning: {escaped(text)}" for text in comparison.sentences]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -233,17 +233,9 @@ def without_meaning(results: Mapping[str, Record]) -> str:
     )
 
 
-def interval_and_slice_tables(report: Report) -> list[Table]:
-    """Return the tables of intervals and slices that the report has."""
-    tables = []
-    if report.intervals and (table := _intervals(report)) is not None:
-        tables.append(table)
-    if report.slices and (table := _slices(report)) is not None:
-        tables.append(table)
-    return tables
-
-
 def _intervals(report: Report) -> Table | None:
+    if not report.intervals:
+        return None
     table = headline_table(report, "Intervals")
     rows = [row for row in table.texts if row[3]] if len(table.columns) == 5 else []
     if not rows:
@@ -253,8 +245,7 @@ def _intervals(report: Report) -> Table | None:
 
 
 def _slices(report: Report) -> Table | None:
-    grid = slices(report)
-    if grid is None:
+    if not report.slices or (grid := slices(report)) is None:
         return None
     rows, has_few = [], False
     for row in grid.rows:
@@ -275,7 +266,7 @@ def tables_of(report: Report) -> list[Table]:
     tables = family_tables(report)
     if "sweep" in report.results:
         tables.append(_sweep(report))
-    tables += interval_and_slice_tables(report)
+    tables += filter(None, (_intervals(report), _slices(report)))
     return [_explained(table) for table in tables]
 
 
@@ -294,8 +285,8 @@ def _sweep(report: Report) -> Table:
         if name in report.metrics:
             family, _, field = name.partition(".")
             score = label(family, field)
-            # Not "pavpu.phi: phi".
-            heading = name if _is_same_word(field, score) else f"{name}: {score}"
+            is_same = field.replace("_", " ").casefold() == score.casefold()
+            heading = name if is_same else f"{name}: {score}"  # not "pavpu.phi: phi"
             values = map(_plus_minus, record["mean"], record["std"], record["repeats"])
             rows.append([with_arrow(heading, report.metrics[name].get("direction")), *values])
     counts = ", ".join(map(str, first["repeats"]))
@@ -306,11 +297,6 @@ def _sweep(report: Report) -> Table:
         f"mean ± std over subsets of the samples; numbers of subsets: {counts}.",
         grouping=by_address,
     )
-
-
-def _is_same_word(field: str, label_of_field: str) -> bool:
-    """Return whether a label is the field in other letters: "mIoU" of `miou`."""
-    return field.replace("_", " ").casefold() == label_of_field.casefold()
 
 
 def _plus_minus(mean: float | None, std: float | None, repeats: int) -> str:

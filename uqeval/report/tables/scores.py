@@ -14,7 +14,7 @@ from uqeval.records.intervals import units_of
 from uqeval.records.report import Report, reason_at
 from uqeval.records.scalars import BESIDE, with_arrow
 from uqeval.report.command import command_of
-from uqeval.report.tables.cells import DIRECTIONS, about, cell, interval_of, range_of, unit_of
+from uqeval.report.tables.cells import about, cell, explained, interval_of
 from uqeval.report.tables.table import Cell, Row, Table
 
 
@@ -53,17 +53,8 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
             for (name, key), of_column in zip(columns, scalars, strict=True)
         ]
         direction = description.get("direction") or ""
-        reading = [DIRECTIONS.get(direction, ""), range_of(description), unit_of(description)]
         fields = tuple(address.split("."))
         of_score = str(Address.of_key(first_key, fields))
-        pairs = (
-            ("Meaning", description.get("meaning")),
-            ("How to read", ", ".join(text for text in reading if text)),
-            ("If it is bad", description.get("advice")),
-            ("Source", description.get("reference")),
-            ("Address", of_score),
-        )
-        about_score = tuple((title, str(text)) for title, text in pairs if text)
         title = with_arrow(label(family, address), direction)
         regions = [
             None if {key, Address.of_key(key, fields).within} & refused else region
@@ -73,7 +64,15 @@ def scores(reports: Mapping[str, Report], family: str, incomparable: Collection[
         is_unordered = metric is not None and metric.no_better(own.number for own in cells)
         marked = _marked(cells, regions, "" if is_unordered else direction)
         anchor = f"score-{of_score}" if len(reports) == 1 else ""
-        rows.append(Row(title, marked, anchor=anchor, about=about_score, command=command))
+        rows.append(
+            Row(
+                title,
+                marked,
+                anchor=anchor,
+                about=explained(description, of_score),
+                command=command,
+            )
+        )
     many = len(reports) > 1
     headings = [
         " · ".join([name] * many + [key] * (not many or key != family)) for name, key in columns
@@ -153,7 +152,10 @@ def slices(report: Report) -> Table | None:
         units = units_of(slice_record)
         hint += f", {units}" if units and units != hint else ""
         rows.append(Row(name, cells, hint + (" (few)" if slice_record.get("small") else "")))
-    headings = [_heading(report, *c) for c in columns]
+    headings = [
+        with_arrow(label_of(key, field), about(report, key, field).get("direction"))
+        for key, field in columns
+    ]
     return Table("Headlines by slice", ["slice", *headings], rows, _about_ranks(records_of_slices))
 
 
@@ -182,8 +184,3 @@ def whole_of(report: Report) -> dict[str, Any]:
     return {
         "items": count, "units": units, "results": report.results, "intervals": report.intervals,
     }  # fmt: skip
-
-
-def _heading(report: Report, key: str, field: str) -> str:
-    """Return the heading of a column: the score, its variant, and an arrow to better values."""
-    return with_arrow(label_of(key, field), about(report, key, field).get("direction"))

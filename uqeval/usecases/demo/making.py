@@ -64,41 +64,27 @@ def demo(
 
     Raises `OutputError` if the folder has content, unless that is of an unfinished demo.
     """
-    home = Path(folder)
+    home, progress = Path(folder), progress or Silent()
     refuse_url(home)
     _make_folder(home)
+    half = size[0] // 2, size[1] // 2
     with locked(home / _UNFINISHED):
         _begin(home)
-        return _made(home, items, samples, size, seed, workers, progress or Silent(), listener)
-
-
-def _made(
-    home: Path,
-    items: int,
-    samples: int,
-    size: tuple[int, int],
-    seed: int,
-    workers: int | None,
-    progress: Progress,
-    listener: Listener | None,
-) -> Outcome:
-    """Make the files and run them; see `demo`."""
-    half = size[0] // 2, size[1] // 2
-    with writing(home):
-        save_depth(home / "depth.npz", items, half, seed)
-        save_film(home / "film", items, half, seed)
-    with compiling_ahead(EVALUATIONS, MachineOptions(workers=workers).run().threads()):
         with writing(home):
-            _save_streets(home, items, samples, size, seed, progress)
-            sync_tree(home)
-            write_file(home / "uqeval.yaml", _CONFIG.encode())
-        outcome = run_config(
-            home / "uqeval.yaml", workers=workers, progress=progress,
-            listener=listener or Listener(),
-        )  # fmt: skip
-    if outcome.status != 2:  # all stores were evaluated
-        with writing(home):
-            (home / _UNFINISHED).unlink()
+            save_depth(home / "depth.npz", items, half, seed)
+            save_film(home / "film", items, half, seed)
+        with compiling_ahead(EVALUATIONS, MachineOptions(workers=workers).run().threads()):
+            with writing(home):
+                _save_streets(home, items, samples, size, seed, progress)
+                sync_tree(home)
+                write_file(home / "uqeval.yaml", _CONFIG.encode())
+            outcome = run_config(
+                home / "uqeval.yaml", workers=workers, progress=progress,
+                listener=listener or Listener(),
+            )  # fmt: skip
+        if outcome.status != 2:  # all stores were evaluated
+            with writing(home):
+                (home / _UNFINISHED).unlink()
     return outcome
 
 

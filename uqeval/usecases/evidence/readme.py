@@ -37,6 +37,25 @@ _RESULTS = {
 _WORDS = {"passed": "passed", "warned": "passed with a warning", "failed": "failed"}
 
 
+_SIGNING = f"""\
+## Signing
+
+`{STATEMENT}` names every other file here by its SHA-256, the states, and the \
+fingerprints of the stores. Whoever is responsible signs that one file:
+
+```sh
+cosign sign-blob --bundle {STATEMENT}.sigstore.json {STATEMENT}
+```
+
+A reviewer checks the signature, then the digests:
+
+```sh
+cosign verify-blob --bundle {STATEMENT}.sigstore.json --certificate-identity NAME \
+--certificate-oidc-issuer ISSUER {STATEMENT}
+sha256sum *
+```"""
+
+
 def readme(evidence: Evidence, files: Mapping[str, str], created: str) -> bytes:
     """Return the README; `files`: descriptions of the other files; `created`: the time in UTC."""
     tests = sorted_tests(evidence)
@@ -61,7 +80,7 @@ def readme(evidence: Evidence, files: Mapping[str, str], created: str) -> bytes:
     lines += _limits(evidence)
     lines += ["## Files", "", "| file | is |", "|---|---|"]
     lines += [f"| {cell(name)} | {cell(description)} |" for name, description in files.items()]
-    lines += ["", *_signing()]
+    lines += ["", _SIGNING]
     return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
 
 
@@ -253,26 +272,3 @@ def _limits(evidence: Evidence) -> Iterator[str]:
         for statement in record.get("not_verified", ()):
             yield f"- {cell(name)}, not verified: {cell(str(statement))}"
     yield ""
-
-
-def _signing() -> Iterator[str]:
-    yield "## Signing"
-    yield ""
-    yield (
-        f"`{STATEMENT}` names every other file here by its SHA-256, the states, and the "
-        "fingerprints of the stores. Whoever is responsible signs that one file:"
-    )
-    yield ""
-    yield "```sh"
-    yield f"cosign sign-blob --bundle {STATEMENT}.sigstore.json {STATEMENT}"
-    yield "```"
-    yield ""
-    yield "A reviewer checks the signature, then the digests:"
-    yield ""
-    yield "```sh"
-    yield (
-        f"cosign verify-blob --bundle {STATEMENT}.sigstore.json --certificate-identity NAME "
-        f"--certificate-oidc-issuer ISSUER {STATEMENT}"
-    )
-    yield "sha256sum *"
-    yield "```"

@@ -31,7 +31,7 @@ from uqeval.spelling import as_keys
 from uqeval.statistics.options import CutOptions
 from uqeval.stores.contents import Contents
 from uqeval.usecases.compiling import compiling_ahead, evaluations_on
-from uqeval.usecases.evaluate import cut_options, run
+from uqeval.usecases.evaluate import run
 from uqeval.usecases.plans import without_sigma
 from uqeval.usecases.run.folder import (
     PAGE,
@@ -269,7 +269,7 @@ def _cut_options(config: Config, run_settings: RunSettings) -> CutOptions | None
     if the file has them all."""
     options = _overridden(config, run_settings, CutOptions)
     try:
-        return cut_options(**options)
+        cut_settings = CutOptions(**options)
     except UsageError as error:
         if run_settings.shared.keys() & options.keys():
             raise
@@ -277,6 +277,7 @@ def _cut_options(config: Config, run_settings: RunSettings) -> CutOptions | None
         place = [name for name in named if name in options]
         with config.errors_at(*place[:1]), as_keys(options_of(CutOptions)):
             raise
+    return cut_settings if cut_settings.wanted else None
 
 
 def _overridden(

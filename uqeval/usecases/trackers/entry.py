@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Protocol
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut
 from uqeval.records.report import Report
 from uqeval.records.scalars import by_address
 
@@ -79,11 +80,20 @@ def entries_of(reports: Mapping[str, Report], html: str, step: int) -> list[Entr
     return entries
 
 
-def missing(flag: str, library: str) -> UsageError:
-    """Return the error of a library that is not installed."""
-    return UsageError(
-        f"{flag} needs {library}, which is not installed. Install it: pip install {library}"
-    )
+def import_library(library: str, module: str = "") -> None:
+    """Import the library of an option of its name. Raises `UsageError` if it is not installed."""
+    try:
+        import_module(module or library)
+    except ImportError:
+        raise UsageError(
+            f"--{library} needs {library}, which is not installed. Install it: pip install "
+            f"{library}"
+        ) from None
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the message of an error of a tracker, without its last full stop."""
+    return cut(str(error).strip().rstrip("."))
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from uqeval.arrays import np
 from uqeval.errors import OutputError, UsageError, cut, listed, quoted
 from uqeval.maps.names import void_of
 from uqeval.records.report import Report
-from uqeval.usecases.trackers.entry import missing
+from uqeval.usecases.trackers.entry import import_library, reason_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,10 +25,9 @@ class FiftyOneDataset:
     """A new dataset. Raises `UsageError` without the library, and if the dataset exists."""
 
     def __init__(self, name: str) -> None:
-        try:
-            import fiftyone
-        except ImportError:
-            raise missing("--fiftyone", "fiftyone") from None
+        import_library("fiftyone")
+        import fiftyone
+
         self._name = name
         try:
             exists = fiftyone.dataset_exists(name)
@@ -72,10 +71,9 @@ class FiftyOneDataset:
         return f"wrote {len(report.items)} items to FiftyOne: fiftyone app launch {self._name}"
 
     def _refused(self, error: BaseException) -> OutputError:
-        reason = cut(str(error).strip().rstrip("."))
         return OutputError(
-            f"--fiftyone {quoted(self._name)}: FiftyOne refuses it: {reason}. Check its database "
-            "(FIFTYONE_DATABASE_URI): fiftyone datasets list"
+            f"--fiftyone {quoted(self._name)}: FiftyOne refuses it: {reason_of(error)}. Check its "
+            "database (FIFTYONE_DATABASE_URI): fiftyone datasets list"
         )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import OutputError, UsageError, cut, quoted
-from uqeval.usecases.trackers.entry import Entry, missing
+from uqeval.usecases.trackers.entry import Entry, import_library, reason_of
 
 #: MLflow's limits: values in one call, and characters of a text.
 _METRICS, _PARAMETERS, _NAME, _TEXT = 1000, 100, 250, 6000
@@ -20,11 +20,7 @@ class Mlflow:
     """An experiment, by its name. `MLFLOW_TRACKING_URI` sets the server or the folder."""
 
     def __init__(self, experiment: str) -> None:
-        try:
-            import mlflow
-        except ImportError:
-            raise missing("--mlflow", "mlflow") from None
-        del mlflow
+        import_library("mlflow")
         if not experiment.strip():
             raise UsageError("--mlflow needs the name of an experiment, such as --mlflow releases.")
         self._experiment = experiment
@@ -54,10 +50,9 @@ class Mlflow:
                 raise
             client.set_terminated(run)
         except (MlflowException, OSError) as error:
-            reason = cut(str(error).strip().rstrip("."))
             raise OutputError(
-                f"--mlflow {quoted(self._experiment)}: MLflow refuses it: {reason}. Check "
-                "MLFLOW_TRACKING_URI."
+                f"--mlflow {quoted(self._experiment)}: MLflow refuses it: {reason_of(error)}. "
+                "Check MLFLOW_TRACKING_URI."
             ) from error
         return f"logged {entry.name} to MLflow: experiment {cut(self._experiment)}, run {run}"
 

@@ -13,18 +13,14 @@ from typing import Any
 from uqeval.disk.outputs import refuse_url, write
 from uqeval.disk.publishing import writing
 from uqeval.errors import UsageError, cut
-from uqeval.usecases.trackers.entry import Entry, missing
+from uqeval.usecases.trackers.entry import Entry, import_library
 
 
 class TensorBoard:
     """A folder of runs. A run has the name of its report; the page is next to its events."""
 
     def __init__(self, folder: str) -> None:
-        try:
-            import tensorboard.summary.writer.record_writer
-        except ImportError:
-            raise missing("--tensorboard", "tensorboard") from None
-        del tensorboard
+        import_library("tensorboard", "tensorboard.summary.writer.record_writer")
         refuse_url(folder)
         if Path(folder).exists() and not Path(folder).is_dir():
             raise UsageError(f"--tensorboard {cut(folder)}: is a file; name a folder.")

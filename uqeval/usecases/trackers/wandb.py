@@ -6,18 +6,14 @@ import tempfile
 from pathlib import Path
 
 from uqeval.errors import OutputError, UsageError, cut, quoted
-from uqeval.usecases.trackers.entry import Entry, missing
+from uqeval.usecases.trackers.entry import Entry, import_library, reason_of
 
 
 class Wandb:
     """A project, by its name."""
 
     def __init__(self, project: str) -> None:
-        try:
-            import wandb
-        except ImportError:
-            raise missing("--wandb", "wandb") from None
-        del wandb
+        import_library("wandb")
         if not project.strip() or set(project) & set("/\\#?%:"):
             raise UsageError(
                 f"--wandb {quoted(project)}: expected the name of a project, not empty and "
@@ -59,9 +55,8 @@ class Wandb:
                 f"--wandb {quoted(self._project)}: cannot be written: {cut(error)}."
             ) from error
         except wandb.errors.Error as error:
-            reason = cut(str(error).strip().rstrip("."))
             raise OutputError(
-                f"--wandb {quoted(self._project)}: W&B refuses it: {reason}. Log in (wandb login), "
-                "or keep it on this machine: WANDB_MODE=offline."
+                f"--wandb {quoted(self._project)}: W&B refuses it: {reason_of(error)}. Log in "
+                "(wandb login), or keep it on this machine: WANDB_MODE=offline."
             ) from error
         return f"logged {entry.name} to W&B: {cut(where)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,6 @@ class InPixels:
     confidence: Array
     uncertainty: Array
     rounding: Array
-
-    @staticmethod
-    def concatenate(parts: list[InPixels]) -> InPixels:
-        """Return the pixels of several items as one."""
-        names = [own.name for own in fields(InPixels)]
-        return InPixels(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
 
 def bravo(

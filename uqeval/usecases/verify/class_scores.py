@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -70,6 +70,13 @@ class Patches:
         """Return the patches of one class, or the mixed ones (-1)."""
         chosen = self.shared == shared
         return Patches(*(getattr(self, own.name)[chosen] for own in fields(self)))
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Return the pixels or patches of several items as one; they are of a class of arrays."""
+    kind = type(parts[0])
+    names = [own.name for own in fields(kind)]
+    return kind(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
 
 def patches(

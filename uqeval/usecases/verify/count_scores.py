@@ -13,7 +13,7 @@ from uqeval.keys import family_of
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify.families import Pixels, error_of
 from uqeval.usecases.verify.numbers import Numbers, likelihood, quantile_factor
-from uqeval.usecases.verify.rank_counts import failure, rounded, sparsification
+from uqeval.usecases.verify.rank_counts import failure, sparsification
 from uqeval.usecases.verify.resampled import Counted, CountedScores
 
 
@@ -34,9 +34,8 @@ def of_classes(
         errors = [error for item in parts if (error := error_of(item, settings)) is not None]
         if len(errors) == len(parts):
             scores = [item.maps[key] for item in parts]
-            return sparsification(
-                scores, errors, errors, settings["steps"], False, lambda: rounded(key, parts)
-            )
+            roundings = [item.rounding[key] for item in parts]
+            return sparsification(scores, errors, errors, settings["steps"], False, roundings)
     return {}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -106,10 +106,7 @@ def join_pixels(parts: list[Pixels]) -> Pixels:
         {key: np.concatenate([p.rounding[key] for p in parts]) for key in first.rounding},
     )  # fmt: skip
     for key in first.patches:
-        patches = [p.patches[key] for p in parts]
-        pixels.patches[key] = cs.Patches(*(
-            np.concatenate([getattr(p, own.name) for p in patches]) for own in fields(cs.Patches)
-        ))  # fmt: skip
+        pixels.patches[key] = cs.joined([p.patches[key] for p in parts])
     for bins in first.by_class:
         found = [p.by_class[bins] for p in parts]
         rows: Array = np.sum([rows for rows, _ in found], axis=0)
@@ -119,9 +116,12 @@ def join_pixels(parts: list[Pixels]) -> Pixels:
 
 def of_classes(
     key: str, pixels: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any],
-    reported: Mapping[str, Any],
+    reported: Mapping[str, Any], in_bins: bool = False,
 ) -> Recomputed | str:  # fmt: skip
-    """Return the scores of a key over some pixels of class data, or why there are none."""
+    """Return the scores of a key over some pixels of class data, or why there are none.
+
+    `in_bins`: with ranks from bins, as those of a slice.
+    """
     family = family_of(key)
     if family == "segmentation":
         matrix = cs.confusion(pixels.label, pixels.prediction, pixels.classes)
@@ -135,51 +135,32 @@ def of_classes(
         return _pavpu(pixels.patches[key], settings, results, reported)
     if family == "failure":
         all_pixels = np.ones(pixels.label.shape, bool)
-        return _failure(key, pixels, all_pixels, results, reported)
+        return _failure(key, pixels, all_pixels, results, reported, in_bins)
     error = error_of(pixels, settings)
     if error is None:
         return "the store holds neither brier nor mean_probs to recompute it from"
+    score, rounding = pixels.maps[key], pixels.rounding[key]
+    if in_bins:
+        recomputed = slice_ranks.sparsified(score, error, error, rounding, settings["steps"], False)
+    else:
+        recomputed = _sparsified(score, error, rounding, settings["steps"], reported)
+    if settings["error"] == "brier":
+        for name, own in slack_of_errors(recomputed.values, pixels.classes).items():
+            recomputed.slack[name] = recomputed.slack.get(name, 0.0) + own
+    return recomputed
 
-    of_all = of_groups(error, settings["steps"], False)
+
+def _sparsified(
+    score: Array, error: Array, rounding: Array, steps: int, reported: Mapping[str, Any]
+) -> Recomputed:
+    of_all = of_groups(error, steps, False)
 
     def scores(number: Array, sums: Array) -> dict[str, Any]:
         # Items have no curves, of which every number would be compared in every draw.
         return {name: own for name, own in of_all(number, sums).items() if name in reported}
 
-    record = of_all(*ranks.grouped(pixels.maps[key], error))
-    slack = ranks.slack_of_order(scores, pixels.maps[key], error, pixels.rounding[key])
-    if settings["error"] == "brier":
-        _add(slack, slack_of_errors(record, pixels.classes))
-    return Recomputed(record, slack)
-
-
-def scores_in_bins(
-    key: str, pixels: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any],
-    reported: Mapping[str, Any],
-) -> Recomputed | str:  # fmt: skip
-    """Return the scores of a key over the pixels of a slice of class data, with ranks from bins."""
-    family = family_of(key)
-    if family not in ("failure", "sparsification") or key not in pixels.maps:
-        return of_classes(key, pixels, settings, results, reported)
-    score, rounding = pixels.maps[key], pixels.rounding[key]
-    if family == "failure":
-        recomputed = slice_ranks.failure(score, pixels.wrong, rounding)
-        share, near = ranks.undetected(score, pixels.wrong, results.get("uncertainty_threshold"))
-        recomputed.values["undetected_error_rate"] = share
-        recomputed.slack["undetected_error_rate"] = near / max(score.size, 1)
-        return recomputed
-    error = error_of(pixels, settings)
-    if error is None:
-        return "the store holds neither brier nor mean_probs to recompute it from"
-    recomputed = slice_ranks.sparsified(score, error, error, rounding, settings["steps"], False)
-    if settings["error"] == "brier":
-        _add(recomputed.slack, slack_of_errors(recomputed.values, pixels.classes))
-    return recomputed
-
-
-def _add(slack: dict[str, float], other: Mapping[str, float]) -> None:
-    for name, own in other.items():
-        slack[name] = slack.get(name, 0.0) + own
+    slack = ranks.slack_of_order(scores, score, error, rounding)
+    return Recomputed(of_all(*ranks.grouped(score, error)), slack)
 
 
 def error_of(pixels: Pixels, settings: Mapping[str, Any]) -> Array | None:
@@ -189,9 +170,13 @@ def error_of(pixels: Pixels, settings: Mapping[str, Any]) -> Array | None:
 
 
 def rows_of_classes(
-    key: str, pixels: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any]
-) -> Iterator[Recomputed]:
-    """Yield the scores of each row of classes under a key whose scores are recomputed."""
+    key: str, pixels: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any],
+    in_bins: bool = False,
+) -> Iterator[Recomputed]:  # fmt: skip
+    """Yield the scores of each row of classes under a key whose scores are recomputed.
+
+    `in_bins`: those of a slice, without the scores that need ranks.
+    """
     family = family_of(key)
     if family == "segmentation":
         matrix = cs.confusion(pixels.label, pixels.prediction, pixels.classes)
@@ -205,9 +190,14 @@ def rows_of_classes(
             slack = {"ece": 2 * uncertain / max(pixels.label.size, 1)}
             yield Recomputed({"ece": cs.gaps(class_bins[row])[0], "pixels": labelled}, slack)
         elif family == "failure":
-            of = pixels.label if results["per_class_by"] == "label" else pixels.prediction
+            of = pixels.label if results.get("per_class_by") == "label" else pixels.prediction
             own = of == row
-            yield _failure(key, pixels, own, results, reported)
+            if in_bins:
+                errors = int(pixels.wrong[own].sum())
+                counts = Recomputed({"pixels": int(own.sum()), "errors": errors})
+                yield _with_undetected(counts, key, pixels, own, results)
+            else:
+                yield _failure(key, pixels, own, results, reported)
         elif family == "pavpu":
             shared = row if row < pixels.classes else -1
             scores = _pavpu(pixels.patches[key].of(shared), settings, results, reported)
@@ -215,35 +205,28 @@ def rows_of_classes(
                 yield scores
 
 
-def rows_without_ranks(
-    key: str, pixels: Pixels, settings: Mapping[str, Any], record: Mapping[str, Any]
-) -> Iterator[Recomputed]:
-    """Yield the scores of each row of classes of a slice, without those that need ranks."""
-    if family_of(key) != "failure":
-        yield from rows_of_classes(key, pixels, settings, record)
-        return
-    of = pixels.label if record.get("per_class_by") == "label" else pixels.prediction
-    for row in range(pixels.classes):
-        own = of == row
-        score, wrong = pixels.maps[key][own], pixels.wrong[own]
-        share, near = ranks.undetected(score, wrong, record.get("uncertainty_threshold"))
-        yield Recomputed(
-            {"pixels": int(own.sum()), "errors": int(wrong.sum()), "undetected_error_rate": share},
-            {"undetected_error_rate": near / max(score.size, 1)},
-        )
-
-
 def _failure(
-    key: str, pixels: Pixels, own: Array, results: Mapping[str, Any], reported: Mapping[str, Any]
-) -> Recomputed:
+    key: str, pixels: Pixels, own: Array, results: Mapping[str, Any], reported: Mapping[str, Any],
+    in_bins: bool = False,
+) -> Recomputed:  # fmt: skip
     score, wrong, rounding = pixels.maps[key][own], pixels.wrong[own], pixels.rounding[key][own]
-    scores = ranks.failure(score, wrong)
-    threshold = results.get("uncertainty_threshold")
-    slack = ranks.slack_of_order(ranks.failure_of_groups, score, wrong, rounding)
-    add_bounds(scores, slack, reported, (score, wrong, rounding))
-    scores["undetected_error_rate"], uncertain = ranks.undetected(score, wrong, threshold)
-    slack["undetected_error_rate"] = uncertain / max(score.size, 1)
-    return Recomputed(scores, slack)
+    if in_bins:
+        recomputed = slice_ranks.failure(score, wrong, rounding)
+    else:
+        slack = ranks.slack_of_order(ranks.failure_of_groups, score, wrong, rounding)
+        recomputed = Recomputed(ranks.failure(score, wrong), slack)
+        add_bounds(recomputed.values, slack, reported, (score, wrong, rounding))
+    return _with_undetected(recomputed, key, pixels, own, results)
+
+
+def _with_undetected(
+    recomputed: Recomputed, key: str, pixels: Pixels, own: Array, results: Mapping[str, Any]
+) -> Recomputed:
+    score, threshold = pixels.maps[key][own], results.get("uncertainty_threshold")
+    share, near = ranks.undetected(score, pixels.wrong[own], threshold)
+    recomputed.values["undetected_error_rate"] = share
+    recomputed.slack["undetected_error_rate"] = near / max(score.size, 1)
+    return recomputed
 
 
 def _pavpu(

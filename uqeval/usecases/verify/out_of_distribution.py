@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import ranks
 from uqeval.usecases.verify.aggregation import aggregated
 from uqeval.usecases.verify.bravo import InPixels, bravo
@@ -84,27 +85,21 @@ class OutOfDistribution:
         """Return the scores of all pixels, and those of the items from their recorded scores."""
         values, rounding, sets = map(np.concatenate, (self._values, self._rounding, self._sets))
         results = self._report.results[self._key]
-        record = _scores(values, sets > 0)
-        record |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets > 0).sum())}
-        slack = ranks.slack_of_order(_of_groups, values, sets > 0, rounding)
-        add_bounds(record, slack, results, (values, sets > 0, rounding), _BOUNDED)
+        of_all = _of_pixels(values, sets > 0, rounding, results)
+        record, slack = of_all.values, of_all.slack
         if len(self._names) > 2:
             record["per_set"] = {}
             for k, name in enumerate(self._names[1:], 1):
                 of_pair = (sets == 0) | (sets == k)
-                own = _scores(values[of_pair], sets[of_pair] > 0)
-                own |= {"pixels_in": int((sets == 0).sum()), "pixels_out": int((sets == k).sum())}
-                own["images"] = self._of_items(name)
-                record["per_set"][name] = own
                 of_report = (results.get("per_set") or {}).get(name) or {}
                 pixels = values[of_pair], sets[of_pair] > 0, rounding[of_pair]
-                own_slack = ranks.slack_of_order(_of_groups, *pixels)
-                add_bounds(own, own_slack, of_report, pixels, _BOUNDED)
-                slack |= {f"per_set.{name}.{field}": own for field, own in own_slack.items()}
+                of_set = _of_pixels(*pixels, of_report)
+                record["per_set"][name] = of_set.values | {"images": self._of_items(name)}
+                slack |= {f"per_set.{name}.{field}": own for field, own in of_set.slack.items()}
         if self._names:
             record["images"] = self._of_items() | {"aggregation": self._settings["aggregation"]}
         if self._bravo is not None and self._inside:
-            inside = InPixels.concatenate(self._inside)
+            inside = cs.joined(self._inside)
             of_bravo = bravo(inside, self._classes, record, self._bravo)
             record["bravo"] = of_bravo.values
             shared = {"ood_auroc": "auroc", "ood_aupr": "aupr_out", "ood_fpr95": "fpr95"}
@@ -114,13 +109,7 @@ class OutOfDistribution:
 
     def counted(self, _key: str) -> CountedScores:
         """Return the scores of pixels whose intervals follow from counts of items."""
-
-        def rounded() -> list[Iterator[Array]]:
-            step = ranks.noise(np.concatenate(self._values))
-            pairs = zip(self._values, self._rounding, strict=True)
-            return [ranks.rounded_in_bins(values, rounding, step) for values, rounding in pairs]
-
-        return ranked(_FORMULAS, self._values, [own > 0 for own in self._sets], rounded)
+        return ranked(_FORMULAS, self._values, [own > 0 for own in self._sets], self._rounding)
 
     def _of_items(self, name: str | None = None) -> dict[str, Any]:
         """Return the scores of the items, or of those of IN and of one OUT set."""
@@ -133,6 +122,16 @@ class OutOfDistribution:
         record = _scores(ranks.without_noise(scores), is_out)
         del record["pixels"]
         return record | {"items_in": int((~is_out).sum()), "items_out": int(is_out.sum())}
+
+
+def _of_pixels(
+    score: Array, is_out: Array, rounding: Array, reported: Mapping[str, Any]
+) -> Recomputed:
+    record = _scores(score, is_out)
+    record |= {"pixels_in": int((~is_out).sum()), "pixels_out": int(is_out.sum())}
+    slack = ranks.slack_of_order(_of_groups, score, is_out, rounding)
+    add_bounds(record, slack, reported, (score, is_out, rounding), _BOUNDED)
+    return Recomputed(record, slack)
 
 
 def _scores(score: Array, is_out: Array) -> dict[str, Any]:

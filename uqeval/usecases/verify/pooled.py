@@ -74,17 +74,26 @@ def compare_presence(comparison: Comparison) -> None:
     report, tally = comparison.report, comparison.tallies["intervals"]
     if "intervals" not in report.settings:
         return
-    parts = [("the set", report.results, report.intervals)]
-    for name, record in report.slices.items():
-        parts.append((f"slice {name}", record.get("results", {}), record.get("intervals") or {}))
-    for where, results, intervals in parts:
-        for key, result in results.items():
+    for name, family, fields, _, address, intervals in _defined_scores(report):
+        if address not in intervals and _has_interval(report, family, fields):
+            where = "the set" if name is None else f"slice {name}"
+            tally.add_missing(where, f"interval of {address}")
+
+
+def _defined_scores(
+    report: Report,
+) -> Iterator[tuple[str | None, str, tuple[str, ...], Any, str, Mapping[str, Any]]]:
+    """Yield the slice (None: the set), family, fields, value and address of each defined score, and
+    the intervals of its slice."""
+    of_set = {"results": report.results, "intervals": report.intervals}
+    parts: list[tuple[str | None, Mapping[str, Any]]] = [(None, of_set), *report.slices.items()]
+    for name, own in parts:
+        intervals = own.get("intervals") or {}
+        for key, result in (own.get("results") or {}).items():
             for fields, _, value in values_of(result):
-                address = Address.of_key(key, fields).within
-                if value is None or address in intervals:
-                    continue
-                if _has_interval(report, family_of(key), fields):
-                    tally.add_missing(where, f"interval of {address}")
+                if value is not None:
+                    address = Address.of_key(key, fields).within
+                    yield name, family_of(key), fields, value, address, intervals
 
 
 def _has_interval(report: Report, family: str, fields: tuple[str, ...]) -> bool:
@@ -122,7 +131,9 @@ def _compare_interval(
     metric = described(report.metrics, family_of(key), fields)
 
     if record:
-        _compare_defined(comparison, address, record, resampled.defined(counts))
+        defined = {"units.defined": resampled.defined(counts)}
+        _compare_fields(comparison, f"interval of {address}", address, record, defined)
+        comparison.defined.add(address)
     if method := method_of_null(comparison, resampled, counts, record, address, results):
         record = {**record, "method": method}
     where = f"interval of {address}"
@@ -274,31 +285,16 @@ def compare_levels(comparison: Comparison) -> None:
 def _compare_methods(comparison: Comparison, settings: Mapping[str, Any]) -> None:
     """Compare the method of every interval with ends; those of a video are not compared."""
     report = comparison.report
-    parts = [("", report.results, report.intervals)] if "frames" not in report.inputs else []
-    for name, own in report.slices.items() if parts else ():
-        place = f" of slice {name}"
-        parts.append((place, own.get("results") or {}, own.get("intervals") or {}))
-    for where, results, intervals in parts:
-        for key, result in results.items():
-            for fields, _, score in values_of(result):
-                address = Address.of_key(key, fields).within
-                record = intervals.get(address) or {}
-                if score is None or record.get("method") is None:
-                    continue
-                kind = described(report.metrics, family_of(key), fields).get("interval") or ""
-                method = method_of(str(settings.get("method")), kind, score, record)
-                expected, name = {"method": method}, f"interval of {address}{where}"
-                comparison.of_intervals.add("method")
-                _compare_fields(comparison, name, address, record, expected)
-
-
-def _compare_defined(
-    comparison: Comparison, address: str, record: Mapping[str, Any], defined: int
-) -> None:
-    """Compare the number of units from which the score at an address is computed."""
-    expected = {"units.defined": defined}
-    _compare_fields(comparison, f"interval of {address}", address, record, expected)
-    comparison.defined.add(address)
+    if "frames" in report.inputs:
+        return
+    for name, family, fields, score, address, intervals in _defined_scores(report):
+        record = intervals.get(address) or {}
+        if record.get("method") is not None:
+            kind = described(report.metrics, family, fields).get("interval") or ""
+            expected = {"method": method_of(str(settings.get("method")), kind, score, record)}
+            where = f"interval of {address}" + (f" of slice {name}" if name is not None else "")
+            comparison.of_intervals.add("method")
+            _compare_fields(comparison, where, address, record, expected)
 
 
 def _expected(

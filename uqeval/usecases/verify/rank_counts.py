@@ -6,7 +6,7 @@ Intervals of a run count pixels by the high bits of a float32 as equal: bins of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,10 +37,16 @@ def by_bin(scores: Sequence[Array], errors: Sequence[Array]) -> Array | None:
     return counts.reshape(len(scores), -1)
 
 
-def rounded(key: str, parts: Sequence[Pixels]) -> list[Iterator[Array]]:
-    """Return the uncertainties of each item with random rounding errors, draw by draw."""
-    step = ranks.noise(np.concatenate([item.maps[key] for item in parts]))
-    return [ranks.rounded_in_bins(item.maps[key], item.rounding[key], step) for item in parts]
+def _moved(
+    maps: Sequence[Array], errors: Sequence[Array], roundings: Sequence[Array], beside: Array
+) -> Iterator[Array]:
+    """Yield the counts of items whose `maps` have random rounding errors, draw by draw, `beside`
+    those that no draw changes."""
+    step = ranks.noise(np.concatenate(maps))
+    draws = [ranks.rounded_in_bins(*own, step) for own in zip(maps, roundings, strict=True)]
+    for of_draw in zip(*draws, strict=True):
+        if (counts := by_bin(of_draw, errors)) is not None:
+            yield np.concatenate([beside, counts], axis=1)
 
 
 def failure(
@@ -49,16 +55,18 @@ def failure(
     """Return the scores of failure detection, and the undetected errors of the set and of each
     class."""
     maps, errors = [item.maps[key] for item in parts], [item.wrong for item in parts]
-    of_ranks = ranked(ranks.FAILURE, maps, errors, lambda: rounded(key, parts))
+    of_ranks = ranked(ranks.FAILURE, maps, errors, [item.rounding[key] for item in parts])
     return _undetected(key, parts, results, names) | of_ranks
 
 
 def ranked(
     formulas: Mapping[tuple[str, ...], Callable[[ranks.Groups], Array]], maps: Sequence[Array],
-    errors: Sequence[Array], rounded: Callable[[], Sequence[Iterable[Array]]],
+    errors: Sequence[Array], roundings: Sequence[Array],
 ) -> CountedScores:  # fmt: skip
-    """Return the scores of a ranking of the pixels of items by `maps`, which are wrong or right;
-    `rounded` makes maps with random rounding errors."""
+    """Return the scores of a ranking of the pixels of items by `maps`, which are wrong or right.
+
+    `roundings`: the `ClassMaps.rounding` of each map, [pixel, draw].
+    """
     scores: CountedScores = {}
     # The numbers of wrong and of right pixels come first.
     kinds = np.array([[wrong.sum(), (~wrong).sum()] for wrong in errors])
@@ -66,11 +74,7 @@ def ranked(
     if counts is None:
         return scores
 
-    def moved() -> Iterator[Array]:
-        for of_draw in zip(*rounded(), strict=True):
-            if (counts := by_bin(of_draw, errors)) is not None:
-                yield np.concatenate([kinds, counts], axis=1)
-
+    moved = partial(_moved, maps, errors, roundings, kinds)
     counts = np.concatenate([kinds, counts], axis=1)
     for fields, formula in formulas.items():
         # The scores at a coverage or risk, one of several, compare no kinds of pixels.
@@ -91,18 +95,13 @@ def _accepted(risk: Callable[[Array], Array], percent: int, sums: Array) -> floa
 
 def sparsification(
     scores: Sequence[Array], rankings: Sequence[Array], errors: Sequence[Array], steps: int,
-    rooted: bool, rounded: Callable[[], Sequence[Iterable[Array]]] = list,
+    rooted: bool, roundings: Sequence[Array] = (),
 ) -> CountedScores:  # fmt: skip
     """Return AUSE and AURG. `scores`: the uncertainties of each item, `rankings`: the errors by
-    which the best order ranks its pixels; `rounded` makes uncertainties with random errors."""
+    which the best order ranks its pixels; `roundings`: as in `ranked`, none of exact scores."""
     counts, best = by_bin(scores, errors), by_bin(rankings, errors)
     if counts is None or best is None:
         return {}
-
-    def moved() -> Iterator[Array]:
-        for of_draw in zip(*rounded(), strict=True):
-            if (counts := by_bin(of_draw, errors)) is not None:
-                yield np.concatenate([best, counts], axis=1)
 
     def score(place: int) -> Callable[[Array], Array]:
         return lambda sums: _areas(sums)[place]
@@ -115,6 +114,7 @@ def sparsification(
         return areas(curves(n, own, steps, rooted), oracle)
 
     counts = np.concatenate([best, counts], axis=1)
+    moved = partial(_moved, scores, errors, roundings, best) if roundings else tuple
     return {
         (name,): Counted(counts, score(k), moved=moved) for k, name in enumerate(("ause", "aurg"))
     }

@@ -237,11 +237,16 @@ def slack_of_order(
     score, error, rounding = ascending(score, error, rounding)
     values, step = score.astype(np.float64), step or noise(score)
     rankings = (near_as_ties(values, step), rounded(values, rounding, step))
-    found: dict[str, list[float]] = {}
-    for groups in distinct(chain([values], *rankings), error):
-        for name, value in numbers_of(scores(*groups)):
-            found.setdefault(name, []).append(value)
-    return {name: RANGES * (max(own) - min(own)) for name, own in found.items()}
+    return ranges(scores(*own) for own in distinct(chain([values], *rankings), error))
+
+
+def ranges(records: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the allowed difference of each number of some records: `RANGES` times its range."""
+    values: dict[str, list[float]] = {}
+    for record in records:
+        for name, value in numbers_of(record):
+            values.setdefault(name, []).append(value)
+    return {name: RANGES * (max(own) - min(own)) for name, own in values.items()}
 
 
 def rounded(values: Array, rounding: Array, step: float) -> Iterator[Array]:

@@ -152,19 +152,19 @@ class OfClasses(Recomputation):
         def of_slice(
             key: str, own: list[f.Pixels], record: Mapping[str, Any], in_bins: bool
         ) -> Recomputed | str:  # fmt: skip
-            scores = f.scores_in_bins if in_bins else f.of_classes
             # The estimates of a slice that the run knew are those of a set.
             is_set = family_of(key) == "calibration" and not in_bins
             of_set = record if is_set else results[key]
-            return scores(key, f.join_pixels(own), settings[key], of_set, record)
+            pixels = f.join_pixels(own)
+            return f.of_classes(key, pixels, settings[key], of_set, record, in_bins)
 
         def rows_of_slice(
             key: str, own: list[f.Pixels], record: Mapping[str, Any], in_bins: bool
         ) -> Iterator[Recomputed]:  # fmt: skip
             threshold = results[key].get("uncertainty_threshold")
             record = {**record, "uncertainty_threshold": threshold}
-            rows = f.rows_without_ranks if in_bins else f.rows_of_classes
-            return self._with_ids(rows(key, f.join_pixels(own), settings[key], record))
+            rows = f.rows_of_classes(key, f.join_pixels(own), settings[key], record, in_bins)
+            return self._with_ids(rows)
 
         def counted(key: str, own: list[f.Pixels]) -> CountedScores:
             return of_classes(key, own, settings[key], results[key])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.keys import family_of
-from uqeval.usecases.verify import number_families as n
+from uqeval.usecases.verify import numbers, ranks, slice_ranks
 from uqeval.usecases.verify.comparing import Recomputed
 from uqeval.usecases.verify.conformal import Conformal
 from uqeval.usecases.verify.count_scores import of_numbers
@@ -17,6 +17,7 @@ from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of, 
 from uqeval.usecases.verify.pooled import SlicePath, compare_intervals, compare_slices
 from uqeval.usecases.verify.recomputation import Recomputation
 from uqeval.usecases.verify.regions import of_place
+from uqeval.usecases.verify.sparsification import of_groups
 
 
 class OfNumbers(Recomputation):
@@ -45,7 +46,7 @@ class OfNumbers(Recomputation):
                 for key in self._keys_by_item(settings):
                     self.hold(key, item, self._item_of_numbers(key, item, item_numbers))
                 for key in self._of_pixels(settings):
-                    self.hold(key, item, n.of_numbers(key, item_numbers, settings[key]))
+                    self.hold(key, item, _scores(key, item_numbers, settings[key]))
                 if pooled:
                     parts[region].append(item_numbers)
         if pooled:
@@ -70,11 +71,11 @@ class OfNumbers(Recomputation):
         all_numbers = Numbers.concatenate(parts)
         for key in settings:
             if key not in self.why_not and not self._is_mean_of_items(key):
-                self.hold(key, None, n.of_numbers(key, all_numbers, settings[key]))
+                self.hold(key, None, _scores(key, all_numbers, settings[key]))
         compare_intervals(self, settings, lambda key: of_numbers(key, parts, settings[key]))
         compare_slices(self, parts, settings, SlicePath(
-            lambda key, own, _, in_bins: (n.numbers_in_bins if in_bins else n.of_numbers)(
-                key, Numbers.concatenate(own), settings[key]
+            lambda key, own, _, in_bins: _scores(
+                key, Numbers.concatenate(own), settings[key], in_bins=in_bins
             ),
             lambda key, own: of_numbers(key, own, settings[key]),
         ))  # fmt: skip
@@ -94,3 +95,28 @@ class OfNumbers(Recomputation):
         option = (self.report.inputs.get("options") or {}).get("invalid")
         invalid_values = option if isinstance(option, list) else [] if option is None else [option]
         return [float(value) for value in invalid_values]
+
+
+def _scores(
+    key: str, data: Numbers, settings: Mapping[str, Any], *, in_bins: bool = False
+) -> Recomputed | str:
+    """Return the scores of a key over some pixels with a target, or why there are none.
+
+    `in_bins`: of a slice, whose ranks come from bins.
+    """
+    family = family_of(key)
+    sigma = data.sigma_of(settings["uncertainty"])
+    if sigma is None:
+        return f"the store holds no {settings['uncertainty']} to recompute it from"
+    if family == "regression":
+        return Recomputed(numbers.regression(data, sigma, settings))
+    if family == "nmerci":
+        if in_bins:
+            return "n-MeRCI from bins is not recomputed"
+        return Recomputed(numbers.nmerci(data, sigma, settings))
+    kind, score = settings["error"], sigma.astype(np.float32)
+    error = data.error if kind == "mae" else data.error**2
+    steps, rooted = settings["steps"], kind == "rmse"
+    if in_bins:
+        return slice_ranks.sparsified(score, data.error, error, None, steps, rooted)
+    return Recomputed(of_groups(error, steps, rooted)(*ranks.grouped(score, error)))

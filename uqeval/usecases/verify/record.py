@@ -52,32 +52,20 @@ class Verification:
     def verified(self) -> list[str]:
         """Return sentences on the compared values."""
         texts = [check.text for check in self.checks if check.same]
-        if self.compared.get("items"):
-            texts.append(
-                f"{self.compared['items']:,} values of {len(self.items)} of {self.items_of_report} "
-                f"items were recomputed from the predictions in plain NumPy; {self._agree()}"
-            )
-        if self.compared.get("set"):
-            texts.append(
-                f"{self.compared['set']:,} values of the whole set were recomputed as well."
-            )
-        if self.compared.get("intervals"):
-            texts.append(
-                f"{self.compared['intervals']:,} ends of intervals and debiased values were "
-                "recomputed from counts of the items, with draws of the same seed."
-            )
-        if self.compared.get("units"):
-            texts.append(
-                f"{self.compared['units']:,} levels and units of intervals follow from the "
-                "settings and the items."
-            )
-        if self.compared.get("records"):
-            texts.append(
-                f"{self.compared['records']:,} values of metrics, inputs and repeated settings "
-                "were compared with this version, the stores and the settings."
-            )
-        if self.compared.get("slices"):
-            texts.append(f"{self.compared['slices']:,} values of slices were recomputed as well.")
+        sentences = {
+            "items": f"values of {len(self.items)} of {self.items_of_report} items were recomputed "
+            f"from the predictions in plain NumPy; {self._agree()}",
+            "set": "values of the whole set were recomputed as well.",
+            "intervals": "ends of intervals and debiased values were recomputed from counts of the "
+            "items, with draws of the same seed.",
+            "units": "levels and units of intervals follow from the settings and the items.",
+            "records": "values of metrics, inputs and repeated settings were compared with this "
+            "version, the stores and the settings.",
+            "slices": "values of slices were recomputed as well.",
+        }
+        for name, sentence in sentences.items():
+            if count := self.compared.get(name):
+                texts.append(f"{count:,} {sentence}")
         return texts
 
     def _agree(self) -> str:

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from uqeval.arrays import Array
 from uqeval.usecases.verify import ranks
-from uqeval.usecases.verify.comparing import Recomputed, numbers_of
+from uqeval.usecases.verify.comparing import Recomputed
 from uqeval.usecases.verify.rank_bounds import limits_of_groups
 from uqeval.usecases.verify.sparsification import of_groups
 
@@ -42,7 +40,7 @@ def sparsified(
     draws = () if rounding is None else ranks.draws_of(score, rounding)
     recomputed = _over_draws(by_best[0], score, error, draws)
     groups = ranks.grouped(ranks.bins_of(score, ranks.INTERVAL_BITS), error)
-    for name, own in _range([scores(*groups) for scores in by_best]).items():
+    for name, own in ranks.ranges(scores(*groups) for scores in by_best).items():
         recomputed.slack[name] = recomputed.slack.get(name, 0.0) + own
     return recomputed
 
@@ -55,12 +53,4 @@ def _over_draws(
     change."""
     bins = (ranks.bins_of(drawn, ranks.INTERVAL_BITS) for drawn in chain([score], draws))
     records = [scores(*groups) for groups in ranks.distinct(bins, error)]
-    return Recomputed(records[0], _range(records))
-
-
-def _range(records: list[dict[str, Any]]) -> dict[str, float]:
-    values: dict[str, list[float]] = {}
-    for record in records:
-        for name, value in numbers_of(record):
-            values.setdefault(name, []).append(value)
-    return {name: ranks.RANGES * float(np.ptp(own)) for name, own in values.items()}
+    return Recomputed(records[0], ranks.ranges(records))

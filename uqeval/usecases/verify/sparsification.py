@@ -62,21 +62,15 @@ def slack_of_errors(record: Mapping[str, Any], classes: int) -> dict[str, float]
     return {name: slack for name, _ in numbers_of(record) if not name.startswith(absolute)}
 
 
-def sparsification(
-    score: Array, error: Array, steps: int, rooted: bool, best: Array | None = None
-) -> dict[str, Any]:  # fmt: skip
-    """Return AUSE, AURG and the curves of a mean error, which is squared if a root is taken.
-
-    `best`: what ranks the best order (None: the error).
-    """
-    return of_groups(error, steps, rooted, best)(*grouped(score, error))
-
-
 def of_groups(
     error: Array, steps: int, rooted: bool, best: Array | None = None
 ) -> Callable[[Array, Array], dict[str, Any]]:
-    """Return the function from pixels and Σ error of the groups of a ranking to the scores of
-    `sparsification`. The curve of the best order is computed once, for all rankings."""
+    """Return the function from pixels and Σ error of the groups of a ranking to AUSE, AURG and the
+    curves of a mean error, which is squared if a root is taken.
+
+    `best`: what ranks the best order (None: the error). Its curve is computed once, for all
+    rankings.
+    """
     fractions = [k / steps for k in range(steps)]
     names = ("ause", "aurg", "curve", "oracle", "error_curve", "normalisation")
     undefined: dict[str, Any] = {"fractions": fractions} | dict.fromkeys(names)

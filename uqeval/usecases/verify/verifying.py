@@ -53,29 +53,21 @@ def verify(
     Raises `UsageError` for a report that cannot be verified (partial, merged of several runs, of
     another version), `StoreError` for stores that cannot be read.
     """
+    name = str(report)
     loaded, digest = load_with_sha256(report)
     with content_of(report):
-        _refuse(loaded, str(report))
-        return _verified(
-            loaded, str(report), digest, [str(store) for store in stores], items, everything, seed
-        )
-
-
-def _verified(
-    loaded: Report, name: str, digest: str, stores: Sequence[str], items: int, everything: bool,
-    seed: int,
-) -> Verification:  # fmt: skip
-    began = time.perf_counter()
-    roles = with_paths(roles_of(loaded), stores, name)
-    inputs = open_stores(loaded, roles, name)
-    refuse_other_items(loaded, inputs, name)
-    verification = Verification(name, digest, VERSION, seed, items_of_report=len(loaded.items))
-    _check_stores(verification, loaded, inputs, roles)
-    _check_states(verification, loaded, Path(name))
-    selected = _selected_items(len(loaded.items), items, everything, seed)
-    verification.items = [str(loaded.items[i]["name"]) for i in selected]
-    is_complete = everything or len(selected) == len(loaded.items)
-    _recompute(verification, loaded, inputs, selected, is_complete)
+        _refuse(loaded, name)
+        began = time.perf_counter()
+        roles = with_paths(roles_of(loaded), [str(store) for store in stores], name)
+        inputs = open_stores(loaded, roles, name)
+        refuse_other_items(loaded, inputs, name)
+        verification = Verification(name, digest, VERSION, seed, items_of_report=len(loaded.items))
+        _check_stores(verification, loaded, inputs, roles)
+        _check_states(verification, loaded, Path(name))
+        selected = _selected_items(len(loaded.items), items, everything, seed)
+        verification.items = [str(loaded.items[i]["name"]) for i in selected]
+        is_complete = everything or len(selected) == len(loaded.items)
+        _recompute(verification, loaded, inputs, selected, is_complete)
     if not is_complete:
         omitted = len(loaded.items) - len(selected)
         verification.not_verified.insert(
