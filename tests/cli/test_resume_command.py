@@ -8,6 +8,7 @@ import random
 import resource
 import signal
 import subprocess
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -26,8 +27,7 @@ RUN = ("calibration", "s.zarr", "-o", "r.json", "-q", "--workers", "1")
 @pytest.fixture(scope="module")
 def slow(disk: Path) -> Path:
     """A store that takes a while, and a run of it that nobody has stopped."""
-    folder = disk / "slow"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(dir=disk))
     arrays = {"probs": probs(ITEMS), "labels": labels(ITEMS)}
     save(folder / "s.zarr", arrays, {"names": [f"i{k}" for k in range(ITEMS)]})
     (folder / "whole").mkdir()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import chdir, suppress
@@ -42,8 +43,7 @@ CASES = ("classes", "a part", "patches by class", "calibrations", "numbers", "me
 
 @pytest.fixture(scope="module")
 def folder(disk: Path) -> Path:
-    folder = disk / "stores"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(dir=disk))  # a worker may come back to this module
     pinned.stores(folder)
     pinned.save(folder / "out.zarr", probs=pinned.probabilities(1))
     return folder

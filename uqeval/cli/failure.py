@@ -77,7 +77,5 @@ def _from_reports(paths: Sequence[str], shared: Shared, settings: dict[str, Any]
             f"{', '.join(map(option_name, unused))} has no effect on saved reports, because their "
             "predictions are not read. Leave it out."
         )
-    deliver_merged(
-        paths, shared, [settings.get("item_table")], metrics={"image_failure": settings},
-        **shared.values_of(*o.CUTS),
-    )  # fmt: skip
+    table = settings.get("item_table")
+    deliver_merged(paths, shared, [table], metrics={"image_failure": settings})

@@ -47,17 +47,14 @@ def merge(
     if fit:
         _fit(shared, parts)
         return
-    options = shared.values_of(*o.CUTS)
-    for name in OF_INTERVALS:  # a default value does not override that of the shards
-        if name not in shared.typed:
-            options.pop(name, None)
-    deliver_merged(parts, shared, allow_missing=allow_missing, threshold=threshold, **options)
+    deliver_merged(parts, shared, allow_missing=allow_missing, threshold=threshold)
 
 
 def deliver_merged(
     paths: Sequence[str], shared: Shared, more_inputs: Sequence[Any] = (), **options: Any
 ) -> None:
-    """Merge saved reports with these options of `uqeval.merge`, and deliver the report."""
+    """Merge saved reports with the requested intervals and slices and these options of
+    `uqeval.merge`, and deliver the report."""
     from uqeval.cli.finish import (
         check_outputs,
         deliver,
@@ -73,8 +70,10 @@ def deliver_merged(
     states_file = states_path(shared)
     inputs = [*files_of(paths), shared.slices, *more_inputs]
     check_outputs(*report_outputs(shared, states_file), inputs=inputs)
+    # A default does not override what the reports record.
+    cuts = [name for name in o.CUTS if name in shared.typed or name not in OF_INTERVALS]
     with content_of(", ".join(paths)):
-        report = join(paths, states=states_file, **options)
+        report = join(paths, states=states_file, **shared.values_of(*cuts), **options)
     deliver(report, shared)
 
 
