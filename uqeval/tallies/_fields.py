@@ -16,6 +16,8 @@ from uqeval.arrays import Array, State, np
 
 #: A count of a state; of the states of several items one for each, [item].
 Counts: TypeAlias = Any
+#: What is impossible in a state, and where.
+Flaws: TypeAlias = "Iterator[tuple[str, Array]]"
 #: Of each field of a state, in order: places of its flat array (None: all), and values there.
 Thin: TypeAlias = "list[tuple[Array | None, Array]]"
 

@@ -17,7 +17,7 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
-from uqeval.tallies._fields import CountedItems, Counts, Field
+from uqeval.tallies._fields import CountedItems, Counts, Field, Flaws
 from uqeval.tallies._values import RawMap, Uncertainty
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.rank_keys import (
@@ -241,11 +241,9 @@ class Moments(Tally):
             "most": Field(shape, "float64", "max"),
         }
 
-    def flaw(self, state: State) -> str | None:
-        nonempty = state["count"] > 0
-        if (state["least"] > state["most"])[nonempty].any():
-            return "a minimum above the maximum"
-        return None
+    def flaws(self, state: State) -> Flaws:
+        more = (state["least"] > state["most"])[state["count"] > 0]
+        yield "a minimum above the maximum", more
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import measure_items

@@ -8,7 +8,7 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Field, Flaws
 from uqeval.tallies.reliability import Bins, OfBins, add_bins
 from uqeval.tallies.tempered import flat
 
@@ -32,10 +32,8 @@ class ConfidenceCounts(Tally):
         field = Field((CONFIDENCE_BINS,), "int64")
         return {"count": field, "correct": field}
 
-    def flaw(self, state: State) -> str | None:
-        return (
-            "more right pixels than pixels" if (state["correct"] > state["count"]).any() else None
-        )
+    def flaws(self, state: State) -> Flaws:
+        yield "more right pixels than pixels", state["correct"] > state["count"]
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.recalibration import count_confidences
