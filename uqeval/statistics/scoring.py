@@ -96,6 +96,11 @@ class Scoring:
         """Return the number of items."""
         return len(self.names)
 
+    @cached_property
+    def place_of(self) -> dict[str, int]:
+        """Return the index of each item, by its name."""
+        return {name: i for i, name in enumerate(self.names)}
+
     @property
     def tallies(self) -> list[Tally]:
         """Return the tallies whose states are scored."""
