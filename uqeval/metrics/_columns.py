@@ -127,6 +127,19 @@ def of_rows(columns: Mapping[str, Array], rows: Sequence[Any]) -> SetColumns:
     }
 
 
+def class_rows(
+    columns: Mapping[Place, Array], names: Sequence[str], undefined: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the rows of the classes with these names, of one set; `undefined`: the reason of each
+    of the fields where it is undefined."""
+    rows: list[dict[str, Any]] = []
+    for c, name in enumerate(names):
+        rows.append({"class": c, "name": name})
+        for field, reason in undefined.items():
+            set_value(rows[-1], field, as_numbers(columns["per_class", c, field])[0], reason)
+    return rows
+
+
 #: The number of items in a run, whose weights are added up first.
 _RUN = 128
 

@@ -191,17 +191,16 @@ class Conformal(Evaluation[ConformalSettings]):
         record = self.scores({tally: results[tally].of_items(tally, evaluated)}, exact)
         record["evaluated_items"] = len(evaluated)
         kept = [items[i] for i in evaluated if items[i]["loss"] is not None]
-        for name, field in self.over_items().means.items():
+        over = self.over_items()
+        for name, field in over.means.items():
             metric = cs.BY_FIELD[name]
             value = metric.formula([float(item[field]) for item in kept])
             set_value(record, name, value, metric.undefined)
         losses = np.array([item["loss"] for item in kept], np.float64)
         record["items"] = {}
-        with np.errstate(all="ignore"):
-            for name, score in cs.DISTRIBUTION.items():
-                value = float(score(np.ones((1, len(kept)), np.int64), losses)[0])
-                defined = value if math.isfinite(value) else None
-                set_value(record["items"], name.removeprefix("items."), defined, cs.NO_ITEM)
+        for name, of_fields in over.of_fields.items():
+            value = of_fields.of_all(losses)
+            set_value(record["items"], name.removeprefix("items."), value, cs.NO_ITEM)
         return Run(results, exact, record, items)
 
     def check(self, results: Mapping[Tally, TallyResult]) -> None:
