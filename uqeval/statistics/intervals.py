@@ -24,9 +24,7 @@ from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.no_interval import (
     having,
-    too_few_events,
-    too_few_for_quantile,
-    too_few_in_a_set,
+    too_few,
     trials,
     unless_coarse,
 )
@@ -161,12 +159,7 @@ class _Case:
         if resampling.units < 2 or self.defined < 2:
             count = min(resampling.units, self.defined)
             return NoBounds(f"{having(self.metric, resampling.unit, count)}; 2 are needed")
-        if reason := too_few_in_a_set(resampling, self.metric, self.least):
-            return NoBounds(reason)
-        of_score = self.samples, self.text, self.metric, self.least
-        if reason := too_few_for_quantile(*of_score, self.level):
-            return NoBounds(reason)
-        if reason := too_few_events(*of_score):
+        if reason := too_few(self.samples, self.text, self.metric, self.level):
             return NoBounds(reason)
         kind = self.metric.interval
         if method == "percentile":

@@ -18,7 +18,7 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._fields import CountedItems, Counts, Field, Flaws
-from uqeval.tallies._values import RawMap, Uncertainty
+from uqeval.tallies._values import OfUncertainty, RawMap, Uncertainty
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.rank_keys import (
     COARSE,
@@ -219,17 +219,13 @@ def order_statistics(coarse: Array, fine: dict[int, Array], ranks: Sequence[int]
 
 
 @dataclass(frozen=True)
-class Moments(Tally):
+class Moments(OfUncertainty):
     """Count, sum, minimum and maximum of the uncertainty of non-void pixels, by label [class]."""
 
     id: ClassVar[str] = "moments"
     evaluates = "count"
     uncertainty: Uncertainty
     classes: int
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", self.uncertainty.name)
 
     @property
     def fields(self) -> dict[str, Field]:
