@@ -109,12 +109,19 @@ def as_numbers(values: Array) -> list[Any]:
 
 def scores_of(metrics: Sequence[Metric], columns: Mapping[Place, Array]) -> list[dict[str, Any]]:
     """Return the values of metrics for each set, undefined ones None with their reason."""
-    values = [as_numbers(columns[metric.field,]) for metric in metrics]
+    return records_of(columns, {metric.field: metric.undefined for metric in metrics})
+
+
+def records_of(
+    columns: Mapping[Place, Array], undefined: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return fields for each set; `undefined`: the reason of each where it is undefined."""
+    values = [as_numbers(columns[field,]) for field in undefined]
     records: list[dict[str, Any]] = []
     for set_values in zip(*values, strict=True):
         records.append({})
-        for metric, value in zip(metrics, set_values, strict=True):
-            set_value(records[-1], metric.field, value, metric.undefined)
+        for (field, reason), value in zip(undefined.items(), set_values, strict=True):
+            set_value(records[-1], field, value, reason)
     return records
 
 

@@ -165,10 +165,9 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         return {("ece",): Gaps(signed, weights)}
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[Record]:
-        def score(*states: State) -> list[Record]:
-            return self._records(self._columns(*map(SetStates, states)))
-
-        return score_items(self.tallies(), results, score)
+        return score_items(
+            self.tallies(), results, lambda *states: self._records(self._columns(*states))
+        )
 
     def numerics(self, run: Run) -> dict[str, int]:
         counted, correlated = (run.total(t)["items"] for t in (self._distances, self._correlation))

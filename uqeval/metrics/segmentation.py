@@ -51,7 +51,7 @@ class SegmentationSettings(Settings):
     definition: str = definition_of(Settings.definitions)
 
 
-def class_counts(states: Mapping[str, Array]) -> list[Array]:
+def class_counts(states: SetStates) -> list[Array]:
     """Return labelled, predicted and correct pixels of each class, each [set, class]."""
     return [states[name] for name in ("labelled", "predicted", "correct")]
 
@@ -124,9 +124,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
         return _columns(states[self._counts])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        return score_items(
-            self.tallies(), results, lambda states: _scores(_columns(SetStates(states)))
-        )
+        return score_items(self.tallies(), results, lambda states: _scores(_columns(states)))
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {"void": int(run.total(self._counts)["void"][0])}
@@ -184,7 +182,7 @@ def _scores(columns: Mapping[Place, Array]) -> list[dict[str, Any]]:
 
 def _columns(states: SetStates) -> SetColumns:
     """Return the scores of several sets."""
-    counts = labelled, _, correct = class_counts(states.fields)
+    counts = labelled, _, correct = class_counts(states)
     rows = {"iou": class_ious(*counts), "accuracy": over(correct, labelled), "pixels": labelled}
     return {
         **{(metric.field,): metric.formula(*counts) for metric in METRICS},

@@ -271,7 +271,15 @@ class Temporal(Evaluation[TemporalSettings]):
     def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
         voids = self._video.voids  # empty in states of earlier versions
         void = {"ignore_index": voids[self._model]} if voids else {}
-        return _settings_record(self.settings, results["flow"]) | void
+        method, flow = self.settings.method, results["flow"]
+        # The library of the flow is a part of the number, too.
+        library = " ".join(str(flow[name]) for name in ("library", "version") if name in flow)
+        return dataclasses.asdict(self.settings) | {
+            "flow": method.id,
+            "flow_parameters": dict(method.parameters),
+            "flow_library": library or None,
+            **void,
+        }
 
     def numerics(self, run: Run) -> dict[str, int]:
         pixels = [self._pairs.unpack(data)["pixels"] for data in run.counted[self._pairs].items]
@@ -281,17 +289,6 @@ class Temporal(Evaluation[TemporalSettings]):
 
     def warnings(self, run: Run) -> list[str]:
         return _warnings(run.results, run.items, self._video, self.settings.drop_cuts)
-
-
-def _settings_record(settings: TemporalSettings, flow: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a report; the library of the flow is a part of the number, too."""
-    method = settings.method
-    library = " ".join(str(flow[name]) for name in ("library", "version") if name in flow)
-    return dataclasses.asdict(settings) | {
-        "flow": method.id,
-        "flow_parameters": dict(method.parameters),
-        "flow_library": library or None,
-    }
 
 
 def _steps(video: VideoInfo) -> dict[str, Any]:
