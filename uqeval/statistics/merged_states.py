@@ -164,8 +164,7 @@ class MergedStates:
 
     def fitted_alike(self, key: str) -> dict[str, Any]:
         """Return the fitted numbers under a key that all files have."""
-        first, *others = self._fitted(key)
-        return {n: v for n, v in first.items() if all(own.get(n, ...) == v for own in others)}
+        return _shared(self._fitted(key))
 
     def _fitted(self, key: str) -> list[dict[str, Any]]:
         """Return the fitted numbers of each file under a key."""
@@ -313,12 +312,13 @@ def equal_facts(index: Mapping[str, Any]) -> dict[str, Any]:
 
 def _draws(indices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the options of draws that all files with some record; without those that differ."""
-    records = [index["draws"] for index in indices if index.get("draws")]
-    return {
-        name: value
-        for name, value in (records[0] if records else {}).items()
-        if all(record.get(name) == value for record in records)
-    }
+    return _shared([index["draws"] for index in indices if index.get("draws")] or [{}])
+
+
+def _shared(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the entries that all records have."""
+    first, *others = records
+    return {n: v for n, v in first.items() if all(own.get(n, ...) == v for own in others)}
 
 
 def _named(index: Mapping[str, Any], fit_on: str | None) -> Any:
@@ -378,12 +378,7 @@ def _refuse_shared(files: Sequence[SavedStates]) -> None:
 
 def _common(fitted: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the fitted numbers by key; none where they differ between files."""
-    return {
-        key: fitted_values
-        if all(fitted_elsewhere.get(key) == fitted_values for fitted_elsewhere in fitted)
-        else {}
-        for key, fitted_values in fitted[0].items()
-    }
+    return {key: {} for key in fitted[0]} | _shared(fitted)
 
 
 def _sum_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
