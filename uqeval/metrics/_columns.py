@@ -6,7 +6,7 @@ and correlations over items take each item as often as its weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,25 +17,6 @@ from uqeval.metrics._contract import Metric, set_value
 Place = tuple[Any, ...]
 #: Numbers of many sets, [set] by place.
 SetColumns: TypeAlias = "dict[Place, Array]"
-
-
-class LazyFields(Mapping[str, Array]):
-    """Fields of many sets of items by name, each made when it is first read."""
-
-    def __init__(self, make: Mapping[str, Callable[[], Array]]) -> None:
-        self._make = make
-        self._known: dict[str, Array] = {}
-
-    def __getitem__(self, name: str) -> Array:
-        if name not in self._known:
-            self._known[name] = self._make[name]()
-        return self._known[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._make)
-
-    def __len__(self) -> int:
-        return len(self._make)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Array, Floats, Ints
-from uqeval.metrics._columns import LazyFields
 from uqeval.metrics._tiles import AllSums, RankedSets, TileSums
 from uqeval.statistics.column_sums import ColumnHalves, ColumnSums, ColumnValues, TileColumns
 from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.swapping import Halves, Swaps, kept
 from uqeval.statistics.weighting import LIGHT_WEIGHT, Fold, ItemSets, MakeSets, summable
+from uqeval.tallies._fields import LazyFields
 
 if TYPE_CHECKING:
     from uqeval.tallies._packing import ItemColumns
