@@ -19,6 +19,7 @@ import pinned
 import pytest
 from command import run_forked
 from scenes import zarr_group
+from small_stores import save
 
 import uqeval
 from uqeval.engine import dask_cluster, dask_executor, remote
@@ -45,7 +46,7 @@ def folder(disk: Path) -> Path:
     folder = disk / "stores"
     folder.mkdir()
     pinned.stores(folder)
-    pinned.save(folder / "out.zarr", probs=pinned.probabilities(1))
+    save(folder / "out.zarr", {"probs": pinned.probabilities(1)})
     return folder
 
 
