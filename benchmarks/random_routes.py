@@ -148,9 +148,14 @@ def patched(**limits: int) -> Iterator[None]:
 @route
 def workers(trial: Trial) -> list[str] | None:
     """Two workers; the states have the same bytes."""
+    return _run_again(trial, workers=2)
+
+
+def _run_again(trial: Trial, **how: Any) -> list[str]:
+    """Return what differs in the report and the states of the same run, made another way."""
     if trial.case.is_sweep:
-        return compared(trial, trial.evaluate(workers=2))
-    report = trial.evaluate(workers=2, states="other.zip")
+        return compared(trial, trial.evaluate(**how))
+    report = trial.evaluate(**how, states="other.zip")
     return compared(trial, report) + same_states(trial, "other.zip")
 
 
@@ -322,10 +327,7 @@ def dask(trial: Trial) -> list[str] | None:
     """The workers of a Dask cluster."""
     if not _CLIENT:
         _CLIENT.append(_OPEN.enter_context(client()))
-    if trial.case.is_sweep:
-        return compared(trial, trial.evaluate(executor=_CLIENT[0]))
-    report = trial.evaluate(executor=_CLIENT[0], states="other.zip")
-    return compared(trial, report) + same_states(trial, "other.zip")
+    return _run_again(trial, executor=_CLIENT[0])
 
 
 class _Interrupts(Silent):

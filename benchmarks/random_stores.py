@@ -44,6 +44,15 @@ def _named(group: Any, arrays: Arrays) -> Arrays:
     return {name: values for name, values in arrays.items() if name != "names"}
 
 
+def _write(group: Any, name: str, values: Any, *, dtype: Any = None, **options: Any) -> None:
+    """Write an array with every chunk."""
+    array = group.create_array(
+        name, shape=values.shape, dtype=dtype or values.dtype,
+        config={"write_empty_chunks": True}, **options,
+    )  # fmt: skip
+    array[...] = values
+
+
 def zarr3(scene: Scene, arrays: Arrays, path: Path) -> Any:
     """Write a group of version 3: any chunks, shards, codecs, byte order and order of axes."""
     group = zarr.create_group(str(path), zarr_format=3)
@@ -63,13 +72,11 @@ def zarr3(scene: Scene, arrays: Arrays, path: Path) -> Any:
             BloscCodec(cname="lz4"), BloscCodec(cname="zstd", shuffle="bitshuffle"),
             [ZstdCodec(), Crc32cCodec()],
         )  # fmt: skip
-        array = group.create_array(
-            name, shape=values.shape, dtype=values.dtype, chunks=chunks, shards=shards,
+        _write(
+            group, name, values, chunks=chunks, shards=shards,
             compressors=compressors, serializer=BytesCodec(endian=scene.one("little", "big")),
             dimension_names=[names[k] for k in order] if names else None,
-            config={"write_empty_chunks": True},
         )  # fmt: skip
-        array[...] = values
     return str(path)
 
 
@@ -84,13 +91,11 @@ def zarr2(scene: Scene, arrays: Arrays, path: Path) -> Any:
             None, numcodecs.Zstd(1), numcodecs.LZ4(), numcodecs.Zlib(1), numcodecs.Blosc("lz4")
         )
         dtype = values.dtype.newbyteorder(scene.one("<", ">"))
-        array = group.create_array(
-            name, shape=values.shape, dtype=dtype, chunks=_chunks(scene, values.shape),
+        _write(
+            group, name, values, dtype=dtype, chunks=_chunks(scene, values.shape),
             compressors=compressors, order=scene.one("C", "F"),
             chunk_key_encoding={"name": "v2", "separator": scene.one(".", "/")},
-            config={"write_empty_chunks": True},
         )  # fmt: skip
-        array[...] = values
     return str(path)
 
 
@@ -100,11 +105,7 @@ def zarr_zip(scene: Scene, arrays: Arrays, path: Path) -> Any:
     with zarr.storage.ZipStore(file, mode="w") as store:
         group = zarr.create_group(store, zarr_format=3)
         for name, values in arrays.items():
-            array = group.create_array(
-                name, shape=values.shape, dtype=values.dtype,
-                chunks=_chunks(scene, values.shape), config={"write_empty_chunks": True},
-            )  # fmt: skip
-            array[...] = values
+            _write(group, name, values, chunks=_chunks(scene, values.shape))
     return str(file)
 
 
@@ -114,12 +115,7 @@ def zarr_items(scene: Scene, arrays: Arrays, path: Path) -> Any:
     for k in range(len(next(iter(arrays.values())))):
         item = group.require_group(f"items/{k}")
         for name, values in arrays.items():
-            chunks = _chunks(scene, values.shape[1:])
-            array = item.create_array(
-                name, shape=values.shape[1:], dtype=values.dtype, chunks=chunks,
-                config={"write_empty_chunks": True},
-            )  # fmt: skip
-            array[...] = values[k]
+            _write(item, name, values[k], chunks=_chunks(scene, values.shape[1:]))
     return str(path)
 
 

@@ -20,6 +20,7 @@ import pinned
 import pytest
 from command import run_forked
 from scenes import zarr_group
+from small_stores import save
 
 import uqeval
 from uqeval.engine import dask_cluster, dask_executor, remote
@@ -45,7 +46,7 @@ CASES = ("classes", "a part", "patches by class", "calibrations", "numbers", "me
 def folder(disk: Path) -> Path:
     folder = Path(tempfile.mkdtemp(dir=disk))  # a worker may come back to this module
     pinned.stores(folder)
-    pinned.save(folder / "out.zarr", probs=pinned.probabilities(1))
+    save(folder / "out.zarr", {"probs": pinned.probabilities(1)})
     return folder
 
 

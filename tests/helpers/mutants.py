@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import forged
+from small_stores import save
 
 from uqeval.stores.compression import compressed, decompressed
 from uqeval.stores.states.entries import pack_text
@@ -383,7 +384,6 @@ TARGETS = (
 def build(folder: Path) -> None:
     """Make small inputs of every kind, and reports with their states."""
     import numpy as np
-    import zarr
     from PIL import Image
 
     import uqeval
@@ -408,13 +408,7 @@ def build(folder: Path) -> None:
         ("c3.zarr", {"probs": probs, "labels": labels}, 3),
         ("c2.zarr", {"probs": probs, "labels": labels}, 2), ("d3.zarr", arrays, 3),
     ):  # fmt: skip
-        group = zarr.create_group(str(folder / path), attributes=known, zarr_format=version)
-        for name, values in own.items():
-            array = group.create_array(
-                name, shape=values.shape, dtype=values.dtype, chunks=(1, *values.shape[1:]),
-                config={"write_empty_chunks": True},
-            )  # fmt: skip
-            array[...] = values
+        save(folder / path, own, known, form=version)
     np.save(folder / "p.npy", probs)
     np.savez(folder / "p.npz", probs=probs, labels=labels)
     for name in ("l", "kitti", "pfm", "flo", "video/frames", "video/predictions", "out"):
@@ -508,18 +502,13 @@ def _build_of_options(folder: Path, labels: Any, names: list[str]) -> None:
     """Write files that only some options read, and an empty folder for outputs of other runs."""
     import cv2
     import numpy as np
-    import zarr
     from PIL import Image
 
     (folder / "kept").mkdir()
     (folder / "risks.csv").write_text("name,risk\na,0.5\nb,0.25\nc,1\n")
     raters = np.stack([labels, np.roll(labels, 1, 1), np.roll(labels, 2, 2)], axis=1)
     np.save(folder / "raters.npy", raters)
-    group = zarr.create_group(str(folder / "rated.zarr"), attributes={"names": names})
-    array = group.create_array(
-        "labels", shape=raters.shape, dtype=raters.dtype, chunks=(1, *raters.shape[1:])
-    )
-    array[...] = raters
+    save(folder / "rated.zarr", {"labels": raters}, {"names": names})
     for r in range(raters.shape[1]):
         (folder / "raters" / f"r{r}").mkdir(parents=True)
         for i, name in enumerate(names):

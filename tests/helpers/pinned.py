@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
+from small_stores import save
 
 import uqeval
 
@@ -36,18 +36,6 @@ UNPINNED = {"timing", "uqeval_version", "states_digest", "fingerprint", "numpy",
             "checksum"}  # fmt: skip
 #: Lists of numbers longer than this are pinned by their ends, their sum and a digest.
 LONG = 12
-
-
-def save(path: Path, attributes: dict[str, Any] | None = None, **arrays: Any) -> Path:
-    """A Zarr group, a chunk an item."""
-    group = zarr.create_group(str(path), attributes=attributes or {})
-    for name, values in arrays.items():
-        array = group.create_array(
-            name, shape=values.shape, dtype=values.dtype, chunks=(1, *values.shape[1:]),
-            config={"write_empty_chunks": True},
-        )  # fmt: skip
-        array[...] = values
-    return path
 
 
 def probabilities(seed: int = 0, samples: int = T, classes: int = C) -> Any:
@@ -123,15 +111,16 @@ def pairs() -> list[str]:
 def stores(folder: Path) -> None:
     """Write all stores and tables that the cases read."""
     known = {"names": NAMES, "class_names": CLASSES}
-    save(folder / "p.zarr", known, probs=probabilities(), labels=labels())
-    save(folder / "q.zarr", known, probs=probabilities(1), labels=labels())
-    save(folder / "two.zarr", {"names": NAMES}, probs=probabilities(2, classes=2),
-         labels=labels(2))  # fmt: skip
-    save(folder / "raters.zarr", known, probs=probabilities(), labels=ratings())
-    save(folder / "half.zarr", known, probs=probabilities().astype(np.float16), labels=labels())
-    save(folder / "n.zarr", {"names": NAMES}, **numbers())
-    save(folder / "members.zarr", {"names": NAMES}, **numbers(3))
-    save(folder / "v.zarr", {"names": pairs(), "class_names": CLASSES}, **video())
+    save(folder / "p.zarr", {"probs": probabilities(), "labels": labels()}, known)
+    save(folder / "q.zarr", {"probs": probabilities(1), "labels": labels()}, known)
+    two = {"probs": probabilities(2, classes=2), "labels": labels(2)}
+    save(folder / "two.zarr", two, {"names": NAMES})
+    save(folder / "raters.zarr", {"probs": probabilities(), "labels": ratings()}, known)
+    half = probabilities().astype(np.float16)
+    save(folder / "half.zarr", {"probs": half, "labels": labels()}, known)
+    save(folder / "n.zarr", numbers(), {"names": NAMES})
+    save(folder / "members.zarr", numbers(3), {"names": NAMES})
+    save(folder / "v.zarr", video(), {"names": pairs(), "class_names": CLASSES})
     (folder / "slices.csv").write_text(SLICES)
     groups = [",".join(line.split(",")[:2]) for line in SLICES.splitlines()]
     (folder / "groups.csv").write_text("\n".join(groups))
@@ -207,7 +196,7 @@ def _merged() -> dict[str, Any]:
         own, states = part.replace("json", "zarr"), part.replace("json", "states.zip")
         known = {"names": NAMES[rows], "class_names": CLASSES}
         if not Path(own).exists():
-            save(Path(own), known, probs=probabilities()[rows], labels=labels()[rows])
+            save(Path(own), {"probs": probabilities()[rows], "labels": labels()[rows]}, known)
         report = uqeval.evaluate(own, None, metrics, states=states)
         report.save(part)
     return _plain(uqeval.merge(parts, ci=0.9, draws=100, slices="slices.csv", slice_by=["city"]))

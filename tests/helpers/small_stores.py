@@ -61,15 +61,15 @@ def save(
     arrays: Mapping[str, np.ndarray],
     attributes: Mapping[str, Any] | None = None,
     together: int = 1,
+    form: Any = 3,
     **options: Any,
 ) -> Path:
     """A Zarr group of `arrays`, a chunk for each so many items `together`, every chunk written."""
-    group = zarr.create_group(str(path), attributes=dict(attributes or {}))
+    known = dict(attributes or {})
+    group = zarr.create_group(str(path), overwrite=True, attributes=known, zarr_format=form)
+    options = {"config": {"write_empty_chunks": True}} | options
     for name, values in arrays.items():
-        own = {
-            "chunks": (together, *values.shape[1:]),
-            "config": {"write_empty_chunks": True},
-        } | options
+        own = {"chunks": (together, *values.shape[1:])} | options
         array = group.create_array(name, shape=values.shape, dtype=values.dtype, **own)
         array[...] = values
     return path

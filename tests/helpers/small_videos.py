@@ -9,8 +9,8 @@ from typing import Any
 
 import cv2
 import numpy as np
-import zarr
 from PIL import Image
+from small_stores import save
 
 VOID = 255
 Images = Mapping[str, Any]
@@ -92,16 +92,7 @@ def save_folder(folder: Path, own: Video, labels: bool = False) -> Path:
 
 def save_store(path: Path, names: list[str] | None = None, **arrays: Any) -> Path:
     """A Zarr group, a chunk a frame, every chunk written."""
-    group = zarr.open_group(path, mode="w")
-    for key, values in arrays.items():
-        array = group.create_array(
-            key, shape=values.shape, dtype=values.dtype, chunks=(1, *values.shape[1:]),
-            config={"write_empty_chunks": True},
-        )  # fmt: skip
-        array[...] = values
-    if names is not None:
-        group.attrs["names"] = names
-    return path
+    return save(path, arrays, None if names is None else {"names": names})
 
 
 def save_flows(folder: Path, flows: Mapping[str, Any]) -> Path:

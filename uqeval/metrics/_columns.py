@@ -6,7 +6,7 @@ and correlations over items take each item as often as its weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,25 +17,6 @@ from uqeval.metrics._contract import Metric, set_value
 Place = tuple[Any, ...]
 #: Numbers of many sets, [set] by place.
 SetColumns: TypeAlias = "dict[Place, Array]"
-
-
-class LazyFields(Mapping[str, Array]):
-    """Fields of many sets of items by name, each made when it is first read."""
-
-    def __init__(self, make: Mapping[str, Callable[[], Array]]) -> None:
-        self._make = make
-        self._known: dict[str, Array] = {}
-
-    def __getitem__(self, name: str) -> Array:
-        if name not in self._known:
-            self._known[name] = self._make[name]()
-        return self._known[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._make)
-
-    def __len__(self) -> int:
-        return len(self._make)
 
 
 @dataclass(frozen=True)
@@ -109,12 +90,19 @@ def as_numbers(values: Array) -> list[Any]:
 
 def scores_of(metrics: Sequence[Metric], columns: Mapping[Place, Array]) -> list[dict[str, Any]]:
     """Return the values of metrics for each set, undefined ones None with their reason."""
-    values = [as_numbers(columns[metric.field,]) for metric in metrics]
+    return records_of(columns, {metric.field: metric.undefined for metric in metrics})
+
+
+def records_of(
+    columns: Mapping[Place, Array], undefined: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return fields for each set; `undefined`: the reason of each where it is undefined."""
+    values = [as_numbers(columns[field,]) for field in undefined]
     records: list[dict[str, Any]] = []
     for set_values in zip(*values, strict=True):
         records.append({})
-        for metric, value in zip(metrics, set_values, strict=True):
-            set_value(records[-1], metric.field, value, metric.undefined)
+        for (field, reason), value in zip(undefined.items(), set_values, strict=True):
+            set_value(records[-1], field, value, reason)
     return records
 
 
@@ -125,6 +113,19 @@ def of_rows(columns: Mapping[str, Array], rows: Sequence[Any]) -> SetColumns:
         for name, values in columns.items()
         for i, row in enumerate(rows)
     }
+
+
+def class_rows(
+    columns: Mapping[Place, Array], names: Sequence[str], undefined: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the rows of the classes with these names, of one set; `undefined`: the reason of each
+    of the fields where it is undefined."""
+    rows: list[dict[str, Any]] = []
+    for c, name in enumerate(names):
+        rows.append({"class": c, "name": name})
+        for field, reason in undefined.items():
+            set_value(rows[-1], field, as_numbers(columns["per_class", c, field])[0], reason)
+    return rows
 
 
 #: The number of items in a run, whose weights are added up first.

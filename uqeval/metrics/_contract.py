@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -103,73 +103,70 @@ class Metric:
     reference: str
     undefined: str
     formula: Callable[..., Any]
+    _: KW_ONLY
     #: Its best value: an end of its range, a number, or None: a coverage should be near its level.
-    best: Literal["end"] | float | None = dataclasses.field(default="end", kw_only=True)
+    best: Literal["end"] | float | None = "end"
     #: What pages and tables call it, and its heading in a table of many columns where that is
     #: another: "p(accurate | certain)", "p(acc|cert)".
-    label: str = dataclasses.field(kw_only=True)
-    column: str = dataclasses.field(default="", kw_only=True)
+    label: str
+    column: str = ""
     #: Its place among the scores of the family that a reader sees first; 0: not among them. The
     #: first one ranks the items.
-    headline: int = dataclasses.field(default=0, kw_only=True)
+    headline: int = 0
     #: One sentence for somebody who has never met the metric.
-    meaning: str = dataclasses.field(kw_only=True)
+    meaning: str
     #: What to do when it is bad; nothing for a description.
-    advice: str = dataclasses.field(default="", kw_only=True)
+    advice: str = ""
     #: Returns from the results and the settings what to do in place of `advice`; empty if they do
     #: not show it.
-    specific: Callable[[Record, Record], str] | None = dataclasses.field(default=None, kw_only=True)
+    specific: Callable[[Record, Record], str] | None = None
     #: Returns from the results and the settings on which side an error is, as a clause, such as
     #: "the model is over-confident (…)"; empty if they do not show it.
-    side: Callable[[Record, Record], str] | None = dataclasses.field(default=None, kw_only=True)
+    side: Callable[[Record, Record], str] | None = None
     #: The value above which findings give the advice; None: they do not give it for its value.
-    large: float | None = dataclasses.field(default=None, kw_only=True)
+    large: float | None = None
     #: The value below which lower values are no better, and why; None: there is none.
-    least_good: tuple[float, str] | None = dataclasses.field(default=None, kw_only=True)
+    least_good: tuple[float, str] | None = None
     #: What its value in a slice or class shows, for the weakest one; None: nothing, because its
     #: level follows from the mix of pixels there. A PAvPU, whose chance level changes, and areas
     #: under curves of risks are such scores.
-    of_part: Literal["error", "calibration", "ranking"] | None = dataclasses.field(
-        default=None, kw_only=True
-    )
+    of_part: Literal["error", "calibration", "ranking"] | None = None
     #: Its score by chance, or None; findings compare with it.
-    chance: Chance | None = dataclasses.field(default=None, kw_only=True)
+    chance: Chance | None = None
     #: Whether it is the risk of an item, such as errors without a warning: pages rank items by it.
-    risk: bool = dataclasses.field(default=False, kw_only=True)
-    interval: IntervalKind = dataclasses.field(kw_only=True)
-    counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
+    risk: bool = False
+    interval: IntervalKind
+    counted: tuple[str, ...] = ()
     #: At which quantile of the items' values it is: 0.9; 0 and 1 are the smallest and the largest,
     #: which have no interval. A score of pixels is cut at this quantile of the pixels of a kind,
     #: such as the wrong ones. None: at no quantile. A function returns it from the settings.
-    quantile: float | Callable[[Record], float] | None = dataclasses.field(
-        default=None, kw_only=True
-    )
+    quantile: float | Callable[[Record], float] | None = None
     #: The wrong pixels or other rare events that a value rests on. A score of few has no interval.
-    events: Events | None = dataclasses.field(default=None, kw_only=True)
+    events: Events | None = None
     #: Returns why the difference of models has neither interval nor p-value: the score depends on a
     #: number that is fitted for each, such as a threshold, and whose chance the evaluated items do
     #: not show. None: it depends on no such number.
-    fitted_apart: FittedApart | None = dataclasses.field(default=None, kw_only=True)
+    fitted_apart: FittedApart | None = None
     #: Whether it changes if all uncertainties of a model are multiplied by a number, though other
     #: scores of its family do not: it has no test of swaps.
-    has_scale: bool = dataclasses.field(default=False, kw_only=True)
+    has_scale: bool = False
     #: Whether few ranks of uncertainty decide it, as a precision or a cut, of which one image may
     #: have all: swaps of two models are of ranks, and of the uncertainties as they are.
-    of_few_ranks: bool = dataclasses.field(default=False, kw_only=True)
+    of_few_ranks: bool = False
     #: For a score of several sets: units (items, groups) that each set needs for an interval.
-    least_in_set: int = dataclasses.field(default=3, kw_only=True)
+    least_in_set: int = 3
     #: Which units (items, groups) it is computed from, where a single unit may have no value of
     #: the score itself: those in which another field is defined, or one of several counts is
     #: above 0. It compares several kinds of units if there are several entries; the rarest counts.
-    units_with: tuple[str | tuple[str, ...], ...] = dataclasses.field(default=(), kw_only=True)
+    units_with: tuple[str | tuple[str, ...], ...] = ()
     #: The name of its field in rows by class, if that is different.
-    of_class: str = dataclasses.field(default="", kw_only=True)
+    of_class: str = ""
     #: For a mean over classes: the field of rows by class that is defined in units (items, groups)
     #: with labels of the class. Its interval does not show how classes of few units vary.
-    mean_of: str = dataclasses.field(default="", kw_only=True)
+    mean_of: str = ""
     #: The kinds of regions in which it says nothing, each with the reason: reports have its value
     #: there, but it is no headline.
-    no_meaning_in: Mapping[str, str] = dataclasses.field(default_factory=dict, kw_only=True)
+    no_meaning_in: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def id(self) -> str:

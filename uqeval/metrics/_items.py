@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from uqeval.arrays import Array, State, np
+from uqeval.metrics._columns import SetStates
 from uqeval.metrics._evaluation import TallyResult
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def score_items(
     results: Mapping[Tally, TallyResult],
     score: Callable[..., Sequence[T]],
 ) -> list[T]:
-    """Return `score(*states)` of all items; `joined_states` gives the states of each tally.
+    """Return `score(*states)` of all items, from the states of each tally for some of them.
 
     Items with equal small states share a score, as in `once_for_equal_states`.
     """
@@ -82,7 +83,11 @@ def score_items(
     scores: list[T] = []
     for block in _blocks(tallies, [results[tally].items for tally in tallies]):
         new = [states for states in dict.fromkeys(block) if states not in known]
-        scored = dict(zip(new, score(*_unpacked(tallies, new)), strict=True)) if new else {}
+        scored = (
+            dict(zip(new, score(*map(SetStates, _unpacked(tallies, new))), strict=True))
+            if new
+            else {}
+        )
         scores += [known[states] if states in known else scored[states] for states in block]
         if len(known) < _MOST_RECORDS:
             known |= {k: v for k, v in scored.items() if sum(map(len, k)) <= _MOST_BYTES}

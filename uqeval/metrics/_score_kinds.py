@@ -53,6 +53,12 @@ class OfFields:
     only: tuple[str, frozenset[str]] | None = None
     by_order: frozenset[str] = frozenset()
 
+    def of_all(self, *columns: Floats) -> float | None:
+        """Return the score of all items, from the `fields` of each [item]; None if undefined."""
+        with np.errstate(all="ignore"):
+            value = float(self.score(np.ones((1, len(columns[0])), np.int64), *columns)[0])
+        return value if np.isfinite(value) else None
+
     def counted(self, records: Iterable[Mapping[str, Any]]) -> Array | None:
         """Return which items are counted, from their records; None for all."""
         if self.only is None:

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
+def _of_inner(name: str) -> Any:
+    """Return a property that has the value of the inner evaluation."""
+    return property(lambda self: getattr(self.inner, name))
+
+
 class InView(Evaluation[Any]):
     """The evaluation `inner` on another view: each of its tallies counts the view instead."""
 
@@ -41,37 +46,14 @@ class InView(Evaluation[Any]):
     def unfitted(self) -> InView:
         return InView(self.inner.unfitted(), self.view)
 
-    @property
-    def of_one_run(self) -> frozenset[str]:
-        return self.inner.of_one_run
-
-    @property
-    def approximate(self) -> frozenset[str]:
-        return self.inner.approximate
-
-    @property
-    def equal_mass(self) -> frozenset[str]:
-        return self.inner.equal_mass
-
-    @property
-    def slices_at_once(self) -> int:
-        return self.inner.slices_at_once
-
-    @property
-    def bound(self) -> float:
-        return self.inner.bound
-
-    @property
-    def flat(self) -> bool:
-        return self.inner.flat
-
-    @property
-    def flat_fields(self) -> tuple[str, ...]:
-        return self.inner.flat_fields
-
-    @property
-    def can_score(self) -> bool:
-        return self.inner.can_score
+    of_one_run = _of_inner("of_one_run")
+    approximate = _of_inner("approximate")
+    equal_mass = _of_inner("equal_mass")
+    slices_at_once = _of_inner("slices_at_once")
+    bound = _of_inner("bound")
+    flat = _of_inner("flat")
+    flat_fields = _of_inner("flat_fields")
+    can_score = _of_inner("can_score")
 
     def use_evaluations(self, evaluations: Mapping[str, Evaluation[Any]]) -> None:
         self.inner.use_evaluations(evaluations)

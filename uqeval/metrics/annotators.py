@@ -16,6 +16,7 @@ from uqeval.metrics._columns import (
     SetColumns,
     SetStates,
     as_numbers,
+    class_rows,
     of_rows,
     over,
     running_sum,
@@ -28,7 +29,6 @@ from uqeval.metrics._contract import (
     Panel,
     RowTable,
     ScoreTable,
-    set_value,
 )
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, OnSubsets
@@ -147,17 +147,9 @@ class Annotators(Evaluation[AnnotatorsSettings]):
     def _rows(self, columns: Mapping[Place, Array]) -> list[Record]:
         """Return the scores of each class of one set."""
         absent = "no annotator and no sample has the class"
-        rows: list[Record] = []
-        for c, name in enumerate(self.info.class_names):
-            ged, agreement, items, votes = (
-                as_numbers(columns["per_class", c, field])[0]
-                for field in ("ged", "agreement", "items", "votes")
-            )
-            rows.append({"class": c, "name": name})
-            set_value(rows[-1], "ged", ged, absent if self._samples else scores_of_sums.NO_SAMPLES)
-            set_value(rows[-1], "agreement", agreement, absent)
-            rows[-1] |= {"items": items, "votes": votes}
-        return rows
+        without = absent if self._samples else scores_of_sums.NO_SAMPLES
+        undefined = {"ged": without, "agreement": absent, "items": "", "votes": ""}
+        return class_rows(columns, self.info.class_names, undefined)
 
     def gaps(self) -> dict[Place, Gaps]:
         votes = self._votes
@@ -173,10 +165,9 @@ class Annotators(Evaluation[AnnotatorsSettings]):
         return {("ece",): Gaps(signed, weights)}
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[Record]:
-        def score(*states: State) -> list[Record]:
-            return self._records(self._columns(*map(SetStates, states)))
-
-        return score_items(self.tallies(), results, score)
+        return score_items(
+            self.tallies(), results, lambda *states: self._records(self._columns(*states))
+        )
 
     def numerics(self, run: Run) -> dict[str, int]:
         counted, correlated = (run.total(t)["items"] for t in (self._distances, self._correlation))

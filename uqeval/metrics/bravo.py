@@ -154,7 +154,7 @@ def _columns(
     valid pixels and of the two sets of pixels."""
     both = (out.wrong > 0) & (out.wrong < out.total)
     values = {
-        "miou": miou(*class_counts(counts.fields)),
+        "miou": miou(*class_counts(counts)),
         "ece": ece(Binned.of(bins, "last"), bins["count"].sum(axis=1)),
         **{name: SCORES[name](valid) for name in ("auroc", "aupr_success", "aupr_error")},
         "fpr95": fpr95_of_success(valid),

@@ -181,7 +181,12 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     @property
     def _bins(self) -> tuple[Tally, Tally, Tally]:
-        return _tallies(self.settings, self.info.classes)
+        """Return the tallies that need no fitted numbers."""
+        from uqeval.tallies.reliability import ClassReliability, ProperScores, Reliability
+
+        classes, bins = self.info.classes, self.settings.binning()
+        scores = ProperScores(classes, self.settings.clip)
+        return Reliability(classes, bins), ClassReliability(classes, bins), scores
 
     @property
     def _items(self) -> ItemAdaptive:
@@ -268,8 +273,8 @@ class Calibration(Evaluation[CalibrationSettings]):
         return cs.of_set(top, per_class, massed, self.settings.at_one, self.info.classes)
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        def score(*states: State) -> list[dict[str, Any]]:
-            *bins, massed = map(SetStates, states)
+        def score(*states: SetStates) -> list[dict[str, Any]]:
+            *bins, massed = states
             columns = calibration_results.columns(self.settings, bins, {_ADAPTIVE: massed})
             counts = bins[0]["count"].sum(axis=-1).tolist()
             scored = calibration_results.records(self.settings, columns)
@@ -325,18 +330,6 @@ def _wanted_ranks(
             settings.bins, pixels, states.get("sweep")
         )
     return ranks_by_field
-
-
-def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally, Tally]:
-    """Return the tallies that need no fitted numbers."""
-    from uqeval.tallies.reliability import ClassReliability, ProperScores, Reliability
-
-    bins = settings.binning()
-    return (
-        Reliability(classes, bins),
-        ClassReliability(classes, bins),
-        ProperScores(classes, settings.clip),
-    )
 
 
 def _refuse_strange(results: Mapping[Tally, TallyResult], tallies: Sequence[Tally]) -> None:

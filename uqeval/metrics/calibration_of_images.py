@@ -27,11 +27,7 @@ def mean(weights: Array, values: Floats) -> Floats:
 
 
 def _value(score: Any) -> Any:
-    def value(values: Sequence[float]) -> float | None:
-        found = score(np.ones((1, len(values)), np.int64), np.array(values, np.float64))[0]
-        return float(found) if np.isfinite(found) else None
-
-    return value
+    return lambda values: OfFields((), score).of_all(np.array(values, np.float64))
 
 
 _QUANTILES = {"median": 0.5, "p90": 0.9, "worst": 1.0}

@@ -12,7 +12,7 @@ from uqeval.metrics._columns import (
     Place,
     SetColumns,
     SetStates,
-    as_numbers,
+    class_rows,
     of_rows,
     over,
     scores_of,
@@ -95,13 +95,8 @@ def results_of(
         results["sweep_bins"] = massed[ESTIMATOR]["count"].shape[-1]
     edges = settings.binning().edges().tolist()
     results["reliability"] = cs.reliability(_binned(settings, states), edges)
-    results["per_class"] = []
-    for c, name in enumerate(class_names):
-        row: dict[str, Any] = {"class": c, "name": name}
-        (value,), (pixels,) = (as_numbers(scores["per_class", c, f]) for f in ("ece", "pixels"))
-        set_value(row, "ece", value, cs.BY_FIELD["ece"].undefined)
-        results["per_class"].append(row | {"pixels": pixels})
-    return results
+    undefined = {"ece": cs.BY_FIELD["ece"].undefined, "pixels": ""}
+    return results | {"per_class": class_rows(scores, class_names, undefined)}
 
 
 def _binned(settings: CalibrationSettings, states: Sequence[SetStates]) -> cs.Binned:

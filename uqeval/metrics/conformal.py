@@ -7,14 +7,14 @@ item is at most α (conformal risk control). Evaluates the sets of the other ite
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.conformal_scores as cs
 from uqeval.arrays import State, np
 from uqeval.errors import DataError, number_of
-from uqeval.metrics._columns import SetColumns, SetStates, of_rows, over
+from uqeval.metrics._columns import SetColumns, SetStates, class_rows, of_rows, over, records_of
 from uqeval.metrics._contract import (
     NO_LABEL,
     ClassBars,
@@ -28,7 +28,7 @@ from uqeval.metrics._contract import (
 from uqeval.metrics._dataset_info import fitted_on
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
-from uqeval.metrics._items import once_for_equal_states
+from uqeval.metrics._items import score_items
 from uqeval.metrics._score_kinds import OfFields, OverItems
 from uqeval.metrics.conformal_settings import (
     MISCOVERAGE,
@@ -149,7 +149,7 @@ class Conformal(Evaluation[ConformalSettings]):
         }
         if self.settings.is_of_numbers:
             cut = math.nan if self.fitted["cut"] is None else self.fitted["cut"]
-            return columns | {("width",): over(2 * cut * state["sigma"][:, 0], total["pixels"])}
+            return columns | {("width",): cs.width(cut, state["sigma"][:, 0], total["pixels"])}
         rows = {
             "coverage": over(state["covered"], state["pixels"]),
             "size": over(state["sizes"], state["pixels"]),
@@ -170,9 +170,7 @@ class Conformal(Evaluation[ConformalSettings]):
         )
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[Record]:
-        (tally,) = self.tallies()
-        states = results[tally].items
-        records = once_for_equal_states(lambda data: self._of_item(tally.unpack(data)), states)
+        records = score_items(self.tallies(), results, self._of_items)
         calibrates = set(calibration_items(self.settings, self.info))
         names = [name for name in records[0] if not name.endswith("_reason")]
         left_out: Record = {}
@@ -191,17 +189,16 @@ class Conformal(Evaluation[ConformalSettings]):
         record = self.scores({tally: results[tally].of_items(tally, evaluated)}, exact)
         record["evaluated_items"] = len(evaluated)
         kept = [items[i] for i in evaluated if items[i]["loss"] is not None]
-        for name, field in self.over_items().means.items():
+        over = self.over_items()
+        for name, field in over.means.items():
             metric = cs.BY_FIELD[name]
             value = metric.formula([float(item[field]) for item in kept])
             set_value(record, name, value, metric.undefined)
         losses = np.array([item["loss"] for item in kept], np.float64)
         record["items"] = {}
-        with np.errstate(all="ignore"):
-            for name, score in cs.DISTRIBUTION.items():
-                value = float(score(np.ones((1, len(kept)), np.int64), losses)[0])
-                defined = value if math.isfinite(value) else None
-                set_value(record["items"], name.removeprefix("items."), defined, cs.NO_ITEM)
+        for name, of_fields in over.of_fields.items():
+            value = of_fields.of_all(losses)
+            set_value(record["items"], name.removeprefix("items."), value, cs.NO_ITEM)
         return Run(results, exact, record, items)
 
     def check(self, results: Mapping[Tally, TallyResult]) -> None:
@@ -259,23 +256,24 @@ class Conformal(Evaluation[ConformalSettings]):
             "does not hold for each image, class, region or pixel."
         )
 
+    def _undefined(self, columns: SetColumns, *fields: str) -> dict[str, str]:
+        """Return those of the fields that there are, with the reason where one is undefined."""
+        undefined = {field: NO_LABEL for field in fields if (field,) in columns}
+        if "width" in undefined and self.fitted["cut"] is None:
+            undefined["width"] = self._why_infinite
+        return undefined
+
     def _pooled(self, state: State) -> Record:
         """Return the scores of a state, with rows."""
-        pixels, covered = int(state["pixels"].sum()), int(state["covered"].sum())
-        record: Record = {}
-        _set(record, "coverage", covered, pixels)
-        record["pixels"] = pixels
+        (tally,) = self.tallies()
+        columns = self.columns({tally: SetStates.of_one(state)}, ())
+        fields = ("coverage", "pixels", "width", "size", "singletons", "empty")
+        (record,) = records_of(columns, self._undefined(columns, *fields))
         if self.settings.is_of_numbers:
-            cut, metric = self.fitted["cut"], cs.BY_FIELD["width"]
-            value = None if cut is None else metric.formula(cut, float(state["sigma"][0]), pixels)
-            reason = NO_LABEL if cut is not None else self._why_infinite
-            set_value(record, "width", value, reason)
             return record
-        _set(record, "size", int(state["sizes"].sum()), pixels)
-        for name, size in (("singletons", 1), ("empty", 0)):
-            _set(record, name, int(state["by_size"][size]), pixels)
-        counts = [state[name].tolist() for name in ("pixels", "covered", "sizes")]
-        record["per_class"] = _class_rows(self.info.class_names, *counts)
+        absent = "the class is in no label"
+        undefined = {"coverage": absent, "size": absent, "pixels": ""}
+        record["per_class"] = class_rows(columns, self.info.class_names, undefined)
         by_size = zip(state["by_size"].tolist(), state["covered_by_size"].tolist(), strict=True)
         record["by_size"] = [
             {"size": size, "pixels": n, "coverage": hits / n}
@@ -284,43 +282,23 @@ class Conformal(Evaluation[ConformalSettings]):
         ]
         return record
 
-    def _of_item(self, state: State) -> Record:
-        """Return the scores of one item."""
-        record: Record = {}
-        c = self._of_class
-        pixels, covered = int(state["pixels"].sum()), int(state["covered"].sum())
-        _set(record, "coverage", covered, pixels)
-        if self.settings.is_of_numbers:
-            cut = self.fitted["cut"]
-            value = None if cut is None else cs.width(cut, float(state["sigma"][0]), pixels)
-            reason = NO_LABEL if cut is not None else self._why_infinite
-            set_value(record, "width", value, reason)
-        else:
-            _set(record, "size", int(state["sizes"].sum()), pixels)
-        if c is not None:
-            pixels, covered = int(state["pixels"][c]), int(state["covered"][c])
-        loss = cs.ratio(pixels - covered, pixels)
+    def _of_items(self, states: SetStates) -> list[Record]:
+        """Return the scores of each item."""
+        (tally,) = self.tallies()
+        columns, c = self.columns({tally: states}, ()), self._of_class
+        pixels, covered = (
+            states[name].sum(axis=1) if c is None else states[name][:, c]
+            for name in ("pixels", "covered")
+        )
+        columns["loss",] = over(pixels - covered, pixels)
         why = NO_LABEL if c is None else "no pixel of the class"
-        set_value(record, "loss", loss, why)
-        set_value(record, "above", None if loss is None else loss > self.settings.alpha, why)
-        return record
-
-
-def _set(record: Record, name: str, count: int, total: int) -> None:
-    """Put a ratio into a record."""
-    set_value(record, name, cs.ratio(count, total), NO_LABEL)
-
-
-def _class_rows(
-    names: Sequence[str], pixels: Sequence[int], covered: Sequence[int], sizes: Sequence[int]
-) -> list[Record]:
-    rows = []
-    for c, (n, hits, size) in enumerate(zip(pixels, covered, sizes, strict=True)):
-        row: Record = {"class": c, "name": names[c]}
-        set_value(row, "coverage", cs.ratio(hits, n), "the class is in no label")
-        set_value(row, "size", cs.ratio(size, n), "the class is in no label")
-        rows.append(row | {"pixels": n})
-    return rows
+        undefined = self._undefined(columns, "coverage", "width", "size") | {"loss": why}
+        records = records_of(columns, undefined)
+        for record in records:
+            loss = record["loss"]
+            above = None if loss is None else loss > self.settings.alpha
+            set_value(record, "above", above, why)
+        return records
 
 
 _ABOUT = f"""Conformal prediction: sets of classes, or intervals, that contain the truth.

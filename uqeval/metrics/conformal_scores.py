@@ -39,14 +39,9 @@ def infinite(pixels: Sequence[int] | None) -> str:
     return f"the threshold is infinite: {' and '.join(causes)}"
 
 
-def ratio(count: float, total: float) -> float | None:
-    """Return count / total; undefined where the total is 0."""
-    return count / total if total else None
-
-
-def width(cut: float, sigma: float, pixels: int) -> float | None:
-    """Return the mean width 2·cut·σ of intervals; undefined without pixels."""
-    return 2 * cut * sigma / pixels if pixels else None
+def width(cut: float, sigma: Array, pixels: Array) -> Array:
+    """Return the mean width 2·cut·σ of intervals [set]; NaN without pixels."""
+    return over(2 * cut * sigma, pixels)
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -63,12 +58,12 @@ def _percentile(p: float) -> Score:
 
 
 METRICS = (
-    Metric("conformal", "coverage", "fraction", "higher", _UNIT, _SIZE, NO_LABEL, ratio,
+    Metric("conformal", "coverage", "fraction", "higher", _UNIT, _SIZE, NO_LABEL, over,
            label="coverage", headline=1, of_part="error",
            meaning="Share of pixels whose set contains the label (or interval the target).",
            advice=_CALIBRATE, interval="share", counted=("pixels",), best=None,
            fitted_apart=_THRESHOLD),
-    Metric("conformal", "size", "classes", "lower", (0.0, None), _SIZE, NO_LABEL, ratio,
+    Metric("conformal", "size", "classes", "lower", (0.0, None), _SIZE, NO_LABEL, over,
            label="set size", headline=2,
            meaning="Mean number of classes in the set of a pixel.",
            advice=_SMALLER, interval="linear", fitted_apart=_THRESHOLD,
@@ -88,11 +83,11 @@ METRICS = (
            meaning="Share of images whose own risk is above alpha: the guarantee is an average.",
            advice="Look at these images first: they differ from those of the calibration.",
            interval="share", fitted_apart=_THRESHOLD),
-    Metric("conformal", "singletons", "fraction", "higher", _UNIT, _SIZE, NO_LABEL, ratio,
+    Metric("conformal", "singletons", "fraction", "higher", _UNIT, _SIZE, NO_LABEL, over,
            label="one class",
            meaning="Share of pixels whose set is a single class.",
            advice=_SMALLER, interval="share", counted=("pixels",), fitted_apart=_THRESHOLD),
-    Metric("conformal", "empty", "fraction", None, _UNIT, _SIZE, NO_LABEL, ratio,
+    Metric("conformal", "empty", "fraction", None, _UNIT, _SIZE, NO_LABEL, over,
            label="empty",
            meaning="Share of pixels whose set is empty: no class is likely enough.",
            interval="share", counted=("pixels",), fitted_apart=_THRESHOLD),

@@ -85,7 +85,7 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
         return _columns(states[self._sums])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        return score_items([self._sums], results, lambda states: _records(SetStates(states)))
+        return score_items([self._sums], results, _records)
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Raise `DataError` if no target is valid."""

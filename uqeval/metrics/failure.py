@@ -110,7 +110,11 @@ class Failure(Evaluation[FailureSettings]):
 
     @property
     def _ranks(self) -> RankedErrors:
-        return _pooled(self._uncertainty, self.info.classes)
+        """Return pixels and wrong ones of all classes by the high 19 bits of their keys."""
+        from uqeval.tallies._errors import Error
+        from uqeval.tallies.ranked_errors import RankedErrors
+
+        return RankedErrors(self._uncertainty, Error("zero-one"), self.info.classes)
 
     @property
     def _undetected(self) -> Undetected | None:
@@ -229,14 +233,6 @@ def _undetected_columns(counts: Array, threshold: float | None) -> dict[str, Arr
     if threshold is not None:
         record["undetected_error_rate"] = over(undetected, pixels)
     return record
-
-
-def _pooled(uncertainty: Uncertainty, classes: int) -> RankedErrors:
-    """Return pixels and wrong ones of all classes by the high 19 bits of their keys."""
-    from uqeval.tallies._errors import Error
-    from uqeval.tallies.ranked_errors import RankedErrors
-
-    return RankedErrors(uncertainty, Error("zero-one"), classes)
 
 
 def _results(

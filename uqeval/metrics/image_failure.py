@@ -132,14 +132,12 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         risk, confidence = (np.array([item[name] for item in kept], np.float64) for name in _FIELDS)
         self.fitted["risk_limit"] = _limit(self.settings.risk_limit, risk)
         record = self.scores({})
-        with np.errstate(all="ignore"):
-            for name, of_fields in self.over_items().of_fields.items():
-                value = of_fields.score(np.ones((1, len(kept)), np.int64), risk, confidence)[0]
-                if name in _COUNTS:
-                    record[name] = int(value)
-                    continue
-                reason = scores_of_items.BY_FIELD[name].undefined
-                set_value(record, name, float(value) if np.isfinite(value) else None, reason)
+        for name, of_fields in self.over_items().of_fields.items():
+            value = of_fields.of_all(risk, confidence)
+            if name in _COUNTS:
+                record[name] = int(value or 0)
+            else:
+                set_value(record, name, value, scores_of_items.BY_FIELD[name].undefined)
         metric = scores_of_items.BY_FIELD["mean_risk"]
         set_value(record, "mean_risk", metric.formula(risk.tolist()), metric.undefined)
         record["items"] = len(kept)

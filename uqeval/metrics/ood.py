@@ -8,6 +8,7 @@ detection, over all sets, and over IN and each single OUT set.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +38,26 @@ if TYPE_CHECKING:
 
 #: Images with fewer pixels may have the same mean uncertainty by chance.
 _LEAST_PIXELS = 64
-#: Scores of items by their field: functions of weights, whether an item is out, and its score.
+
+
+def _of_both_kinds(score: Any, weights: Array, out: Array, value: Array) -> Array:
+    """Return a score of items; NaN if a set has only items of one kind."""
+    counted = weights[:, np.isfinite(value)]
+    kinds = out[np.isfinite(value)]
+    both = (counted[:, kinds > 0] > 0).any(axis=1) & (counted[:, kinds == 0] > 0).any(axis=1)
+    return np.where(both, score(weights, out, without_noise(value)), np.nan)
+
+
+#: Scores by rank, by their field.
+_RANKED = {field: SCORES[name] for field, name in ood_scores.OF_FAILURE.items()}
+_RANKED["detection_error"] = ood_scores.detection_error
+#: Scores of items by their field, from whether an item is out, and its score.
 _OF_ITEMS = {
-    **{field: of_items(SCORES[name]) for field, name in ood_scores.OF_FAILURE.items()},
-    "detection_error": of_items(ood_scores.detection_error),
-}  # fmt: skip
+    field: OfFields(
+        ("out", "score"), partial(_of_both_kinds, of_items(score)), by_order=frozenset({"score"})
+    )
+    for field, score in _RANKED.items()
+}
 
 
 class OutOfDistribution(Evaluation[OodSettings]):
@@ -154,11 +170,8 @@ class OutOfDistribution(Evaluation[OodSettings]):
         for set_name in self._views:
             only = ("set", frozenset({inside, set_name})) if set_name else None
             row = ("per_set", set_name, "images") if set_name else ("images",)
-            for name, score in _OF_ITEMS.items():
-                of_both = partial(_of_both_kinds, score)
-                of_fields[joined_fields((*row, name))] = OfFields(
-                    ("out", "score"), of_both, only, by_order=frozenset({"score"})
-                )
+            for name, own in _OF_ITEMS.items():
+                of_fields[joined_fields((*row, name))] = replace(own, only=only)
         return OverItems(of_fields=of_fields)
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
@@ -211,8 +224,7 @@ def _columns(
     both = (out > 0) & (out < total)
     columns = [("pixels", np.where(total > 0, total, np.nan))]
     columns += [("pixels_in", total - out), ("pixels_out", out)]
-    scores = {field: SCORES[name] for field, name in ood_scores.OF_FAILURE.items()}
-    for field, score in (scores | {"detection_error": ood_scores.detection_error}).items():
+    for field, score in _RANKED.items():
         if every or field in fields:
             columns.append((field, np.where(both, score(bins), np.nan)))
     return columns
@@ -223,22 +235,11 @@ def _of_images(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     record: dict[str, Any] = {}
     fields = [[item[name] for item in items] for name in ("out", "score")]
     out, score = (np.array(values, np.float64) for values in fields)
-    one = np.ones((1, len(out)), np.int64)
-    for name, formula in _OF_ITEMS.items():
-        with np.errstate(all="ignore"):
-            value = float(_of_both_kinds(formula, one, out, score)[0])
+    for name, of_fields in _OF_ITEMS.items():
         metric = ood_scores.BY_FIELD[f"images.{name}"]
-        set_value(record, name, value if np.isfinite(value) else None, metric.undefined)
+        set_value(record, name, of_fields.of_all(out, score), metric.undefined)
     is_out = [item["out"] for item in items if item["score"] is not None]
     return record | {"items_in": is_out.count(0), "items_out": is_out.count(1)}
-
-
-def _of_both_kinds(score: Any, weights: Array, out: Array, value: Array) -> Array:
-    """Return a score of items; NaN if a set has only items of one kind."""
-    counted = weights[:, np.isfinite(value)]
-    kinds = out[np.isfinite(value)]
-    both = (counted[:, kinds > 0] > 0).any(axis=1) & (counted[:, kinds == 0] > 0).any(axis=1)
-    return np.where(both, score(weights, out, without_noise(value)), np.nan)
 
 
 def _warnings(results: Mapping[str, Any], void: int) -> list[str]:

@@ -176,46 +176,27 @@ def peak(curve: Values) -> Values:
 
 
 _FIELD = {metric.field: metric for metric in METRICS}
+
+
+def _of_curve(name: str, field: str, formula: Any, **texts: Any) -> Metric:
+    """Return the metric of a curve over t of the score of this name."""
+    return replace(
+        _FIELD[name], field=field, formula=formula, fitted_apart=curve, headline=0, chance=None,
+        advice=RANKING, **texts,
+    )  # fmt: skip
+
+
 #: Metrics of the curves over t, and of the patches of one class.
 OF_CURVES = (
-    replace(
-        _FIELD["pavpu"],
-        field="pavpu_peak.value",
-        fitted_apart=curve,
-        formula=peak,
-        interval="logit",
-        counted=(),
-        label="highest PAvPU",
-        headline=0,
-        meaning="The highest PAvPU over all thresholds.",
-        advice=RANKING,
-    ),
-    replace(
-        _FIELD["surplus"],
-        field="surplus_peak.value",
-        fitted_apart=curve,
-        formula=peak,
-        label="highest Surplus",
-        column="best Surplus",
-        chance=None,
-        headline=0,
-        meaning="The highest Surplus over all thresholds.",
-        advice=RANKING,
-    ),
-    replace(
-        _FIELD["surplus"],
-        field="surplus_auc",
-        fitted_apart=curve,
-        reference=f"{_S}, §6",
-        formula=surplus_auc,
-        label="area under the Surplus",
-        column="Surplus AUC",
-        chance=None,
-        headline=0,
-        meaning="Area under the curve of the Surplus over all thresholds.",
-        advice=RANKING,
-    ),
-)
+    _of_curve("pavpu", "pavpu_peak.value", peak, interval="logit", counted=(),
+              label="highest PAvPU", meaning="The highest PAvPU over all thresholds."),
+    _of_curve("surplus", "surplus_peak.value", peak,
+              label="highest Surplus", column="best Surplus",
+              meaning="The highest Surplus over all thresholds."),
+    _of_curve("surplus", "surplus_auc", surplus_auc, reference=f"{_S}, §6",
+              label="area under the Surplus", column="Surplus AUC",
+              meaning="Area under the curve of the Surplus over all thresholds."),
+)  # fmt: skip
 PER_CLASS = tuple(
     replace(metric, field=f"per_class.{metric.field}", label=f"{metric.label} by class", headline=0)
     for metric in METRICS

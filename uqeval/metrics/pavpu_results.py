@@ -234,7 +234,7 @@ def _accuracy_curve(by_accuracy: Array) -> dict[str, list[Any]]:
 
 
 def items_of(
-    settings: PavpuSettings, fitted: Fitted | None, class_names: Sequence[str], states: State
+    settings: PavpuSettings, fitted: Fitted | None, class_names: Sequence[str], states: SetStates
 ) -> list[dict[str, Any]]:
     """Return the scores of each item from states [item, …]; with its threshold if each item has
     one."""

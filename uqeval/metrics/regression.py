@@ -88,7 +88,23 @@ class Regression(Evaluation[RegressionSettings]):
         return names | ({"mean"} if self.settings.proportion == "quantile" else set())
 
     def tallies(self) -> tuple[Tally, ...]:
-        return _tallies(self.settings)
+        """Return the tallies of sums, scores and intervals, and of quantiles if requested."""
+        from uqeval.tallies.error_sums import ErrorSums
+        from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
+
+        settings, sigma, distribution = (
+            self.settings,
+            self.settings.sigma,
+            self.settings.distribution,
+        )
+        scores = PredictiveScores(
+            distribution == "laplace", rs.LEVELS, factors(rs.LEVELS, distribution), sigma
+        )
+        inside = IntervalCounts(factors(settings.interval_levels, distribution), sigma)
+        if settings.proportion != "quantile":
+            return (ErrorSums(sigma), scores, inside)
+        below = QuantileCounts(quantiles(settings.quantile_levels, distribution), sigma)
+        return (ErrorSums(sigma), scores, inside, below)
 
     def extra_tallies(self) -> tuple[Tally, ...]:
         from uqeval.tallies.depth_sums import DepthSums
@@ -111,7 +127,44 @@ class Regression(Evaluation[RegressionSettings]):
         return regression_results.columns(self.settings, [states[t] for t in self.tallies()])
 
     def gaps(self) -> dict[Place, Gaps]:
-        return _gaps(self.settings, self.tallies())
+        """Return the number of targets inside the interval of each plotted level p, minus p·N.
+
+        AUCE and its two parts are sums of these, or the area of the line through them ("crossing").
+        """
+        settings, tallies = self.settings, self.tallies()
+        levels = settings.counted_levels
+        p = np.array(settings.plotted)
+
+        def signed(states: Mapping[Tally, SetStates]) -> Floats:
+            n = states[tallies[0]]["count"][:, 0]
+            observed = regression_results.observed_coverage(states[tallies[-1]], levels, n)
+            gaps: Floats = np.stack([observed[level] for level in settings.plotted], 1)
+            gaps -= p * n[:, None]
+            return gaps
+
+        def weights(states: Mapping[Tally, SetStates]) -> Floats:
+            n = np.maximum(states[tallies[0]]["count"][:, :1], 1)
+            if settings.area == "crossing":
+                return np.ones(p.size) / n
+            steps = np.diff(p, prepend=p[0], append=p[-1])
+            area: Floats = (steps[:-1] + steps[1:]) / (2 * n)
+            equal_weights: Floats = np.ones(p.size) / (p.size * n)
+            return area if settings.area == "trapezoid" else equal_weights
+
+        def missing(states: Mapping[Tally, SetStates]) -> Floats:
+            return -signed(states)
+
+        def area(part_of_gap: Callable[[Floats], Floats]) -> Callable[[Floats], Floats] | None:
+            if settings.area != "crossing":
+                return None
+            return lambda gaps: rs.area_of_gaps(settings.plotted, gaps, "crossing", part_of_gap)
+
+        positive = area(rs.positive_part)
+        return {
+            ("auce",): Gaps(signed, weights, area=area(np.abs)),
+            ("auce_over",): Gaps(missing, weights, one_sided=True, area=positive),
+            ("auce_under",): Gaps(signed, weights, one_sided=True, area=positive),
+        }
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         from uqeval.tallies.depth_sums import DepthSums
@@ -126,7 +179,7 @@ class Regression(Evaluation[RegressionSettings]):
                 items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
         for tally in results:
             if isinstance(tally, DepthSums):
-                depths = score_items([tally], results, lambda own: depth_records(SetStates(own)))
+                depths = score_items([tally], results, depth_records)
                 for item, record in zip(items, depths, strict=True):
                     item |= record
         return items
@@ -183,61 +236,6 @@ def _doubt(record: Mapping[str, Any]) -> Doubt | None:
         "other items; targets may hold a value that means `not measured` (--invalid); or a few "
         "predictions are far off.",
     )
-
-
-def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
-    """Return the tallies of sums, scores and intervals, and of quantiles if requested."""
-    from uqeval.tallies.error_sums import ErrorSums
-    from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
-
-    sigma, distribution = settings.sigma, settings.distribution
-    scores = PredictiveScores(
-        distribution == "laplace", rs.LEVELS, factors(rs.LEVELS, distribution), sigma
-    )
-    interval_counts = IntervalCounts(factors(settings.interval_levels, distribution), sigma)
-    below = QuantileCounts(quantiles(settings.quantile_levels, distribution), sigma)
-    shares = (interval_counts, below) if settings.proportion == "quantile" else (interval_counts,)
-    return (ErrorSums(sigma), scores, *shares)
-
-
-def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> dict[Place, Gaps]:
-    """Return the number of targets inside the interval of each plotted level p, minus p·N.
-
-    AUCE and its two parts are sums of these, or the area of the line through them ("crossing").
-    """
-    levels = settings.counted_levels
-    p = np.array(settings.plotted)
-
-    def signed(states: Mapping[Tally, SetStates]) -> Floats:
-        n = states[tallies[0]]["count"][:, 0]
-        observed = regression_results.observed_coverage(states[tallies[-1]], levels, n)
-        gaps: Floats = np.stack([observed[level] for level in settings.plotted], 1)
-        gaps -= p * n[:, None]
-        return gaps
-
-    def weights(states: Mapping[Tally, SetStates]) -> Floats:
-        n = np.maximum(states[tallies[0]]["count"][:, :1], 1)
-        if settings.area == "crossing":
-            return np.ones(p.size) / n
-        steps = np.diff(p, prepend=p[0], append=p[-1])
-        area: Floats = (steps[:-1] + steps[1:]) / (2 * n)
-        equal_weights: Floats = np.ones(p.size) / (p.size * n)
-        return area if settings.area == "trapezoid" else equal_weights
-
-    def missing(states: Mapping[Tally, SetStates]) -> Floats:
-        return -signed(states)
-
-    def area(part_of_gap: Callable[[Floats], Floats]) -> Callable[[Floats], Floats] | None:
-        if settings.area != "crossing":
-            return None
-        return lambda gaps: rs.area_of_gaps(settings.plotted, gaps, "crossing", part_of_gap)
-
-    positive = area(rs.positive_part)
-    return {
-        ("auce",): Gaps(signed, weights, area=area(np.abs)),
-        ("auce_over",): Gaps(missing, weights, one_sided=True, area=positive),
-        ("auce_under",): Gaps(signed, weights, one_sided=True, area=positive),
-    }
 
 
 def _target_spread(states: Iterable[State]) -> float:

@@ -17,6 +17,7 @@ from uqeval.metrics._columns import (
     SetColumns,
     SetStates,
     as_numbers,
+    class_rows,
     mean_of_defined,
     of_rows,
     over,
@@ -31,7 +32,6 @@ from uqeval.metrics._contract import (
     Metric,
     Panel,
     ScoreTable,
-    set_value,
 )
 from uqeval.metrics._dataset_info import DatasetInfo, all_void
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
@@ -51,7 +51,7 @@ class SegmentationSettings(Settings):
     definition: str = definition_of(Settings.definitions)
 
 
-def class_counts(states: Mapping[str, Array]) -> list[Array]:
+def class_counts(states: SetStates) -> list[Array]:
     """Return labelled, predicted and correct pixels of each class, each [set, class]."""
     return [states[name] for name in ("labelled", "predicted", "correct")]
 
@@ -124,9 +124,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
         return _columns(states[self._counts])
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
-        return score_items(
-            self.tallies(), results, lambda states: _scores(_columns(SetStates(states)))
-        )
+        return score_items(self.tallies(), results, lambda states: _scores(_columns(states)))
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {"void": int(run.total(self._counts)["void"][0])}
@@ -165,16 +163,12 @@ def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:
     """Return the scores of a state, and of each class."""
     columns = _columns(SetStates.of_one(total))
     (results,) = _scores(columns)
-    rows: list[dict[str, Any]] = []
-    for c, name in enumerate(class_names):
-        (iou,), (accuracy,), (pixels,) = (
-            as_numbers(columns["per_class", c, field]) for field in ("iou", "accuracy", "pixels")
-        )
-        row: dict[str, Any] = {"class": c, "name": name}
-        set_value(row, "iou", iou, "the class is in no label and no prediction")
-        set_value(row, "accuracy", accuracy, "the class is in no label")
-        rows.append(row | {"pixels": pixels})
-    return results | {"per_class": rows}
+    undefined = {
+        "iou": "the class is in no label and no prediction",
+        "accuracy": "the class is in no label",
+        "pixels": "",
+    }
+    return results | {"per_class": class_rows(columns, class_names, undefined)}
 
 
 def _scores(columns: Mapping[Place, Array]) -> list[dict[str, Any]]:
@@ -188,7 +182,7 @@ def _scores(columns: Mapping[Place, Array]) -> list[dict[str, Any]]:
 
 def _columns(states: SetStates) -> SetColumns:
     """Return the scores of several sets."""
-    counts = labelled, _, correct = class_counts(states.fields)
+    counts = labelled, _, correct = class_counts(states)
     rows = {"iou": class_ious(*counts), "accuracy": over(correct, labelled), "pixels": labelled}
     return {
         **{(metric.field,): metric.formula(*counts) for metric in METRICS},

@@ -169,12 +169,8 @@ class BinsOfSigma(Part[RegressionSettings]):
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         """Return the scores of each item, in the bins of all items."""
-        tallies = self.tallies()
-
-        def score(*states: State) -> list[dict[str, Any]]:
-            return self._records(dict(zip(tallies, map(SetStates, states), strict=True)))
-
-        return score_items(tallies, results, score)
+        (tally,) = self.tallies()
+        return score_items([tally], results, lambda states: self._records({tally: states}))
 
     def _records(self, states: Mapping[Tally, SetStates]) -> list[dict[str, Any]]:
         """Return the scores of each set."""

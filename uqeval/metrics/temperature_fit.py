@@ -255,24 +255,37 @@ def _least(betas: Sequence[float], values: Sequence[float]) -> float:
     Bisects the derivative of Newton's form between the neighbours of the least value.
     """
     nodes = [math.log(beta) for beta in betas]
+    polynomial = _polynomial(nodes, values)
+    best = values.index(min(values))
+    neighbours = nodes[max(best - 1, 0)], nodes[min(best + 1, len(nodes) - 1)]
+    return math.exp(_bisected(lambda x: polynomial(x)[1], *neighbours))
+
+
+def _polynomial(
+    nodes: Sequence[float], values: Sequence[float], slopes: Sequence[float] = ()
+) -> Callable[[float], tuple[float, float]]:
+    """Return a function that gives value and derivative of the polynomial through these values.
+
+    Neighbouring nodes may be equal: the polynomial then has the slope of this index there.
+    """
     column, coefficients = list(values), [values[0]]
     for order in range(1, len(nodes)):
         column = [
-            (column[i + 1] - column[i]) / (nodes[i + order] - nodes[i])
+            slopes[i]
+            if nodes[i + order] == nodes[i]
+            else (column[i + 1] - column[i]) / (nodes[i + order] - nodes[i])
             for i in range(len(column) - 1)
         ]
         coefficients.append(column[0])
 
-    def derivative(x: float) -> float:
+    def at(x: float) -> tuple[float, float]:
         total = slope = 0.0
         for coefficient, node in zip(reversed(coefficients), reversed(nodes), strict=True):
             slope = slope * (x - node) + total
             total = total * (x - node) + coefficient
-        return slope
+        return total, slope
 
-    best = values.index(min(values))
-    neighbours = nodes[max(best - 1, 0)], nodes[min(best + 1, len(nodes) - 1)]
-    return math.exp(_bisected(derivative, *neighbours))
+    return at
 
 
 def _points(tally: TemperatureSlopes, state: State) -> list[Point]:
@@ -296,24 +309,11 @@ def _crossing(ascending: Sequence[Point]) -> tuple[float, float, float]:
     low, high = ascending[upper - 1][0], ascending[upper][0]
     points = ascending[max(upper - 2, 0) : upper + 2]
     nodes = [math.log(beta) for beta, _, _ in points for _ in range(2)]
-    column = [slope for _, slope, _ in points for _ in range(2)]
-    coefficients = [column[0]]
-    for order in range(1, len(nodes)):
-        column = [
-            points[i // 2][0] * points[i // 2][2]  # dg/d(ln β) = β g'
-            if nodes[i + order] == nodes[i]
-            else (column[i + 1] - column[i]) / (nodes[i + order] - nodes[i])
-            for i in range(len(column) - 1)
-        ]
-        coefficients.append(column[0])
-
-    def value(x: float) -> float:
-        total = 0.0
-        for coefficient, node in zip(reversed(coefficients), reversed(nodes), strict=True):
-            total = total * (x - node) + coefficient
-        return total
-
-    return low, high, math.exp(_bisected(value, math.log(low), math.log(high)))
+    values = [slope for _, slope, _ in points for _ in range(2)]
+    slopes = [beta * slope for beta, _, slope in points for _ in range(2)]  # dg/d(ln β) = β g'
+    polynomial = _polynomial(nodes, values, slopes)
+    zero = _bisected(lambda x: polynomial(x)[0], math.log(low), math.log(high))
+    return low, high, math.exp(zero)
 
 
 def _bisected(value: Callable[[float], float], a: float, b: float) -> float:

@@ -42,6 +42,7 @@ from uqeval.metrics.temporal_means import (
     mean_scores,
     pair_record,
     per_class,
+    pooled,
     pooled_scores,
     put_all,
     sequence_rows,
@@ -216,10 +217,10 @@ class Temporal(Evaluation[TemporalSettings]):
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         """Return the scores of counts; means over pairs are in `over_items`."""
-        counts, tracks = [states[self._pairs]], self._tracks
+        pairs, tracks = SetStates.of_one(states[self._pairs]), self._tracks
         record: dict[str, Any] = {"model": self.settings.model}
-        put_all(record, pooled_scores(counts, [True], self.settings))
-        record["per_class"] = per_class(counts, [True], self.info)
+        put_all(record, pooled_scores(self.settings, pairs))
+        record["per_class"] = per_class(pairs, self.info)
         if self._frames:
             record["correlation"] = {"against": self._video.against}
         if tracks:
@@ -250,7 +251,7 @@ class Temporal(Evaluation[TemporalSettings]):
         results |= mean_scores(items, states, retained, self.settings)
         results |= {"pairs": len(items), "cuts": sum(item["cut"] for item in items)}
         results["gaps"] = sum(row["gaps"] for row in video.rows)
-        results["per_class"] = per_class(states, retained, self.info)
+        results["per_class"] = per_class(pooled(states, retained), self.info)
         of_tracks = (
             [tracks.unpack(data) for data in counted_results[tracks].items] if tracks else []
         )
@@ -271,7 +272,15 @@ class Temporal(Evaluation[TemporalSettings]):
     def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
         voids = self._video.voids  # empty in states of earlier versions
         void = {"ignore_index": voids[self._model]} if voids else {}
-        return _settings_record(self.settings, results["flow"]) | void
+        method, flow = self.settings.method, results["flow"]
+        # The library of the flow is a part of the number, too.
+        library = " ".join(str(flow[name]) for name in ("library", "version") if name in flow)
+        return dataclasses.asdict(self.settings) | {
+            "flow": method.id,
+            "flow_parameters": dict(method.parameters),
+            "flow_library": library or None,
+            **void,
+        }
 
     def numerics(self, run: Run) -> dict[str, int]:
         pixels = [self._pairs.unpack(data)["pixels"] for data in run.counted[self._pairs].items]
@@ -281,17 +290,6 @@ class Temporal(Evaluation[TemporalSettings]):
 
     def warnings(self, run: Run) -> list[str]:
         return _warnings(run.results, run.items, self._video, self.settings.drop_cuts)
-
-
-def _settings_record(settings: TemporalSettings, flow: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a report; the library of the flow is a part of the number, too."""
-    method = settings.method
-    library = " ".join(str(flow[name]) for name in ("library", "version") if name in flow)
-    return dataclasses.asdict(settings) | {
-        "flow": method.id,
-        "flow_parameters": dict(method.parameters),
-        "flow_library": library or None,
-    }
 
 
 def _steps(video: VideoInfo) -> dict[str, Any]:

@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 PIXELS = ("total", "counted", "out", "unknown", "void", "occluded")
 
 
-def class_counts(state: State, field: str, occluded: bool | None = None) -> Array:
-    """Return pixels of each class in either map and in both [3, class]; without occluded pixels if
-    `occluded` is False."""
-    counts: Array = state[field]
-    if field == "counts":
-        counts = counts[0] if occluded is False else counts.sum(axis=0)
-    return counts
-
-
 def tc(settings: TemporalSettings, counts: Array) -> Array:
     """Return TC_t [set] from pixels by class [3, set, class] (Varghese et al. 2020, eq. 3); NaN
     without a class."""
@@ -41,7 +32,7 @@ def pair_record(
     state: State, settings: TemporalSettings, class_names: Sequence[str]
 ) -> dict[str, Any]:
     """Return the scores of one pair of frames, from its state of `PairCounts`."""
-    moved, identity = class_counts(state, "counts"), class_counts(state, "still")
+    moved, identity = state["counts"].sum(axis=0), state["still"]
     pixels = {name: int(n) for name, n in zip(PIXELS, state["pixels"].tolist(), strict=True)}
     total, compared = pixels["total"], pixels["counted"]
     record: dict[str, Any] = {}
@@ -57,7 +48,7 @@ def pair_record(
     for name, count in (("coverage", compared), ("out_of_frame", pixels["out"])):
         set_value(record, name, count / total if total else None, empty)
     if settings.occlusion == "fb":
-        visible = class_counts(state, "counts", occluded=False)
+        visible = state["counts"][0]
         tc_visible = as_number(tc(settings, visible))
         set_value(record, "tc_visible", tc_visible, too_few if visible[0].any() else reason)
         for name, count in (
@@ -95,7 +86,7 @@ def frame_scores(state: State) -> list[float | None]:
     """Return mIoU of frame t, and of the frame before it where that begins a run (else
     undefined).
     """
-    return [as_number(ts.mean_iou(*class_counts(state, name))) for name in ("now", "before")]
+    return [as_number(ts.mean_iou(*state[name])) for name in ("now", "before")]
 
 
 def add_frames(
@@ -118,15 +109,18 @@ def mean_scores(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the means over pairs, and the score of pooled counts."""
     items_retained = [item for item, keep in zip(items, retained, strict=True) if keep]
-    pooled = pooled_scores(states, retained, settings)
     means = {
         name: ts.mean(item[field] for item in items_retained)
         for name, field in mean_fields(settings).items()
     }
     order = dict.fromkeys(("mtc", "mtc_no_warp", "mtc_pooled"))
     record: dict[str, Any] = {}
-    put_all(record, order | means | pooled)
+    put_all(record, order | means | pooled_scores(settings, pooled(states, retained)))
     return record
+
+
+#: Scores of pooled counts, and no means, if `average` is set.
+_POOLED = ("mtc", "mtc_no_warp", "occluded.mtc")
 
 
 def mean_fields(settings: TemporalSettings) -> dict[str, str]:
@@ -147,30 +141,19 @@ def mean_fields(settings: TemporalSettings) -> dict[str, str]:
     return means
 
 
-#: Scores of pooled counts if `average` is set: which counts, with occluded pixels or without.
-_POOLED: dict[str, tuple[str, bool | None]] = {
-    "mtc": ("counts", None),
-    "mtc_no_warp": ("still", None),
-    "occluded.mtc": ("counts", False),
-}
+def pooled(states: Sequence[State], retained: Sequence[bool]) -> SetStates:
+    """Return the counts of all retained pairs together, as of one set."""
+    kept = [state for state, keep in zip(states, retained, strict=True) if keep]
+    names = ("counts", "still")
+    return SetStates.of_one(
+        {name: sum((own[name] for own in kept), np.zeros_like(states[0][name])) for name in names}
+    )
 
 
-def pooled_scores(
-    states: Sequence[State], retained: Sequence[bool], settings: TemporalSettings
-) -> dict[str, float | None]:
-    """Return scores of the counts of all kept pairs together: `mtc_pooled`, and what is to be
-    pooled.
-    """
-
-    def pooled_tc(field: str, occluded: bool | None) -> float | None:
-        return as_number(tc(settings, _pooled_counts(states, retained, field, occluded)))
-
-    scores = {"mtc_pooled": pooled_tc("counts", None)}
-    if settings.average == "pooled":
-        for name, (field, occluded) in _POOLED.items():
-            if name != "occluded.mtc" or settings.occlusion == "fb":
-                scores[name] = pooled_tc(field, occluded)
-    return scores
+def pooled_scores(settings: TemporalSettings, pairs: SetStates) -> dict[str, float | None]:
+    """Return the scores of `pooled` counts: `mtc_pooled`, and what is to be pooled."""
+    scores = _pooled_columns(settings, pairs)
+    return {".".join(place): as_number(column[0]) for place, column in scores.items()}
 
 
 def put_all(record: dict[str, Any], values: Mapping[str, float | None]) -> None:
@@ -180,28 +163,26 @@ def put_all(record: dict[str, Any], values: Mapping[str, float | None]) -> None:
         set_value(record.setdefault(parent, {}) if parent else record, last, value, ts.NO_PAIR)
 
 
-def _pooled_counts(
-    states: Sequence[State], retained: Sequence[bool], field: str, occluded: bool | None = None
-) -> Array:
-    """Return the pooled counts of all retained pairs [3, class]."""
-    counts = [class_counts(state, field, occluded) for state in states]
-    total: Array = np.zeros_like(counts[0])
-    for pair_counts, keep in zip(counts, retained, strict=True):
-        if keep:
-            total += pair_counts
-    return total
-
-
-def columns(settings: TemporalSettings, pairs: SetStates, tracks: SetStates | None) -> SetColumns:
-    """Return the scores of pooled counts of `PairCounts`, and of `TrackCounts` if there are any."""
-    counts = np.moveaxis(pairs["counts"].sum(axis=1), 1, 0)
-    results: SetColumns = {("mtc_pooled",): tc(settings, counts)}
+def _pooled_columns(settings: TemporalSettings, pairs: SetStates) -> SetColumns:
+    """Return the scores of pooled counts of `PairCounts`, without those of classes."""
+    results: SetColumns = {("mtc_pooled",): tc(settings, _by_class(pairs))}
     if settings.average == "pooled":
         results["mtc",] = results["mtc_pooled",]
         results["mtc_no_warp",] = tc(settings, np.moveaxis(pairs["still"], 1, 0))
         if settings.occlusion == "fb":
             visible = np.moveaxis(pairs["counts"][:, 0], 1, 0)
             results["occluded", "mtc"] = tc(settings, visible)
+    return results
+
+
+def _by_class(pairs: SetStates) -> Array:
+    """Return pixels of each class in either map and in both [3, set, class]."""
+    return np.moveaxis(pairs["counts"].sum(axis=1), 1, 0)
+
+
+def columns(settings: TemporalSettings, pairs: SetStates, tracks: SetStates | None) -> SetColumns:
+    """Return the scores of pooled counts of `PairCounts`, and of `TrackCounts` if there are any."""
+    counts, results = _by_class(pairs), _pooled_columns(settings, pairs)
     rows = {"iou": ts.ious(*counts), "pixels": counts[0], "warped_pixels": counts[1]}
     results |= of_rows(rows, range(counts.shape[2]))
     if tracks is not None:
@@ -211,12 +192,10 @@ def columns(settings: TemporalSettings, pairs: SetStates, tracks: SetStates | No
     return results
 
 
-def per_class(
-    states: Sequence[State], retained: Sequence[bool], info: DatasetInfo
-) -> list[dict[str, Any]]:
-    """Return IoU and pixels of each class over all pairs; unnamed classes only if present."""
+def per_class(pairs: SetStates, info: DatasetInfo) -> list[dict[str, Any]]:
+    """Return IoU and pixels of each class from `pooled` counts; unnamed classes only if present."""
     has_names = info.video is not None and info.video.named
-    counts = _pooled_counts(states, retained, "counts")
+    counts = _by_class(pairs)[:, 0]
     rows = []
     class_rows = zip(as_numbers(ts.ious(*counts)), *counts[:2].tolist(), strict=True)
     for c, (iou, current_pixels, before) in enumerate(class_rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from uqeval.arrays import Array, np
 from uqeval.errors import number_of
@@ -105,22 +105,21 @@ _PAPER = "Varghese et al. 2020"
 
 def _metric(
     field: str,
-    unit: str,
-    way: str | None,
     of: str,
-    undefined: str,
-    kind: IntervalKind = "logit",
     *,
     label: str,
     meaning: str,
+    unit: str = "fraction",
+    way: Literal["higher", "lower"] | None = "higher",
+    undefined: str = NO_PAIR,
+    kind: IntervalKind = "logit",
     advice: str = "",
     column: str = "",
     headline: int = 0,
     no_meaning_in: Mapping[str, str] | None = None,
 ) -> Metric:
-    direction = {"higher": "higher", "lower": "lower"}.get(way or "")
     return Metric(
-        "temporal", field, unit, direction,  # type: ignore[arg-type]
+        "temporal", field, unit, way,
         (-1.0, 1.0) if field == "correlation.r" else (0.0, 1.0), of, undefined, mean,
         interval=kind, label=label, column=column, headline=headline, meaning=meaning,
         advice=advice, no_meaning_in=no_meaning_in or {},
@@ -131,10 +130,7 @@ def _metric(
 METRICS = (
     _metric(
         "mtc",
-        "fraction",
-        "higher",
         f"{_PAPER}, Eq. 4",
-        NO_PAIR,
         label="mTC",
         headline=1,
         meaning="Overlap of each prediction with the one before, moved along the optical flow.",
@@ -142,20 +138,15 @@ METRICS = (
     ),
     _metric(
         "mtc_no_warp",
-        "fraction",
-        None,
         f"{_PAPER}, Eq. 4, without a warp",
-        NO_PAIR,
+        way=None,
         label="mTC without a warp",
         column="no warp",
         meaning="The same without the optical flow, for comparison.",
     ),
     _metric(
         "mtc_pooled",
-        "fraction",
-        "higher",
         f"{_PAPER}, Eq. 3, counts pooled",
-        NO_PAIR,
         label="mTC, pooled",
         column="pooled",
         meaning="Temporal consistency from the summed counts of all pairs.",
@@ -163,10 +154,8 @@ METRICS = (
     ),
     _metric(
         "per_class.iou",
-        "fraction",
-        "higher",
         f"{_PAPER}, Eq. 3 of one class, counts pooled",
-        "the class is in neither map",
+        undefined="the class is in neither map",
         label="IoU over time by class",
         column="IoU over time",
         meaning="Overlap of a class with itself in the frame before, moved along the optical flow.",
@@ -174,20 +163,14 @@ METRICS = (
     ),
     _metric(
         "mtc_frequency_weighted",
-        "fraction",
-        "higher",
         "IoU weighted by pixels",
-        NO_PAIR,
         label="mTC, weighted by pixels",
         meaning="Temporal consistency with classes weighted by their pixels.",
         advice="Look at the worst pairs first.",
     ),
     _metric(
         "pixel_agreement",
-        "fraction",
-        "higher",
         "share of pixels of one class",
-        NO_PAIR,
         label="pixel agreement",
         column="agreement",
         meaning="Share of pixels that keep their class along the optical flow.",
@@ -195,30 +178,26 @@ METRICS = (
     ),
     _metric(
         "coverage",
-        "fraction",
-        "higher",
         "share of pixels that are counted",
-        "no pixels",
+        undefined="no pixels",
         label="coverage",
         meaning="Share of pixels that can be compared.",
         advice="Check the optical flow and the frame rate.",
     ),
     _metric(
         "out_of_frame",
-        "fraction",
-        None,
         "share of pixels from outside",
-        "no pixels",
+        way=None,
+        undefined="no pixels",
         label="out of frame",
         meaning="Share of pixels that come from outside the frame before.",
     ),
     _metric(
         "mse_warp",
-        "grey² in [0, 1]",
-        "lower",
         f"{_PAPER}, §4.5",
-        NO_PAIR,
-        "positive",
+        unit="grey² in [0, 1]",
+        way="lower",
+        kind="positive",
         label="MSE, warped",
         column="MSE warped",
         meaning="Squared difference of the images after warping: the error of the flow.",
@@ -226,21 +205,18 @@ METRICS = (
     ),
     _metric(
         "mse_identity",
-        "grey² in [0, 1]",
-        None,
         f"{_PAPER}, §4.5, without a warp",
-        NO_PAIR,
-        "positive",
+        unit="grey² in [0, 1]",
+        way=None,
+        kind="positive",
         label="MSE, no warp",
         column="MSE no warp",
         meaning="Squared difference of the images without warping: how much moves.",
     ),
     _metric(
         "miou_mean",
-        "fraction",
-        "higher",
         f"{_PAPER}, Eq. 6",
-        "no frame has labels",
+        undefined="no frame has labels",
         label="mean mIoU",
         headline=2,
         no_meaning_in=ONE_CLASS,
@@ -250,11 +226,10 @@ METRICS = (
     ),
     _metric(
         "correlation.r",
-        "correlation",
-        "higher",
         f"{_PAPER}, Eq. 7",
-        "see the reason",
-        "linear",
+        unit="correlation",
+        undefined="see the reason",
+        kind="linear",
         label="correlation of TC and mIoU",
         column="r(mIoU)",
         meaning="Correlation between temporal consistency and mIoU over the frames.",
@@ -262,10 +237,7 @@ METRICS = (
     ),
     _metric(
         "occluded.mtc",
-        "fraction",
-        "higher",
         "Eq. 4 without occluded pixels",
-        NO_PAIR,
         label="mTC of visible pixels",
         column="mTC visible",
         meaning="Temporal consistency without occluded pixels.",
@@ -273,10 +245,8 @@ METRICS = (
     ),
     _metric(
         "occluded.coverage",
-        "fraction",
-        "higher",
         "share of pixels counted",
-        "no pixels",
+        undefined="no pixels",
         label="coverage of visible pixels",
         meaning="Share of pixels that can be compared and are not occluded.",
         advice="Check the optical flow and the frame rate.",

@@ -29,9 +29,7 @@ from uqeval.statistics.no_interval import (
     having,
     not_a_metric,
     not_in_states,
-    too_few_events,
-    too_few_for_quantile,
-    too_few_in_a_set,
+    too_few,
     unless_coarse,
 )
 from uqeval.statistics.same_model import is_same_model
@@ -99,11 +97,7 @@ def _bounds(
     pair = _Pair(samples, text, metric, level, relative, runs)
     a, b = (float(score[0]) for score in pair.scores("whole"))
     least = resampling.least(samples.defined(text, both))
-    if reason := too_few_in_a_set(resampling, metric, least):
-        return NoBounds(reason)
-    if reason := too_few_for_quantile(samples, text, metric, least, level):
-        return NoBounds(reason)
-    if reason := too_few_events(samples, text, metric, least, both):
+    if reason := too_few(samples, text, metric, level, both):
         return NoBounds(reason)
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _unless_infinite(_exact_difference(a, b, defined, level, relative))

@@ -82,6 +82,11 @@ class Resampling:
         """Return the number of units."""
         return int(self.codes.max()) + 1 if self.items else 0
 
+    @property
+    def correlation(self) -> dict[str, float | None]:
+        """Return the record of how far neighbouring pairs are alike; empty without a video."""
+        return {} if self.effective is None else {"lag1": self.lag1, "effective": self.effective}
+
     def only(self, items: Sequence[int]) -> Resampling:
         """Return the units of some of the items."""
         units, strata, sequences = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +102,7 @@ class FromStates:
             raise NoInterval(f"the change has no interval: {score_change.reason}")
         rough = score_change.method != IDENTICAL and is_approximate(samples, address.within)
         of_units = units_of(samples.resampling, defined_in_both(samples, address.within))
-        return Interval(
-            level,
-            score_change.low,
-            score_change.high,
-            rough,
-            score_change.method,
-            of_units,
-            score_change.standard_error,
-        )
+        return score_change.interval(level, rough, of_units)
 
     def movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
@@ -122,21 +114,15 @@ class FromStates:
         those with sign·influence < 0 are harmful.
         """
         loaded_report, scoring = self._open(report)
-        items: Sequence[int] = items_of(report, loaded_report, scoring, address)
-        runs, positions = [scoring], [items]
-        if baseline is not None:
-            baseline_scoring = self._open(baseline)[1].called(scoring.class_names)
-            place = {name: i for i, name in enumerate(baseline_scoring.names)}
-            items = [i for i in items if scoring.names[i] in place]
-            runs, positions = (
-                [scoring, baseline_scoring],
-                [items, [place[scoring.names[i]] for i in items]],
-            )
+        items = items_of(report, loaded_report, scoring, address)
         if baseline is None:
-            samples = self._samples_of(report, tuple(items)).by_item
+            samples = self._samples_of(report, items).by_item
         else:
+            other = self._open(baseline)[1].called(scoring.class_names)
+            items = tuple(i for i in items if scoring.names[i] in other.place_of)
             names = tuple(scoring.names[i] for i in items)
-            samples = Samples(runs, positions, Resampling(names), self._named)
+            positions = [items, [other.place_of[name] for name in names]]
+            samples = Samples([scoring, other], positions, Resampling(names), self._named)
         return harmful_units(samples, address.within, count, sign)
 
     def group_movers(

@@ -24,9 +24,7 @@ from uqeval.statistics.kinds import BIASED, DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.no_interval import (
     having,
-    too_few_events,
-    too_few_for_quantile,
-    too_few_in_a_set,
+    too_few,
     trials,
     unless_coarse,
 )
@@ -36,7 +34,6 @@ from uqeval.statistics.scoring import Scoring
 
 #: There is no interval where more of the draws than this have no value.
 UNDEFINED = 0.05
-_SAME = "the score stays the same when any unit is left out"
 
 
 def check_level(level: float) -> float:
@@ -100,10 +97,7 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
         record |= dataclasses.asdict(inside(bounds, case.metric))
     record["units"] = case.units
     record["approximate"] = rough
-    if samples.resampling.effective is not None:
-        record["lag1"] = samples.resampling.lag1
-        record["effective"] = samples.resampling.effective
-    return record
+    return record | samples.resampling.correlation
 
 
 def inside(bounds: Bounds, metric: Metric) -> Bounds:
@@ -165,27 +159,25 @@ class _Case:
         if resampling.units < 2 or self.defined < 2:
             count = min(resampling.units, self.defined)
             return NoBounds(f"{having(self.metric, resampling.unit, count)}; 2 are needed")
-        if reason := too_few_in_a_set(resampling, self.metric, self.least):
-            return NoBounds(reason)
-        of_score = self.samples, self.text, self.metric, self.least
-        if reason := too_few_for_quantile(*of_score, self.level):
-            return NoBounds(reason)
-        if reason := too_few_events(*of_score):
+        if reason := too_few(self.samples, self.text, self.metric, self.level):
             return NoBounds(reason)
         kind = self.metric.interval
         if method == "percentile":
             return self._of_draws(expanded=False)
-        if resampling.unit == "batch" or method == "batch-means":
-            return self._batch_means()
-        if method == "jackknife-t" and kind == "positive":
-            return self._positive()
-        if method == "jackknife-t":
-            return self._jackknife(logit=kind in ("share", "logit"))
-        if method == "expanded" or kind in DRAWN:
-            return self._of_draws(expanded=True)
-        if kind == "share":
-            return self._share()
-        return self._jackknife(logit=kind == "logit")
+        in_batches = resampling.unit == "batch" or method == "batch-means"
+        if not in_batches and method != "jackknife-t":
+            if method == "expanded" or kind in DRAWN:
+                return self._of_draws(expanded=True)
+            if kind == "share":
+                return self._share()
+        left_out, logit = self._left_out(), kind in ("share", "logit") and not in_batches
+        if left_out.is_constant() and not (logit and self.value in (0.0, 1.0)):
+            return NoBounds("the score stays the same when any unit is left out")
+        if in_batches:
+            return jackknife.batch_means(left_out, self.level)
+        if kind == "positive":
+            return jackknife.jackknife_log(left_out, self.level)
+        return jackknife.jackknife_t(left_out, self.level, logit=logit)
 
     def _share(self) -> Bounds | NoBounds:
         alone_scores = self.samples.scores("alone", self.text)[0]
@@ -196,21 +188,6 @@ class _Case:
         return methods.korn_graubard(
             self.value, variance, self.defined, few, self._defined_units(), self.level
         )
-
-    def _jackknife(self, *, logit: bool) -> Bounds | NoBounds:
-        if self._is_constant and not (logit and self.value in (0.0, 1.0)):
-            return NoBounds(_SAME)
-        return jackknife.jackknife_t(self._left_out(), self.level, logit=logit)
-
-    def _batch_means(self) -> Bounds | NoBounds:
-        if self._is_constant:
-            return NoBounds(_SAME)
-        return jackknife.batch_means(self._left_out(), self.level)
-
-    def _positive(self) -> Bounds | NoBounds:
-        if self._is_constant:
-            return NoBounds(_SAME)
-        return jackknife.jackknife_log(self._left_out(), self.level)
 
     def _of_draws(self, *, expanded: bool) -> Bounds | NoBounds:
         if expanded and self.least < methods.LEAST_DRAWN:
@@ -245,11 +222,6 @@ class _Case:
         without = self.samples.scores("without", self.text)[0]
         members = self.samples.resampling.members
         return jackknife.LeftOut(self.value, without, members, self.defined, self.least)
-
-    @property
-    def _is_constant(self) -> bool:
-        """Return whether the score stays the same when any unit is left out."""
-        return self._left_out().is_constant()
 
     def _defined_units(self) -> float:
         """Return the number of patches, pixels or items of which the score is a share."""

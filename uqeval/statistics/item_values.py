@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,41 +64,33 @@ class SparseValues:
 
     def summable(self) -> SparseValues:
         """Return the same as float64."""
-        value = self.value.astype(np.float64)
-        return SparseValues(self.items, self.width, self.item, self.column, value)
+        return replace(self, value=self.value.astype(np.float64))
 
     def take(self, chosen: Ints) -> SparseValues:
         """Return some items, in this order."""
-        counts, entries = self._entries_of(chosen)
+        first, last = (np.searchsorted(self.item, chosen, side) for side in ("left", "right"))
+        counts = last - first
+        entries = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         item = np.repeat(np.arange(len(chosen), dtype=np.int32), counts)
         return SparseValues(
             len(chosen), self.width, item, self.column[entries], self.value[entries]
         )
 
-    def _entries_of(self, chosen: Ints) -> tuple[Array, Array]:
-        """Return the numbers of entries of some items, and these entries."""
-        first, last = (np.searchsorted(self.item, chosen, side) for side in ("left", "right"))
-        counts = last - first
-        entries = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        return counts, entries
-
-    def rows(self, chosen: Ints) -> Array:
-        """Return the numbers of some items, [chosen, number]."""
+    def __getitem__(self, chosen: Ints) -> Array:
+        """Return the numbers of some items, [chosen, number], as an array does."""
         return self.take(chosen).array()
 
     def total(self, is_chosen: NDArray[np.bool_]) -> Array:
         """Return the sum over some items, in the order of items: [number]."""
-        return self._sum(is_chosen[self.item])
+        entries = is_chosen[self.item]
+        column, value = self.column[entries], self.value[entries]
+        return np.bincount(column, value, self.width).astype(self.value.dtype)
 
     def total_of(self, chosen: Ints) -> Array:
         """Return the sum over some items: [number]."""
         is_chosen = np.zeros(self.items, bool)
         is_chosen[chosen] = True
         return self.total(is_chosen)
-
-    def _sum(self, entries: NDArray[np.bool_]) -> Array:
-        column, value = self.column[entries], self.value[entries]
-        return np.bincount(column, value, self.width).astype(self.value.dtype)
 
     def weighted(self, weights: Array) -> Array:
         """Return the sums over sets of items by `weights` [item, set]: [set, number].
@@ -125,13 +117,12 @@ class SparseValues:
 
     def widened(self, columns: Ints, width: int) -> SparseValues:
         """Return the numbers as these columns of `width`."""
-        column = columns[self.column].astype(np.int32)
-        return SparseValues(self.items, width, self.item, column, self.value)
+        return replace(self, width=width, column=columns[self.column].astype(np.int32))
 
     def only(self, is_kept: NDArray[np.bool_]) -> SparseValues:
         """Return zeros for all items that are not kept."""
         at = is_kept[self.item]
-        return SparseValues(self.items, self.width, self.item[at], self.column[at], self.value[at])
+        return replace(self, item=self.item[at], column=self.column[at], value=self.value[at])
 
     def by_unit(self, unit_of: Ints, units: int) -> SparseValues:
         """Return the sums over the items of each unit; `unit_of`: that of each item, -1: none."""

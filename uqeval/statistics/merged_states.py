@@ -97,8 +97,9 @@ class MergedStates:
             or any(index["partial"] and "part" not in index["inputs"] for index in indices),
         }
         self.index.pop("rounds", None)
-        if any(index.get("draws") != indices[0].get("draws") for index in indices):
-            self.index.pop("draws", None)
+        of_intervals = [index["draws"] for index in indices if index.get("draws")]
+        if of_intervals:  # groups of any run are not forgotten
+            self.index["draws"] = max(of_intervals, key=lambda own: bool(own.get("group_by")))
 
     @property
     def _are_shards(self) -> bool:
@@ -163,8 +164,7 @@ class MergedStates:
 
     def fitted_alike(self, key: str) -> dict[str, Any]:
         """Return the fitted numbers under a key that all files have."""
-        first, *others = self._fitted(key)
-        return {n: v for n, v in first.items() if all(own.get(n, ...) == v for own in others)}
+        return _shared(self._fitted(key))
 
     def _fitted(self, key: str) -> list[dict[str, Any]]:
         """Return the fitted numbers of each file under a key."""
@@ -310,6 +310,12 @@ def equal_facts(index: Mapping[str, Any]) -> dict[str, Any]:
     return {name: fact for name, fact in facts.items() if name not in IF_KNOWN or fact}
 
 
+def _shared(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the entries that all records have."""
+    first, *others = records
+    return {n: v for n, v in first.items() if all(own.get(n, ...) == v for own in others)}
+
+
 def _named(index: Mapping[str, Any], fit_on: str | None) -> Any:
     """Return the names in a file of `--fit-on`; its path if the states do not have them."""
     return index["facts"].get("fit_names", {}).get(fit_on, fit_on)
@@ -367,12 +373,7 @@ def _refuse_shared(files: Sequence[SavedStates]) -> None:
 
 def _common(fitted: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the fitted numbers by key; none where they differ between files."""
-    return {
-        key: fitted_values
-        if all(fitted_elsewhere.get(key) == fitted_values for fitted_elsewhere in fitted)
-        else {}
-        for key, fitted_values in fitted[0].items()
-    }
+    return {key: {} for key in fitted[0]} | _shared(fitted)
 
 
 def _sum_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

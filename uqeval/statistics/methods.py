@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from uqeval.arrays import Floats
+from uqeval.records.resampling import Interval, Units
 from uqeval.special import special
 
 #: Below this many units with an event the effective sample size is at most the number of units.
@@ -30,6 +31,12 @@ class Bounds:
     high: float
     method: str
     standard_error: float | None = None
+
+    def interval(self, level: float, approximate: bool, units: Units) -> Interval:
+        """Return the interval for a gate or a comparison."""
+        return Interval(
+            level, self.low, self.high, approximate, self.method, units, self.standard_error
+        )
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,20 @@ def not_in_states(samples: Samples, text: str, runs: Iterable[int] = (0,)) -> st
     return "the score cannot be computed from saved states"
 
 
-def too_few_in_a_set(resampling: Resampling, metric: Metric, least: int) -> str | None:
+def too_few(
+    samples: Samples, text: str, metric: Metric, level: float, runs: Sequence[int] = (0,)
+) -> str | None:
+    """Return why a score has no interval, if too few units of some runs decide it."""
+    resampling = samples.resampling
+    least = resampling.least(samples.defined(text, runs))
+    return (
+        _too_few_in_a_set(resampling, metric, least)
+        or _too_few_for_quantile(samples, text, metric, least, level)
+        or _too_few_events(samples, text, metric, least, runs)
+    )
+
+
+def _too_few_in_a_set(resampling: Resampling, metric: Metric, least: int) -> str | None:
     """Return why a score of several sets has no interval, if the smallest has `least` units."""
     if len(resampling.members) == 1 or least >= metric.least_in_set:
         return None
@@ -118,7 +131,7 @@ def too_few_in_a_set(resampling: Resampling, metric: Metric, least: int) -> str 
     )
 
 
-def too_few_for_quantile(
+def _too_few_for_quantile(
     samples: Samples, text: str, metric: Metric, units: int, level: float
 ) -> str | None:
     """Return why a score at a quantile has no interval; None for one of enough units, and for other
@@ -147,8 +160,8 @@ def too_few_for_quantile(
     )
 
 
-def too_few_events(
-    samples: Samples, text: str, metric: Metric, units: int, runs: Iterable[int] = (0,)
+def _too_few_events(
+    samples: Samples, text: str, metric: Metric, units: int, runs: Sequence[int]
 ) -> str | None:
     """Return why a score that rests on the events of few units in one of the runs has no interval.
 

@@ -44,8 +44,7 @@ class OpenedReport:
 
     def positions(self, names: Sequence[str]) -> list[int]:
         """Return the indices of items."""
-        place = {name: i for i, name in enumerate(self.scoring.names)}
-        return [place[name] for name in names]
+        return [self.scoring.place_of[name] for name in names]
 
 
 @dataclass(frozen=True)
@@ -110,8 +109,7 @@ class PairedComparison:
         else:
             units = units_of(samples.resampling, defined_in_both(samples, address, runs))
             rough = change.method != IDENTICAL and rough
-            interval = Interval(level, change.low, change.high, rough, change.method, units,
-                                change.standard_error)  # fmt: skip
+            interval = change.interval(level, rough, units)
         test = None if max(trainings) > 1 else self._tested(model, baseline).get(address)
         both = [*runs[0], *runs[1]]
         if test is None or (isinstance(change, NoBounds) and fitted_apart(samples, address, both)):
@@ -144,26 +142,18 @@ class PairedComparison:
             return Change(NoBounds("the score is undefined for a training"))
         if are_equal(first) and are_equal(second):
             return Change(NoBounds("the score is the same in all trainings of each model"))
-        parts = [
-            scores_of_model.var(ddof=1) / len(scores_of_model)
-            for scores_of_model in (first, second)
-        ]
+        both = (first, second)
+        parts = [own.var(ddof=1) / len(own) for own in both]
         error = float(np.sqrt(sum(parts)))
-        degrees = error**4 / sum(
-            variance**2 / (len(scores_of_model) - 1)
-            for variance, scores_of_model in zip(parts, (first, second), strict=True)
-        )
-        value, reach = (
-            float(first.mean() - second.mean()),
-            student((1 + level) / 2, degrees) * error,
-        )
+        degrees = error**4 / sum(v**2 / (len(own) - 1) for v, own in zip(parts, both, strict=True))
+        value = float(first.mean() - second.mean())
+        reach = student((1 + level) / 2, degrees) * error
         trainings = len(first) + len(second)
         units = Units("training", trainings, trainings)
-        bounds = Bounds(value - reach, value + reach, "welch-t")
+        bounds = Bounds(value - reach, value + reach, "welch-t", error)
         if (metric := metric_at(address)) is not None:
             bounds = possible(bounds, metric)
-        interval = Interval(level, bounds.low, bounds.high, False, bounds.method, units, error)
-        return Change(interval, student_p(value / error, degrees))
+        return Change(bounds.interval(level, False, units), student_p(value / error, degrees))
 
     def ranks(
         self, address: str, direction: str, positions: Sequence[int]

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Array, Floats, Ints
-from uqeval.metrics._columns import LazyFields
 from uqeval.metrics._tiles import AllSums, RankedSets, TileSums
 from uqeval.statistics.column_sums import ColumnHalves, ColumnSums, ColumnValues, TileColumns
 from uqeval.statistics.item_values import SparseValues
+from uqeval.statistics.swapping import Halves, Swaps, kept
 from uqeval.statistics.weighting import LIGHT_WEIGHT, Fold, ItemSets, MakeSets, summable
+from uqeval.tallies._fields import LazyFields
 
 if TYPE_CHECKING:
-    from uqeval.statistics.swapping import Halves, Swaps
     from uqeval.tallies._packing import ItemColumns
 
 #: The number of bins of a tile.
 TILE = 512
-#: Bytes of dense tiles in the cache; others are made again for each block of sets.
-_KEPT = 192 << 20
 #: In fewer numbers, all bins are summed: it takes less time than loading a kernel.
 _FEW = 1 << 20
 #: Tiles are summed by sparse entries if these are less than this share: products of arrays take
@@ -218,7 +216,7 @@ class RankedItems:
             most = float(dense.sum(axis=0, dtype=np.float64).max(initial=0))
             return summable(dense.reshape(self.items, -1), most)
 
-        return _kept(self._dense, (name, tile, cumulated), made)
+        return kept(self._dense, (name, tile, cumulated), made)
 
     def _made_columns(self, name: str, tile: int, row: int) -> ColumnValues | None:
         """Return the cumulative sums of a row of a field in one tile; None where sums of all bins
@@ -240,7 +238,7 @@ class RankedItems:
         """Return the sums of single bins over sets of items."""
 
         return lambda *place: sets.columns(
-            lambda: _kept(self._columns, place, lambda: self._made_columns(*place))
+            lambda: kept(self._columns, place, lambda: self._made_columns(*place))
         )
 
     def swapped_columns(self, swaps: Swaps, run: int) -> TileColumns:
@@ -251,7 +249,7 @@ class RankedItems:
             return None if values is None else values.halves()
 
         def sums(*place: Any) -> ColumnSums | None:
-            halves = _kept(self._column_halves, place, lambda: made(place))
+            halves = kept(self._column_halves, place, lambda: made(place))
             return None if halves is None else swaps.columns(halves, run)
 
         return sums
@@ -348,26 +346,6 @@ class _Folded:
 def weighted_by(sets: ItemSets) -> Fold:
     """Return the sums over sets of items."""
     return lambda make, key: sets.sums(make())
-
-
-class _Sized(Protocol):
-    @property
-    def nbytes(self) -> int: ...
-
-
-_Made = TypeVar("_Made", bound="_Sized | None")
-
-
-def _kept(cache: dict[Any, _Made], key: tuple[Any, ...], make: Callable[[], _Made]) -> _Made:
-    """Return the entry of a cache, or make it; keep it within `_KEPT` bytes."""
-    if key in cache:
-        return cache[key]
-    made = make()
-    # A copy: other threads add entries.
-    held = sum(entry.nbytes for entry in list(cache.values()) if entry is not None)
-    if made is None or held + made.nbytes <= _KEPT:
-        cache[key] = made
-    return made
 
 
 def _narrow(values: Array) -> Array:

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uqeval.arrays import Array, Floats
 from uqeval.disk.files import content_of
@@ -95,6 +94,11 @@ class Scoring:
     def items(self) -> int:
         """Return the number of items."""
         return len(self.names)
+
+    @cached_property
+    def place_of(self) -> dict[str, int]:
+        """Return the index of each item, by its name."""
+        return {name: i for i, name in enumerate(self.names)}
 
     @property
     def tallies(self) -> list[Tally]:
@@ -301,7 +305,7 @@ class Scoring:
         evaluation_states = {t: states[t] for t in evaluation.tallies() if t in states}
         over = evaluation.over_items()
         if over.leaves_out is not None:
-            kept_sets = sets.only(self._kept(key))
+            kept_sets = self._kept(key, sets)
             evaluation_states |= {
                 t: self.stacked(t).sets(kept_sets) for t in over.kept_only if t in states
             }
@@ -319,10 +323,9 @@ class Scoring:
         for key, evaluation in evaluations.items():
             states, over = {}, evaluation.over_items()
             for tally in evaluation.tallies():
-                stacked, tally_items = self.stacked(tally), items
-                if over.leaves_out is not None and tally in over.kept_only:
-                    tally_items = items.only(self._kept(key))
-                states[tally] = stacked.state(stacked.folded(tally_items), 0)
+                stacked = self.stacked(tally)
+                own = self._kept(key, items) if tally in over.kept_only else items
+                states[tally] = stacked.state(stacked.folded(own), 0)
             record = evaluation.scores(states, exact.get(key))
             for name in (*over.means, *over.of_fields, *over.of_states):
                 set_score(record, name, float(means[key, name][0]))
@@ -347,9 +350,7 @@ class Scoring:
             names = (*over.means, *over.of_fields, *over.of_states)
             if fields is not None:
                 names = tuple(name for name in names if name.partition(".")[0] in fields)
-            kept_sets = sets
-            if names and over.leaves_out is not None:
-                kept_sets = sets.only(self._kept(key))
+            kept_sets = self._kept(key, sets) if names else sets
             for name in names:
                 if name in over.means:
                     means[key, name] = kept_sets.mean(self._column(key, over.means[name]))
@@ -391,11 +392,10 @@ class Scoring:
             self._read[key, name] = np.array(rows, np.float64)
         return self._read[key, name]
 
-    def _kept(self, key: str) -> NDArray[np.bool_]:
-        """Return the items over which a variant computes means."""
+    def _kept(self, key: str, sets: ItemSets) -> ItemSets:
+        """Return the sets without the items that a variant leaves out of its means."""
         name = self.evaluations[key].over_items().leaves_out
-        assert name is not None
-        return self._column(key, name) == 0
+        return sets if name is None else sets.only(self._column(key, name) == 0)
 
     def _column(self, key: str, field: str) -> Floats:
         """Return a field of the items' records, NaN where it is undefined."""

@@ -233,9 +233,7 @@ def _settings(
             "fitted on the evaluated items. The variance of training is not included"
         ),
     }
-    if resampling.effective is not None:
-        record |= {"lag1": resampling.lag1, "effective": resampling.effective}
-    return record
+    return record | resampling.correlation
 
 
 def cuts_of(
@@ -332,14 +330,8 @@ def _units(scoring: Scoring, items: Sequence[int], resampling: Resampling) -> di
     """Return the units of a slice; `defined`: those in which some score of an item is defined."""
     codes = resampling.codes.tolist()
     scored = {c for c, i in zip(codes, items, strict=True) if _scored(scoring.records[i])}
-    unit_record: dict[str, Any] = {
-        "name": resampling.unit,
-        "drawn": resampling.units,
-        "defined": len(scored),
-    }
-    if resampling.effective is not None:
-        unit_record |= {"lag1": resampling.lag1, "effective": resampling.effective}
-    return unit_record
+    unit = {"name": resampling.unit, "drawn": resampling.units, "defined": len(scored)}
+    return unit | resampling.correlation
 
 
 def _scored(record: Mapping[str, Any]) -> bool:

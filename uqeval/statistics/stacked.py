@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.arrays import Array, Ints, State
-from uqeval.metrics._columns import LazyFields, SetStates
+from uqeval.metrics._columns import SetStates
 from uqeval.statistics.checked_states import StatesSource, checked_items
 from uqeval.statistics.column_sums import TileColumns
 from uqeval.statistics.item_columns import Columns, Gathered
@@ -21,7 +21,7 @@ from uqeval.statistics.sets_of_units import best_by_unit
 from uqeval.statistics.swapping import Swaps
 from uqeval.statistics.weighting import Fold, ItemSets, MakeSets, Values
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field, is_large
+from uqeval.tallies._fields import Field, LazyFields, is_large
 
 if TYPE_CHECKING:
     from uqeval.tallies._packing import LoadedItems

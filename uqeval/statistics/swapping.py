@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,8 @@ from uqeval.statistics.column_sums import ColumnHalves, ColumnSums
 from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.weighting import Fold, Make, Values, Weighting
 
-#: Differences of two runs that are kept for the next sets, in bytes.
+#: Bytes of dense tiles, or of differences of two runs, in a cache; others are made again for each
+#: block of sets.
 _KEPT = 192 << 20
 
 
@@ -26,6 +28,11 @@ class Halves:
     differences: Values
     first: Floats
     second: Floats
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the numbers by item."""
+        return self.differences.nbytes
 
     @classmethod
     def of(cls, values: Values) -> Halves | None:
@@ -74,6 +81,8 @@ class Swaps:
     def __init__(self, keeps_models: NDArray[np.int8]) -> None:
         self.sets = len(keeps_models)
         self._keeps = np.ascontiguousarray(keeps_models)
+        #: The weights of differences: of the items that keep their model.
+        self._keeping = Weighting(self._keeps)
 
     @cached_property
     def weightings(self) -> tuple[Weighting, Weighting]:
@@ -81,39 +90,22 @@ class Swaps:
         weights = np.concatenate([self._keeps, 1 - self._keeps], axis=1)
         return Weighting(weights), Weighting(1 - weights)
 
-    def moved(self, differences: Values) -> Array:
-        """Return the sums of differences over the items that keep their model, [set, number]."""
-        if isinstance(differences, SparseValues):
-            is_light = differences.value.dtype == np.float32
-            return differences.weighted(self._light_by_item if is_light else self._heavy_by_item)
-        keeps = self._light if differences.dtype == np.float32 else self._heavy
-        return keeps @ differences
-
     def pair(self, halves: Halves) -> tuple[Array, Array]:
         """Return the sums of both runs, [set, number], from one product."""
-        moved = self.moved(halves.differences)
+        moved = self._keeping.sums(halves.differences)
         return halves.second + moved, halves.first - moved
 
     def folds(self, cache: dict[tuple[Any, ...], Halves | None]) -> tuple[Fold, Fold]:
         """Return the sums of both runs. `cache`: halves that are kept for the next sets."""
         products: dict[tuple[Any, ...], Array] = {}
 
-        def halves_of(make: Make, key: tuple[Any, ...]) -> Halves | None:
-            if key in cache:
-                return cache[key]
-            halves = Halves.of(make())
-            cached = sum(h.differences.nbytes for h in list(cache.values()) if h is not None)
-            if halves is None or cached + halves.differences.nbytes < _KEPT:
-                cache[key] = halves
-            return halves
-
         def sums(run: int, make: Make, key: tuple[Any, ...]) -> Array:
-            halves = halves_of(make, key)
+            halves = kept(cache, key, lambda: Halves.of(make()))
             if halves is None:
                 return self.weightings[run].sums(make())
             moved = products.pop(key, None)
             if moved is None:
-                products[key] = moved = self.moved(halves.differences)
+                products[key] = moved = self._keeping.sums(halves.differences)
             return halves.first - moved if run else halves.second + moved
 
         return partial(sums, 0), partial(sums, 1)
@@ -123,18 +115,22 @@ class Swaps:
         base, sign = (halves.first, -1.0) if run else (halves.second, 1.0)
         return ColumnSums(halves.differences, self._keeps, base, sign)
 
-    @cached_property
-    def _light(self) -> NDArray[np.float32]:
-        return self._keeps.astype(np.float32)
 
-    @cached_property
-    def _heavy(self) -> Floats:
-        return self._keeps.astype(np.float64)
+class _Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
 
-    @cached_property
-    def _light_by_item(self) -> NDArray[np.float32]:
-        return np.ascontiguousarray(self._keeps.T, np.float32)
 
-    @cached_property
-    def _heavy_by_item(self) -> Floats:
-        return np.ascontiguousarray(self._keeps.T, np.float64)
+_Made = TypeVar("_Made", bound="_Sized | None")
+
+
+def kept(cache: dict[Any, _Made], key: tuple[Any, ...], make: Callable[[], _Made]) -> _Made:
+    """Return the entry of a cache, or make it; keep it within `_KEPT` bytes."""
+    if key in cache:
+        return cache[key]
+    made = make()
+    # A copy: other threads add entries.
+    held = sum(entry.nbytes for entry in list(cache.values()) if entry is not None)
+    if made is None or held + made.nbytes <= _KEPT:
+        cache[key] = made
+    return made

@@ -29,7 +29,7 @@ def common_items(
     Raises `NoInterval` for fewer than two common items or groups, `UsageError` as `shared_units`.
     """
     (_, scoring, resampling), (_, other_scoring, _) = run, other
-    positions = {name: i for i, name in enumerate(other_scoring.names)}
+    positions = other_scoring.place_of
     common = [i for i in items if scoring.names[i] in positions]
     if len(common) < 2:
         raise NoInterval(
@@ -56,8 +56,7 @@ def shared_units(
     """
     own_units = []
     for _, scoring, resampling in runs:
-        place = {name: i for i, name in enumerate(scoring.names)}
-        positions = [place[name] for name in names]
+        positions = [scoring.place_of[name] for name in names]
         if sequences_of(scoring) is not None and resampling.unit != "group":
             units = resampling_for(scoring, draws, seed, None, positions)
         else:

@@ -225,7 +225,7 @@ class Each(ItemSets):
         self.chosen, self.sets = chosen, len(chosen)
 
     def sums(self, values: Values) -> Array:
-        return values.rows(self.chosen) if isinstance(values, SparseValues) else values[self.chosen]
+        return values[self.chosen]
 
     def extremes(self, best: np.ufunc, values: Array, identity: Any) -> Array:
         return values[self.chosen]
@@ -302,8 +302,7 @@ class AllBut(ItemSets):
         return before, after
 
     def _of(self, values: Values, first: int, last: int) -> Array:
-        chosen = self.chosen[first:last]
-        return values.rows(chosen) if isinstance(values, SparseValues) else values[chosen]
+        return values[self.chosen[first:last]]
 
     def _total(self, values: Values, first: int, last: int) -> Array:
         if isinstance(values, SparseValues):

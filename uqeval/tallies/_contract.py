@@ -19,6 +19,7 @@ from uqeval.tallies._fields import (
     CountedItems,
     Counts,
     Field,
+    Flaws,
     SparseState,
     Thin,
     identity,
@@ -56,7 +57,7 @@ class Tally(ABC):
     #: metrics that have a scale) stay the same if all uncertainties of a model are multiplied by a
     #: number.
     has_scale: ClassVar[bool] = False
-    #: Whether `flaw`, `pixels` and `evaluated` accept large fields with occupied columns only.
+    #: Whether `flaws`, `pixels` and `evaluated` accept large fields with occupied columns only.
     checks_columns: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
@@ -156,13 +157,13 @@ class Tally(ABC):
         first = np.array([0, maps[self.inputs[0]].size])
         self.update_items({name: values[None] for name, values in state.items()}, maps, first)
 
-    def flaw(self, state: State) -> str | None:
-        """Return a short description of an impossible count; None for a valid state.
+    def flaws(self, state: State) -> Flaws:
+        """Yield what is impossible in a state, and where: [...], True or not 0.
 
         Here and in `pixels` and `evaluated`, the first axis of the fields may be the items of
         several states.
         """
-        return None
+        yield from ()
 
     def pixels(self, state: State) -> Counts | None:
         """Return how many pixels a state counts; None if unknown."""
@@ -177,8 +178,12 @@ class Tally(ABC):
         from uqeval.tallies._packing import check_values
 
         check_values(self.id, self.packing.fields, state)
-        if (flaw := self.flaw(state)) is not None:
-            raise ValueError(f"{self.id}: {flaw}")
+        self._refuse_flaws(state)
+
+    def _refuse_flaws(self, state: State) -> None:
+        for flaw, is_wrong in self.flaws(state):
+            if is_wrong.any():
+                raise ValueError(f"{self.id}: {flaw}")
 
     def load(self, data: bytes) -> State:
         """Return the state that `pack` saved.
@@ -356,8 +361,7 @@ class Tally(ABC):
         for name, own in entries.items():
             if own.places is None:
                 state[name] = own.values.reshape(counted.items, *fields[name].shape)
-        if (flaw := self.flaw(state)) is not None:
-            raise ValueError(f"{self.id}: {flaw}")
+        self._refuse_flaws(state)
         return LoadedItems(counted, columns, self.pixels(state), self.evaluated(state))
 
     @property

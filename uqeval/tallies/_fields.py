@@ -8,14 +8,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from uqeval.arrays import Array, State, np
 
 #: A count of a state; of the states of several items one for each, [item].
 Counts: TypeAlias = Any
+#: What is impossible in a state, and where.
+Flaws: TypeAlias = "Iterator[tuple[str, Array]]"
 #: Of each field of a state, in order: places of its flat array (None: all), and values there.
 Thin: TypeAlias = "list[tuple[Array | None, Array]]"
 
@@ -37,32 +40,41 @@ class Field:
     signed: bool = dataclasses.field(default=False, repr=False)
 
 
-class SparseState(Mapping[str, Array]):
-    """A state to read, in its sparse form `thin`; the array of a field is made when first read."""
+class LazyFields(Mapping[str, Array]):
+    """Fields by name, each made when it is first read."""
+
+    def __init__(self, make: Mapping[str, Callable[[], Array]]) -> None:
+        self._make = make
+        self._known: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._known:
+            self._known[name] = self._make[name]()
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._make)
+
+    def __len__(self) -> int:
+        return len(self._make)
+
+
+class SparseState(LazyFields):
+    """A state to read, in its sparse form `thin`: of each field the places, ascending, and the
+    values."""
 
     def __init__(self, fields: Mapping[str, Field], thin: Sequence[tuple[Array, Array]]) -> None:
         """`fields` are sums."""
-        self._fields, self._entries = fields, dict(zip(fields, thin, strict=True))
-        self._arrays: dict[str, Array] = {}
+        self.thin: Thin = [*thin]
+        entries = zip(fields.items(), thin, strict=True)
+        super().__init__({name: partial(_dense, field, *own) for (name, field), own in entries})
 
-    @property
-    def thin(self) -> Thin:
-        """Return the places, ascending, and the values of each field."""
-        return list(self._entries.values())
 
-    def __getitem__(self, name: str) -> Array:
-        if name not in self._arrays:
-            places, values = self._entries[name]
-            self._arrays[name] = zeros(self._fields[name])
-            self._arrays[name].reshape(-1)[places] = values
-            self._arrays[name].flags.writeable = False
-        return self._arrays[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._fields)
-
-    def __len__(self) -> int:
-        return len(self._fields)
+def _dense(field: Field, places: Array, values: Array) -> Array:
+    dense = zeros(field)
+    dense.reshape(-1)[places] = values
+    dense.flags.writeable = False
+    return dense
 
 
 def is_large(field: Field) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import annotations_of, choices_of, void_of
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Counts, Field
+from uqeval.tallies._fields import Counts, Field, Flaws
 from uqeval.tallies.annotators import present
 
 #: Arrays [map, map, class] of 8 bytes that are there at once: measured.
@@ -78,20 +78,18 @@ class AnnotatorDistances(Tally):
     def pixels(self, state: State) -> Counts:
         return state["pixels"][..., 0]
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         items, sums = state["items"], state["sums"]
-        if (items[..., 1] > items[..., 0]).any() or (items[..., 0] > state["pixels"][..., 0]).any():
-            return "more items than labelled pixels"
-        if (state["class_items"] > items[..., 1:]).any():
-            return "a class is in more items than there are"
+        yield (
+            "more items than labelled pixels",
+            (items[..., 1] > items[..., 0]) | (items[..., 0] > state["pixels"][..., 0]),
+        )
+        yield "a class is in more items than there are", state["class_items"] > items[..., 1:]
         room = 1.0 + 1e-9
-        if (abs(sums[..., :4]) > room * items[..., 1:]).any():
-            return "distances above 1"
-        if (abs(sums[..., 4]) > 2 * room * items[..., 1]).any():
-            return "energy distances above 2"
-        if (state["class_sums"] > room * state["class_items"][..., None]).any():
-            return "distances of a class above 1"
-        return None
+        yield "distances above 1", abs(sums[..., :4]) > room * items[..., 1:]
+        yield "energy distances above 2", abs(sums[..., 4]) > 2 * room * items[..., 1]
+        most = room * state["class_items"][..., None]
+        yield "distances of a class above 1", state["class_sums"] > most
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.annotators import count_overlaps

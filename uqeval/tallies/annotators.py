@@ -8,7 +8,7 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import annotations_of, void_of
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Counts, Field
+from uqeval.tallies._fields import Counts, Field, Flaws
 from uqeval.tallies._values import Uncertainty
 from uqeval.tallies.reliability import Bins
 
@@ -63,18 +63,15 @@ class AnnotatorVotes(Tally):
     def evaluated(self, state: State) -> Counts:
         return state["counts"][..., 0]
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         count, counts = state["count"], state["counts"]
-        if (count.sum(axis=-1) != counts[..., 0]).any() or (counts[..., 1] > counts[..., 0]).any():
-            return "bins that do not add up to the pixels"
-        if (counts[..., 3] > counts[..., 2]).any():
-            return "more agreeing pairs of annotators than pairs"
-        if (state["votes"].sum(axis=-1) < counts[..., 0]).any():
-            return "fewer votes than pixels"
-        room = 1.0 + 1e-9
-        if (state["share"] > room * count).any() or (abs(state["confidence"]) > 2 * count).any():
-            return "sums of shares that the pixels of a bin cannot have"
-        return None
+        pixels, clipped, pairs, agreeing = np.moveaxis(counts, -1, 0)
+        is_wrong = (count.sum(axis=-1) != pixels) | (clipped > pixels)
+        yield "bins that do not add up to the pixels", is_wrong
+        yield "more agreeing pairs of annotators than pairs", agreeing > pairs
+        yield "fewer votes than pixels", state["votes"].sum(axis=-1) < pixels
+        is_wrong = (state["share"] > (1.0 + 1e-9) * count) | (abs(state["confidence"]) > 2 * count)
+        yield "sums of shares that the pixels of a bin cannot have", is_wrong
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.annotators import sum_votes
@@ -120,13 +117,10 @@ class AnnotatorCorrelation(Tally):
     def inputs(self) -> tuple[str, ...]:
         return ("label", annotations_of(self.annotators), self.uncertainty.name)
 
-    def flaw(self, state: State) -> str | None:
-        items = state["items"]
-        if (items[..., 1] + items[..., 2] > items[..., 0]).any():
-            return "more correlations than items"
-        if (abs(state["sum"][..., 0]) > (1.0 + 1e-9) * items[..., 1]).any():
-            return "correlations above 1"
-        return None
+    def flaws(self, state: State) -> Flaws:
+        items, correlated, alike = np.moveaxis(state["items"], -1, 0)
+        yield "more correlations than items", correlated + alike > items
+        yield "correlations above 1", abs(state["sum"][..., 0]) > (1.0 + 1e-9) * correlated
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.annotators import disagreements

@@ -10,7 +10,7 @@ from uqeval.arrays import Maps, State, np
 from uqeval.maps.names import VOID
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import OfErrors
-from uqeval.tallies._fields import Counts, Field
+from uqeval.tallies._fields import Counts, Field, Flaws
 
 #: The limits of max(ŷ/y, y/ŷ) of a1, a2 and a3.
 LIMITS = tuple(1.25**k for k in (1, 2, 3))
@@ -43,13 +43,11 @@ class DepthSums(Tally):
             "close": Field((3,), "int64"),
         }
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         count, close = state["count"], state["close"]
-        if (state["bad"].sum(axis=-1) > count[..., 0]).any():
-            return "more depths of 0 or less than pixels"
-        if (close > count).any() or (close[..., 1:] < close[..., :-1]).any():
-            return "more close depths than pixels"
-        return None
+        yield "more depths of 0 or less than pixels", state["bad"].sum(axis=-1) > count[..., 0]
+        for more, fewer in ((count, close), (close[..., 1:], close[..., :-1])):
+            yield "more close depths than pixels", fewer > more
 
     def update(self, state: State, maps: Maps) -> None:
         is_valid = maps["label"] != VOID
@@ -90,11 +88,13 @@ class ScaledErrors(OfErrors):
     }
     sigma: str = "sigma"
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         count = state["count"]
-        if (count[..., 1] > count[..., 0]).any():
-            return "more pixels with a standard deviation of 0 than pixels"
-        return "a negative sum of squares" if (state["sums"][..., 0] < 0).any() else None
+        yield (
+            "more pixels with a standard deviation of 0 than pixels",
+            count[..., 1] > count[..., 0],
+        )
+        yield "a negative sum of squares", state["sums"][..., 0] < 0
 
     def evaluated(self, state: State) -> Counts:
         return state["count"][..., 0]
@@ -143,10 +143,9 @@ class SigmaBins(OfErrors):
         middle = self.edges[len(self.edges) // 2] if self.edges else 0.0
         return middle if math.isfinite(middle) else 0.0
 
-    def flaw(self, state: State) -> str | None:
-        empty = state["count"] == 0
-        filled = state["errors"][empty].any() or state["variances"][empty].any()
-        return "errors without pixels" if filled else None
+    def flaws(self, state: State) -> Flaws:
+        for sums in (state["errors"], state["variances"]):
+            yield "errors without pixels", sums[state["count"] == 0]
 
     def update(self, state: State, maps: Maps) -> None:
         is_valid = maps["label"] != VOID

@@ -10,7 +10,7 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import VOID
 from uqeval.tallies._contract import KnownItems
 from uqeval.tallies._errors import OfErrors
-from uqeval.tallies._fields import CountedItems, Counts, FieldOfItems
+from uqeval.tallies._fields import CountedItems, Counts, FieldOfItems, Flaws
 from uqeval.tallies.rank_keys import COARSE, FINE_BITS, rank_counts, rows_of_bins, values_of
 from uqeval.tallies.ranks import CountsByRank
 
@@ -53,12 +53,11 @@ class ErrorRanks(OfErrors, CountsByRank):
     def fine_dtype(self) -> str:
         return "uint16" if self.few else "int64"
 
-    def flaw(self, state: State) -> str | None:
-        if "coarse" not in state:
-            return None
-        counts = state["coarse"].sum(axis=-1)
-        differ = (counts[..., RATIO] != counts[..., ERROR]).any()
-        return "other numbers of ratios than of errors" if differ else None
+    def flaws(self, state: State) -> Flaws:
+        if "coarse" in state:
+            counts = state["coarse"].sum(axis=-1)
+            differ = counts[..., RATIO] != counts[..., ERROR]
+            yield "other numbers of ratios than of errors", differ
 
     def evaluated(self, state: State) -> Counts | None:
         return None if self.bins else state["coarse"][..., ERROR, :].sum(axis=-1)

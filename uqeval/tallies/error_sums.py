@@ -11,7 +11,7 @@ from typing import ClassVar
 from uqeval.arrays import Array, Floats, Maps, State, np
 from uqeval.maps.names import TARGET_COUNTS, VOID
 from uqeval.tallies._contract import KnownItems, Tally
-from uqeval.tallies._fields import CountedItems, Counts, Field
+from uqeval.tallies._fields import CountedItems, Counts, Field, Flaws
 from uqeval.tallies.rank_keys import COARSE, FINE_BITS, rows_of_bins
 
 #: Targets this close below an edge belong to the interval above, in steps.
@@ -96,15 +96,12 @@ class ErrorSums(Tally):
             "rest": Field((n,), "float64", signed=True),
         }
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         count, zero = state["count"], state["zero"]
-        if (zero[..., 0] > count).any() or (zero[..., 1] > zero[..., 0]).any():
-            return "more pixels with a standard deviation of 0 than pixels"
-        if (state["sums"][..., :4] < 0).any():
-            return "a negative sum of errors or of standard deviations"
-        if (state["least"] > state["most"])[count > 0].any():
-            return "a minimum above the maximum"
-        return None
+        is_wrong = (zero[..., 0] > count) | (zero[..., 1] > zero[..., 0])
+        yield "more pixels with a standard deviation of 0 than pixels", is_wrong
+        yield "a negative sum of errors or of standard deviations", state["sums"][..., :4] < 0
+        yield "a minimum above the maximum", (state["least"] > state["most"])[count > 0]
 
     def pixels(self, state: State) -> Counts | None:
         return None if self.intervals else state["count"][..., 0] + state["invalid"][..., 0]

@@ -12,7 +12,7 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Field, Flaws
 
 #: Intervals between the nodes k / 4096 of the grid.
 FINE = 4096
@@ -46,14 +46,12 @@ class FineGaps(Tally):
     def inputs(self) -> tuple[str, ...]:
         return ("label", "mean_probs") if self.positive else ("label", "prediction", "confidence")
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         pixels, absolute = state["pixels"][..., 0], state["absolute"][..., 0]
         # A confidence may be a little above 1 by rounding: 2 is the limit of other tallies, too.
-        if not (absolute <= 2.0 * pixels).all():
-            return "a sum of gaps that its pixels cannot have"
-        if not (np.abs(state["gaps"]).sum(axis=-1) <= absolute * (1 + 1e-9)).all():
-            return "gaps with a greater sum than that of their pixels"
-        return None
+        yield "a sum of gaps that its pixels cannot have", ~(absolute <= 2.0 * pixels)
+        total = np.abs(state["gaps"]).sum(axis=-1)
+        yield "gaps with a greater sum than that of their pixels", ~(total <= absolute * (1 + 1e-9))
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.calibration import add_fine_gaps

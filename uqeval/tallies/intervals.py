@@ -10,7 +10,7 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import VOID
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import OfErrors
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Field, Flaws
 
 #: Upper bound of the relative rounding error of a ratio.
 _ROUNDING = 1e-6
@@ -65,9 +65,8 @@ class IntervalCounts(OfErrors):
     def fields(self) -> dict[str, Field]:
         return {"counts": Field((len(self.factors) + 1,), "int64"), "ties": Field((1,), "int64")}
 
-    def flaw(self, state: State) -> str | None:
-        ties = state["ties"][..., 0]
-        return "more ties than pixels" if (ties > self.evaluated(state)).any() else None
+    def flaws(self, state: State) -> Flaws:
+        yield "more ties than pixels", state["ties"][..., 0] > self.evaluated(state)
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.intervals import count_levels

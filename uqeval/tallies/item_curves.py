@@ -10,7 +10,7 @@ from uqeval.arrays import Array, Ints, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
-from uqeval.tallies._fields import CountedItems, Counts, Field
+from uqeval.tallies._fields import CountedItems, Counts, Field, Flaws
 from uqeval.tallies._values import Uncertainty
 from uqeval.tallies.rank_keys import COARSE, FINE_BITS
 from uqeval.tallies.ranked_errors import RankedErrors
@@ -100,11 +100,10 @@ class ItemCurves(Tally):
         fields = {"kept": count, "kept_by_oracle": count, "errors": sums, "oracle": sums}
         return fields | ({"areas": Field((2,), "float64")} if self.every_rank else {})
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         for name in ("kept", "kept_by_oracle"):
-            if (state[name] > state[name][..., :1]).any():
-                return "more pixels kept after a removal than before"
-        return None
+            more = state[name] > state[name][..., :1]
+            yield "more pixels kept after a removal than before", more
 
     def evaluated(self, state: State) -> Counts:
         return state["kept"][..., 0]

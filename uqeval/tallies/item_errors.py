@@ -11,7 +11,7 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import VOID
 from uqeval.tallies._contract import KnownItems
 from uqeval.tallies._errors import OfErrors
-from uqeval.tallies._fields import CountedItems, Counts, Field
+from uqeval.tallies._fields import CountedItems, Counts, Field, Flaws
 from uqeval.tallies.rank_keys import between, ranks_of
 
 #: The buffer around an estimated percentile holds 1 / `_BUFFER_SHARE` of an item's pixels.
@@ -68,12 +68,10 @@ class ItemErrors(OfErrors):
     trimmed_by_ratio: bool = False
     sigma: str = "sigma"
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         pixels, zero = state["pixels"], state["zero"]
-        kept = (state["count"] > pixels).any() or (zero[..., 0] > pixels).any()
-        if kept or (zero[..., 1] > zero[..., 0]).any():
-            return "more pixels kept than there are"
-        return None
+        more = (state["count"] > pixels) | (zero[..., 0] > pixels) | (zero[..., 1] > zero[..., 0])
+        yield "more pixels kept than there are", more
 
     def pixels(self, state: State) -> Counts:
         return state["pixels"][..., 0] + state["invalid"][..., 0]

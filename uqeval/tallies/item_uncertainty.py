@@ -9,7 +9,7 @@ from typing import ClassVar
 from uqeval.arrays import Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Counts, Field
+from uqeval.tallies._fields import Counts, Field, Flaws
 from uqeval.tallies._values import OfUncertainty, Uncertainty
 from uqeval.tallies.item_errors import statistics
 from uqeval.tallies.patches import Patches
@@ -88,10 +88,10 @@ class AboveThreshold(OfUncertainty):
     classes: int
     threshold: float | None
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         pixels, above, reaching = (state["counts"][..., i] for i in range(3))
-        wrong = (above > reaching).any() or (reaching > pixels).any()
-        return "more pixels above the threshold than pixels" if wrong else None
+        more = (above > reaching) | (reaching > pixels)
+        yield "more pixels above the threshold than pixels", more
 
     def evaluated(self, state: State) -> Counts:
         return state["counts"][..., 0]

@@ -11,7 +11,7 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.contract import WHOLE
 from uqeval.maps.names import INSIDE, REGION_SHARE, UNMASKED_LABEL, void_of
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Field, Flaws
 from uqeval.tallies._last_results import LastResults
 from uqeval.tallies._values import Uncertainty, float16_end
 
@@ -173,14 +173,13 @@ class PatchCounts(Tally):
             "ties": Field((2,), "int64"),
         }
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         counts = state["counts"]
-        if (state["by_threshold"].sum(axis=-1) != counts.sum(axis=-1)).any():
-            return "a curve over thresholds of other patches than were counted"
-        if (state["by_accuracy"].sum(axis=-2) != counts.sum(axis=(-3, -2))).any():
-            return "a curve over accuracies of other patches than were counted"
-        patches = counts.sum(axis=(-3, -2, -1))[..., None]
-        return "more ties than patches" if (state["ties"] > patches).any() else None
+        differ = state["by_threshold"].sum(axis=-1) != counts.sum(axis=-1)
+        yield "a curve over thresholds of other patches than were counted", differ
+        differ = state["by_accuracy"].sum(axis=-2) != counts.sum(axis=(-3, -2))
+        yield "a curve over accuracies of other patches than were counted", differ
+        yield "more ties than patches", state["ties"] > counts.sum(axis=(-3, -2, -1))[..., None]
 
     @cached_property
     def _thresholds(self) -> tuple[Array, Array, Array]:
@@ -242,8 +241,8 @@ class ItemPatchCounts(Tally):
         """Return the parameters; without `half_steps` if there are none, as in older states."""
         return {k: v for k, v in super().parameters().items() if k != "half_steps" or v}
 
-    def flaw(self, state: State) -> str | None:
-        return self._with_threshold(0.0, (0.0, 0.0)).flaw(state)
+    def flaws(self, state: State) -> Flaws:
+        return self._with_threshold(0.0, (0.0, 0.0)).flaws(state)
 
     def _with_threshold(self, threshold: float, ends: tuple[float, float]) -> PatchCounts:
         return PatchCounts(

@@ -8,7 +8,7 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import is_lambda, void_of
 from uqeval.tallies._contract import KnownItems, Tally
-from uqeval.tallies._fields import CountedItems, Field, FieldOfItems
+from uqeval.tallies._fields import CountedItems, Field, FieldOfItems, Flaws
 from uqeval.tallies.tempered import flat
 
 #: Scores of classes, other than "aps"; a score of numbers is the name of its map λ = ε/σ.
@@ -181,17 +181,16 @@ class PredictionSets(Tally):
             "by_size": of_size, "covered_by_size": of_size,
         }  # fmt: skip
 
-    def flaw(self, state: State) -> str | None:
-        if (state["covered"] > state["pixels"]).any():
-            return "more pixels with their label in the set than pixels"
+    def flaws(self, state: State) -> Flaws:
+        more = state["covered"] > state["pixels"]
+        yield "more pixels with their label in the set than pixels", more
         pixels, covered = state["pixels"].sum(axis=-1), state["covered"].sum(axis=-1)
-        if (state["by_size"].sum(axis=-1) != pixels).any():
-            return "other numbers of pixels by size of the set than by class"
+        differ = state["by_size"].sum(axis=-1) != pixels
+        yield "other numbers of pixels by size of the set than by class", differ
         sizes = (state["by_size"] * np.arange(self.classes + 1)).sum(axis=-1)
-        if (state["sizes"].sum(axis=-1) != sizes).any():
-            return "other sizes of sets by size than by class"
-        differ = (state["covered_by_size"].sum(axis=-1) != covered).any()
-        return "other numbers of covered pixels by size than by class" if differ else None
+        yield "other sizes of sets by size than by class", state["sizes"].sum(axis=-1) != sizes
+        differ = state["covered_by_size"].sum(axis=-1) != covered
+        yield "other numbers of covered pixels by size than by class", differ
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.prediction_sets import find_mass_sets, find_threshold_sets
@@ -238,9 +237,8 @@ class PredictionIntervals(Tally):
     def inputs(self) -> tuple[str, ...]:
         return ("label", self.ratio, self.sigma)
 
-    def flaw(self, state: State) -> str | None:
-        is_wrong = (state["covered"] > state["pixels"]).any()
-        return "more covered targets than targets" if is_wrong else None
+    def flaws(self, state: State) -> Flaws:
+        yield "more covered targets than targets", state["covered"] > state["pixels"]
 
     def update(self, state: State, maps: Maps) -> None:
         is_counted = _counted(maps, 1, None)

@@ -14,7 +14,7 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
 from uqeval.tallies._errors import Error
-from uqeval.tallies._fields import CountedItems, Counts, Field, Thin, is_large
+from uqeval.tallies._fields import CountedItems, Counts, Field, Flaws, Thin, is_large
 from uqeval.tallies._values import Uncertainty
 from uqeval.tallies.rank_keys import FINE_BITS, of_entries, rank_counts, rows_of_bins, ties
 
@@ -82,11 +82,12 @@ class RankedErrors(Tally):
         """Return whether its bins are the ties in bins of the default."""
         return (self.skip, self.bits) == (KEY_BITS - FINE_BITS, FINE_BITS)
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         pixels, errors = state["pixels"], state["errors"]
         if self.error.dtype == "int64":
-            return "more wrong pixels than pixels" if (errors > pixels).any() else None
-        return "errors without pixels" if errors[pixels == 0].any() else None
+            yield "more wrong pixels than pixels", errors > pixels
+        else:
+            yield "errors without pixels", errors[pixels == 0]
 
     def evaluated(self, state: State) -> Counts | None:
         return state["pixels"].sum(axis=(-2, -1)) if self.saved else None

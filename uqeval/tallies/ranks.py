@@ -17,8 +17,8 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import KnownItems, Tally
-from uqeval.tallies._fields import CountedItems, Counts, Field
-from uqeval.tallies._values import RawMap, Uncertainty
+from uqeval.tallies._fields import CountedItems, Counts, Field, Flaws
+from uqeval.tallies._values import OfUncertainty, RawMap, Uncertainty
 from uqeval.tallies.patches import Patches
 from uqeval.tallies.rank_keys import (
     COARSE,
@@ -219,17 +219,13 @@ def order_statistics(coarse: Array, fine: dict[int, Array], ranks: Sequence[int]
 
 
 @dataclass(frozen=True)
-class Moments(Tally):
+class Moments(OfUncertainty):
     """Count, sum, minimum and maximum of the uncertainty of non-void pixels, by label [class]."""
 
     id: ClassVar[str] = "moments"
     evaluates = "count"
     uncertainty: Uncertainty
     classes: int
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", self.uncertainty.name)
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -241,11 +237,9 @@ class Moments(Tally):
             "most": Field(shape, "float64", "max"),
         }
 
-    def flaw(self, state: State) -> str | None:
-        nonempty = state["count"] > 0
-        if (state["least"] > state["most"])[nonempty].any():
-            return "a minimum above the maximum"
-        return None
+    def flaws(self, state: State) -> Flaws:
+        more = (state["least"] > state["most"])[state["count"] > 0]
+        yield "a minimum above the maximum", more
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import measure_items

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Field
+from uqeval.tallies._fields import Field, Flaws
 from uqeval.tallies.reliability import Bins, OfBins, add_bins
 from uqeval.tallies.tempered import flat
 
@@ -32,10 +32,8 @@ class ConfidenceCounts(Tally):
         field = Field((CONFIDENCE_BINS,), "int64")
         return {"count": field, "correct": field}
 
-    def flaw(self, state: State) -> str | None:
-        return (
-            "more right pixels than pixels" if (state["correct"] > state["count"]).any() else None
-        )
+    def flaws(self, state: State) -> Flaws:
+        yield "more right pixels than pixels", state["correct"] > state["count"]
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.recalibration import count_confidences
@@ -100,6 +98,10 @@ class LogitSlopes(Tally):
             state["curvature"] += curvature * (pixels[1:].sum() / pixels[0])
 
 
+#: The new confidence (float32), the label's new probability and the Brier score of pixels [i].
+Scored: TypeAlias = tuple[Array, Array, Array]
+
+
 @dataclass(frozen=True)
 class _Recalibrated(OfBins):
     """Base: non-void pixels by bin of the new confidence, and their proper scores.
@@ -124,17 +126,13 @@ class _Recalibrated(OfBins):
         from uqeval.kernels.calibration import sum_scores
 
         label, void = maps["label"].reshape(-1), void_of(self.classes)
-        top, of_label = np.zeros(label.size, np.float32), np.zeros(label.size)
-        brier = np.zeros(label.size)
-        hit = self._apply(maps, label, top, of_label, brier)
+        top, of_label, brier = (np.zeros(label.size, dtype) for dtype in ("f4", "f8", "f8"))
+        hit = self._apply(maps, label, (top, of_label, brier))
         add_bins(self.bins, first, top, hit, label, self.classes, state)
         counts = np.zeros((first.size - 1, 3), np.int64)
         sum_scores(first, of_label, brier, label, void, self.clip, counts, state["sums"])
 
-    def _apply(
-        self, maps: Maps, label: Array, top: Array, of_label: Array,
-        brier: Array,
-    ) -> Array:  # fmt: skip
+    def _apply(self, maps: Maps, label: Array, out: Scored) -> Array:
         """Write the new confidence, the label's new probability and the Brier score [i]; return
         which pixels are right."""
         raise NotImplementedError
@@ -152,17 +150,13 @@ class Isotonic(_Recalibrated):
     places: tuple[int, ...]
     values: tuple[float, ...]
 
-    def _apply(
-        self, maps: Maps, label: Array, top: Array, of_label: Array,
-        brier: Array,
-    ) -> Array:  # fmt: skip
+    def _apply(self, maps: Maps, label: Array, out: Scored) -> Array:
         from uqeval.kernels.recalibration import recalibrate
 
         table = np.interp(np.arange(CONFIDENCE_BINS), self.places, self.values)
         confidence, prediction = (maps[n].reshape(-1) for n in ("confidence", "prediction"))
         recalibrate(
-            flat(maps), confidence, prediction, label, void_of(self.classes), table, top, of_label,
-            brier,
+            flat(maps), confidence, prediction, label, void_of(self.classes), table, *out,
         )  # fmt: skip
         return prediction == label
 
@@ -180,17 +174,14 @@ class VectorScaled(_Recalibrated):
     biases: tuple[float, ...]
     fixed: tuple[int, ...] = ()
 
-    def _apply(
-        self, maps: Maps, label: Array, top: Array, of_label: Array,
-        brier: Array,
-    ) -> Array:  # fmt: skip
+    def _apply(self, maps: Maps, label: Array, out: Scored) -> Array:
         from uqeval.kernels.recalibration import scale_logits
 
         hit = np.zeros(label.size, np.uint8)
         scale_logits(
             flat(maps), label, void_of(self.classes), np.array(self.weights),
             np.array(self.biases), _free(self.classes, self.fixed), self.clip,
-            *np.empty((2, self.classes)), top, hit, of_label, brier,
+            *np.empty((2, self.classes)), out[0], hit, *out[1:],
         )  # fmt: skip
         return hit
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Counts, Field
+from uqeval.tallies._fields import Counts, Field, Flaws
 
 
 @dataclass(frozen=True)
@@ -54,18 +54,15 @@ class OfBins(Tally):
 
     evaluates = "count"
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         count, total = state["count"], state["confidence"]
-        if (state["correct"] > count).any():
-            return "more right pixels than pixels in a bin"
+        yield "more right pixels than pixels in a bin", state["correct"] > count
         # A probability may be a little above 1 by rounding. Values that are none are in `special`.
         sound = np.abs(total) <= 2.0 * count
         if "special" in state:
             strange = state["special"][..., 2] > 0
             sound |= strange[(..., *(np.newaxis,) * (sound.ndim - strange.ndim))]
-        if not sound.all():
-            return "a sum of confidences that its pixels cannot have"
-        return None
+        yield "a sum of confidences that its pixels cannot have", ~sound
 
 
 @dataclass(frozen=True)
@@ -111,11 +108,10 @@ class ClassReliability(OfBins):
         }
         return per_class | {"special": Field((3,), "int64")}
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         counts = state["count"].sum(axis=-1)
-        if (counts != counts[..., :1]).any():
-            return "classes with different numbers of pixels"
-        return super().flaw(state)
+        yield "classes with different numbers of pixels", counts != counts[..., :1]
+        yield from super().flaws(state)
 
     def evaluated(self, state: State) -> Counts:
         return state["count"][..., 0, :].sum(axis=-1)
@@ -241,10 +237,9 @@ class ProperScores(Tally):
     classes: int
     clip: float
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         counts = state["counts"]
-        clipped = (counts[..., 1:] > counts[..., :1]).any()
-        return "more clipped pixels than pixels" if clipped else None
+        yield "more clipped pixels than pixels", counts[..., 1:] > counts[..., :1]
 
     def evaluated(self, state: State) -> Counts:
         return state["counts"][..., 0]

@@ -8,7 +8,7 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Counts, Field
+from uqeval.tallies._fields import Counts, Field, Flaws
 from uqeval.tallies._values import OfUncertainty, Uncertainty
 
 
@@ -32,12 +32,12 @@ class ClassCounts(Tally):
             "void": Field((1,), "int64"),
         }
 
-    def flaw(self, state: State) -> str | None:
-        right = state["correct"]
-        if (right > state["labelled"]).any() or (right > state["predicted"]).any():
-            return "more right pixels than labelled or predicted ones"
-        more = (state["predicted"].sum(axis=-1) > self.evaluated(state)).any()
-        return "more predicted than labelled pixels" if more else None
+    def flaws(self, state: State) -> Flaws:
+        right, predicted = state["correct"], state["predicted"]
+        more = (right > state["labelled"]) | (right > predicted)
+        yield "more right pixels than labelled or predicted ones", more
+        more = predicted.sum(axis=-1) > self.evaluated(state)
+        yield "more predicted than labelled pixels", more
 
     def pixels(self, state: State) -> Counts:
         return self.evaluated(state) + state["void"][..., 0]
@@ -70,10 +70,8 @@ class AccuracyByUncertainty(OfUncertainty):
         shape = (self.classes, len(self.edges) + 1)
         return {"pixels": Field(shape, "int64"), "correct": Field(shape, "int64")}
 
-    def flaw(self, state: State) -> str | None:
-        if (state["correct"] > state["pixels"]).any():
-            return "more right pixels than pixels"
-        return None
+    def flaws(self, state: State) -> Flaws:
+        yield "more right pixels than pixels", state["correct"] > state["pixels"]
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         from uqeval.kernels.items import count_by_uncertainty_of_items

@@ -11,7 +11,7 @@ from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.contract import WHOLE
 from uqeval.maps.names import INSIDE, TrackRules, of_tracks, track_columns
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._fields import Counts, Field
+from uqeval.tallies._fields import Counts, Field, Flaws
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,13 @@ class PairCounts(Tally):
             "flow_max": quantile,
         }
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         counts, pixels = state["counts"].sum(axis=-3), state["pixels"]
         for frames in (counts, state["still"]):
-            if (frames[..., 2:, :] > frames[..., :2, :]).any():
-                return "more pixels of the same class in both frames than in one"
-        labelled = counts[..., 0, :].sum(axis=-1)
-        if (pixels > pixels[..., :1]).any() or (labelled > pixels[..., 0]).any():
-            return "more pixels counted than there are"
-        return None
+            more = frames[..., 2:, :] > frames[..., :2, :]
+            yield "more pixels of the same class in both frames than in one", more
+        for part in (pixels, counts[..., :1, :].sum(axis=-1)):
+            yield "more pixels counted than there are", part > pixels[..., :1]
 
     def pixels(self, state: State) -> Counts:
         return state["pixels"][..., 0]
@@ -151,11 +149,10 @@ class FrameCounts(Tally):
         per_class = Field((3, self.classes), "int64")
         return {"now": per_class, "before": per_class}
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         for counts in state.values():
-            if (counts[..., 2:, :] > counts[..., :2, :]).any():
-                return "more right pixels than labelled or predicted ones"
-        return None
+            more = counts[..., 2:, :] > counts[..., :2, :]
+            yield "more right pixels than labelled or predicted ones", more
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.warping import count_labelled
@@ -226,11 +223,9 @@ class TrackCounts(Tally):
             name: Field((width,), "int64") for name, width in track_columns(self.classes).items()
         }
 
-    def flaw(self, state: State) -> str | None:
-        if (state["consistent"] > state["tracks"]).any():
-            return "more consistent tracks than tracks"
-        unreliable = (state["unreliable"] > state["pixels"]).any()
-        return "more unreliable pixels than pixels" if unreliable else None
+    def flaws(self, state: State) -> Flaws:
+        yield "more consistent tracks than tracks", state["consistent"] > state["tracks"]
+        yield "more unreliable pixels than pixels", state["unreliable"] > state["pixels"]
 
     def update(self, state: State, maps: Maps) -> None:
         (name,) = self.inputs

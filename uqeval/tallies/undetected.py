@@ -8,7 +8,7 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import void_of
 from uqeval.tallies._errors import Error
-from uqeval.tallies._fields import Counts, Field
+from uqeval.tallies._fields import Counts, Field, Flaws
 from uqeval.tallies._values import OfUncertainty, Uncertainty
 
 
@@ -30,11 +30,9 @@ class Undetected(OfUncertainty):
     def fields(self) -> dict[str, Field]:
         return {"counts": Field((self.classes, 3), "int64")}
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         counts = state["counts"]
-        if (counts[..., 1:] > counts[..., :2]).any():
-            return "more wrong pixels than pixels"
-        return None
+        yield "more wrong pixels than pixels", counts[..., 1:] > counts[..., :2]
 
     def evaluated(self, state: State) -> Counts:
         return state["counts"][..., 0].sum(axis=-1)
@@ -76,17 +74,16 @@ class ItemFailure(OfUncertainty):
     uncertainty: Uncertainty
     classes: int
 
-    def flaw(self, state: State) -> str | None:
+    def flaws(self, state: State) -> Flaws:
         pixels, wrong, bin_count = np.moveaxis(state["counts"], -1, 0)
         pairs, ordered = np.moveaxis(state["pairs"], -1, 0)
-        if (wrong > pixels).any() or (bin_count > pixels - wrong).any():
-            return "more wrong or right pixels than pixels"
+        more = (wrong > pixels) | (bin_count > pixels - wrong)
+        yield "more wrong or right pixels than pixels", more
         # In float64, since the product of forged counts exceeds int64.
         product = wrong.astype(np.float64) * (pixels - wrong)
-        if (ordered > 2 * pairs).any() or (pairs > product).any():
-            return "more pairs than wrong and right pixels make"
-        above = state["sums"] > pixels[..., None] * 1.000001
-        return "sums above their pixels" if above.any() else None
+        more = (ordered > 2 * pairs) | (pairs > product)
+        yield "more pairs than wrong and right pixels make", more
+        yield "sums above their pixels", state["sums"] > pixels[..., None] * 1.000001
 
     def evaluated(self, state: State) -> Counts:
         return state["counts"][..., 0]

@@ -14,7 +14,7 @@ from changed_reports import assert_found, differences, read
 from saved_runs import stack
 
 import uqeval
-from uqeval.statistics import intervals, methods
+from uqeval.statistics import methods, no_interval
 from uqeval.statistics.methods import FEW_EVENTS
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.verify.comparing import Tally, compare
@@ -170,7 +170,7 @@ def test_intervals_of_few_events_or_without_width_are_of_an_earlier_version(
     assert found.passed and "earlier version" not in str(found.not_verified), found.problems()
     own = read("clumps.json")["intervals"]["failure.risk_at_coverage.80"]
     assert (own["low"] is None) == (share < 0.5)
-    monkeypatch.setattr(intervals, "too_few_events", lambda *given: None)
+    monkeypatch.setattr(no_interval, "_too_few_events", lambda *given: None)
     monkeypatch.setattr(methods, "unless_same", lambda bounds, *given: bounds)
     evaluated()
     found = verify("clumps.json", everything=True)
