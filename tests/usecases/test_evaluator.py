@@ -332,7 +332,8 @@ def test_names_and_regions_of_other_types_are_refused() -> None:
     with uqeval.Evaluator("failure") as evaluator:
         evaluator.update(*arrays, ["a", "b"])
         for name, place in (("names", "update"), ("labels", "update"), ("metrics", "Evaluator"),
-                            ("predictions", "update")):  # fmt: skip
+                            ("predictions", "update"), ("ignore_index", "Evaluator"),
+                            ("class_names", "Evaluator")):  # fmt: skip
             with pytest.raises(UsageError, match=f"{name}= belongs to {place}"):
                 evaluator.report(**{name: ["a"]})
         for region in (3, [3], ["class:0", None], b"class:0"):

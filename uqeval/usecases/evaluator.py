@@ -51,7 +51,9 @@ _MARK = "evaluator.json"
 #: Arguments of `uqeval.evaluate` that an evaluator got before its report.
 _ELSEWHERE = {
     "predictions": "update (as probs=)", "labels": "update", "names": "update",
-    "metrics": "Evaluator",
+    **dict.fromkeys(
+        ("metrics", "kind", "class_names", "ignore_index", "sum_tolerance"), "Evaluator"
+    ),
 }  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
