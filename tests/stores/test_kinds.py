@@ -143,15 +143,19 @@ def test_a_member_scale_of_a_mean_is_no_hint(tmp_path: Path, form: str, dtype: s
     assert "attributes of an array of Zarr, HDF5 or xarray" in message or form == "zarr"
 
 
+@pytest.mark.parametrize("pixels", [(4, 4), ()])
 @pytest.mark.parametrize("form", ["npz", "dict", "zarr"])
-def test_where_the_scale_of_probabilities_belongs(tmp_path: Path, form: str) -> None:
-    arrays = {"probs": np.full((1, 5, 4, 4), 51, "u1"), "labels": np.zeros((1, 4, 4), "u1")}
+def test_where_the_scale_of_probabilities_belongs(
+    tmp_path: Path, form: str, pixels: tuple[int, ...]
+) -> None:
+    probs, labels = np.full((1, 5, *pixels), 51, "u1"), np.zeros((1, *pixels), "u1")
+    arrays = {"probs": probs, "labels": labels}
     given: Any = arrays
     if form == "npz":
         given = save(tmp_path / "r.npz", arrays)
     elif form == "zarr":
         given = zarr_group(tmp_path / "r", arrays)
-    message = refused(lambda: uqeval.evaluate(given, None, "pavpu", workers=1), "scale None")
+    message = refused(lambda: uqeval.evaluate(given, None, "calibration", workers=1), "scale None")
     assert ("as a member `scale` of the .npz or dict" in message) == (form != "zarr")
 
 

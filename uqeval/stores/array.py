@@ -193,7 +193,7 @@ class WrappedArray(StoredArray):
         for name in (
             "where", "shape", "dtype", "chunks", "dimension_names", "axes", "attributes",
             "dimensions", "coordinates", "format_name", "write_all_chunks", "anywhere",
-            "in_memory", "is_remote",
+            "in_memory", "is_remote", "has_attributes",
         ):  # fmt: skip
             setattr(self, name, getattr(array, name))
 
