@@ -87,14 +87,15 @@ def _groups(reports: Sequence[OfReport], options: CutOptions) -> tuple[RecordedC
     having = [(*own, *of_one) for own, of_one in zip(reports, recorded, strict=True) if of_one]
     if not having:
         return none, []
-    file, report, group_by, _ = having[0]
+    file, report, group_by, groups = having[0]
     if options.ci is None:
-        record = {} if report is None else report.settings.get("intervals") or {}
-        level = record.get("level", 0.95)
+        level, table = "LEVEL", f" --group-by {quoted(group_by)} --slices FILE.csv"
+        if report is not None and groups is not None:
+            level, table = report.settings["intervals"].get("level", level), ""
         return none, [
             f"{cut(file.path)} is of a run with intervals of groups by {quoted(group_by)}. This "
             "report has no intervals and does not record the groups, so a gate would resample "
-            f"single items. Give --ci {level}."
+            f"single items. Give --ci {level}{table}."
         ]
     advice = f"Give the groups of all items: --group-by {quoted(group_by)} --slices FILE.csv"
     by_name: dict[str, str] = {}

@@ -247,9 +247,10 @@ def _as_number(array: StoredArray, name: str) -> Any:
 
 
 def single_of(value: Any) -> Any:
-    """Return the entry of a list of equal ones, as HDF5 stores a number; other values unchanged."""
+    """Return the entry of a list of equal ones, also of lists, as HDF5 stores a number; other
+    values unchanged."""
     if isinstance(value, list) and value and value.count(value[0]) == len(value):
-        return value[0]
+        return single_of(value[0])
     return value
 
 

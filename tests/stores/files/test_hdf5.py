@@ -151,11 +151,16 @@ def test_what_describes_the_arrays_and_has_another_type(
 
 
 @pytest.mark.parametrize("inside", ["/", "/probs"])
-def test_the_void_id_as_a_matrix_of_one_number(tmp_path: Path, inside: str) -> None:
+@pytest.mark.parametrize("is_attribute", [False, True])
+def test_the_void_id_as_a_matrix_of_one_number(
+    tmp_path: Path, is_attribute: bool, inside: str
+) -> None:
     """Other languages, such as MATLAB, write numbers so."""
     path = tmp_path / "s.h5"
     with h5py.File(path, "w") as file:
-        file["probs"], file["ignore_index"] = PROBS, np.array([[7.0]])
+        file["probs"] = PROBS
+        place = file.attrs if is_attribute else file
+        place["ignore_index"] = np.array([[7.0]])
     store = open_store(f"{path}::{inside}", role="predictions")
     assert declared_void(store.attributes, store.path) == 7 and len(store.arrays) == 1
 
