@@ -100,6 +100,31 @@ def test_a_table_without_groups_keeps_the_recorded_ones(folder: Path) -> None:
     assert list(report.slices) == ["light=day", "light=night"]  # no slice is a single group
 
 
+def test_another_table_does_not_change_the_recorded_groups(folder: Path, tmp_path: Path) -> None:
+    rows = [line.split(",") for line in (folder / "a.csv").read_text().split()]
+    without, finer = tmp_path / "without.csv", tmp_path / "finer.csv"
+    without.write_text("\n".join(f"{name},{light}" for name, _, light in rows) + "\n")
+    finer.write_text(
+        "name,drive,light\n" + "\n".join(f"{n},{n},{light}" for n, _, light in rows[1:]) + "\n"
+    )
+    for table in (without, finer):
+        report = uqeval.merge(folder / "a.json", ci=0.9, draws=200, slices=table)
+        assert units(report) == ("group", 6, "drive")
+
+
+def test_groups_by_a_column_that_is_called_case(folder: Path, tmp_path: Path) -> None:
+    """They are not the cases that volumes have."""
+    table = tmp_path / "case.csv"
+    table.write_text((folder / "a.csv").read_text().replace("drive", "case"))
+    saved(folder, "a", "a_case", ci=0.9, group_by="case", slices=table)
+    assert units(uqeval.merge(folder / "a_case.json", ci=0.9)) == ("group", 6, "case")
+    alone = tmp_path / "alone.states.zip"
+    alone.write_bytes((folder / "a_case.states.zip").read_bytes())
+    with pytest.raises(UsageError, match="is of a run with groups by 'case'"):
+        uqeval.merge(alone, ci=0.9)
+    assert units(uqeval.merge(alone, ci=0.9, slices=table)) == ("group", 6, "case")
+
+
 def test_lost_groups_and_slices_have_a_warning(folder: Path) -> None:
     report = uqeval.merge(folder / "a.json")
     assert list(report.slices) == ["light=day", "light=night"]

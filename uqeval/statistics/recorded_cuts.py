@@ -40,13 +40,15 @@ def recorded_intervals(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the options of intervals that states and reports record alike, and a warning about
     others, whose default counts. `options`: those that the user gives; a table has the groups that
-    all states name.
+    all states name, if no report has them.
     """
     records = [file.index["draws"] for file, _ in reports if file.index.get("draws")]
-    groups = dict.fromkeys(own.get("group_by") for own in records)
     agreed: dict[str, Any] = {}
-    if len(groups) == 1 and (options.get("slices") is not None or CASE in groups):
-        agreed["group_by"] = next(iter(groups))
+    groups = [_groups_of(*own) or ("", {}) for own in reports]
+    names = {name for name, group_of in groups if group_of is None}
+    in_no_report = all(group_of is None for _, group_of in groups)
+    if options.get("slices") is not None and in_no_report and len(names) == 1:
+        agreed["group_by"] = names.pop()
     for _, report in reports:
         record = None if report is None else report.settings.get("intervals")
         if isinstance(record, Mapping):
@@ -124,10 +126,11 @@ def _groups_of(
     `StoreError`."""
     record = None if report is None else report.settings.get("intervals")
     groups = record.get("groups") if isinstance(record, Mapping) else None
+    cases = list(file.index["facts"].get("groups") or ())
     if not groups:
         group_by = file.index.get("draws", {}).get("group_by")
-        return None if group_by in (None, CASE) else (str(group_by), None)
-    if list(groups) == list(file.index["facts"].get("groups") or ()):
+        return None if group_by is None or (group_by == CASE and cases) else (str(group_by), None)
+    if list(groups) == cases:
         return None
     names = file.index["items"]
     if len(groups) != len(names):
