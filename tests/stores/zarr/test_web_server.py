@@ -49,6 +49,11 @@ class _Files(SimpleHTTPRequestHandler):
             super().do_GET()
 
 
+class _Threads(ThreadingHTTPServer):
+    #: Connections that wait. With the default of 5, some of many at once begin again after 1 s.
+    request_queue_size = 128
+
+
 class Server:
     """A web server of the files of a folder."""
 
@@ -57,7 +62,7 @@ class Server:
         self.failing: set[str] = set()
         own = {"requested": self.requested, "failing": self.failing}
         handler = partial(type("Files", (_Files,), own), directory=str(folder))
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.server = _Threads(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
 
