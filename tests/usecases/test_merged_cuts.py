@@ -188,6 +188,10 @@ def test_draws_that_differ_are_told(folder: Path) -> None:
     assert "draws 200, 300; the default, 2000, counts" in text
     merged = uqeval.merge(paths, ci=0.9, draws=200)
     assert not [own for own in merged.warnings if "draws" in own]
+    # States without intervals keep what all runs have alike, not the draws of one.
+    uqeval.merge(paths, states=folder / "joined.states.zip")
+    merged = uqeval.merge(folder / "joined.states.zip", ci=0.9)
+    assert merged.settings["intervals"]["draws"] == 2000
 
 
 def test_states_without_their_report_need_its_groups(folder: Path, tmp_path: Path) -> None:

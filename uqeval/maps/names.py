@@ -226,7 +226,12 @@ class TrackRules:
             raise UsageError(f"step {self.step} between tracks; expected at least 1 pixel.")
         if self.min_length < 2:
             raise UsageError(f"tracks of length {self.min_length}; expected at least 2 frames.")
-        for limit in astuple(self)[3:]:
+        for limit in (
+            self.round_trip_slope,
+            self.round_trip_offset,
+            self.boundary_slope,
+            self.boundary_offset,
+        ):
             if not 0 <= limit < math.inf:
                 raise UsageError(f"a threshold of tracks is {limit}; expected 0 or more.")
 

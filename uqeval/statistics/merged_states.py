@@ -99,7 +99,8 @@ class MergedStates:
         self.index.pop("rounds", None)
         of_intervals = [index["draws"] for index in indices if index.get("draws")]
         if of_intervals:  # groups of any run are not forgotten
-            self.index["draws"] = max(of_intervals, key=lambda own: bool(own.get("group_by")))
+            groups = [own["group_by"] for own in of_intervals if own.get("group_by")]
+            self.index["draws"] = _shared(of_intervals) | {"group_by": next(iter(groups), None)}
 
     @property
     def _are_shards(self) -> bool:
