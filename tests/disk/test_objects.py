@@ -102,6 +102,9 @@ def test_refusals_leave_everything_as_it_was(
     for arguments, says in (
         (merge, "s3://bucket/r.json is the input s3://bucket/r.json; give the output another"),
         (("failure", "s3://bucket/p", "-o", "s3://bucket/p/r.json"), "is inside the input s3://b"),
+        (("failure", "s3a://bucket/p", "-o", "s3://bucket/p/r.json"), "is inside the input s3a://"),
+        (("pavpu", "s3://bucket/p", "--map-cache", "s3://bucket/p/maps"), "is inside the input"),
+        (("pavpu", f"file://{preds}"), f"is a file of this machine; give its path: {preds}"),
         (("failure", preds, "-o", "s3://bucket/x.json", "--resume"), "is a URL, and the states of"),
         (("failure", preds, "-o", "s3://bucket/a//b.json"), "without empty parts, '.' and '..'"),
         (("failure", preds, "-o", "s3://none/r.json"), "there is no such bucket"),

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, printable
 
@@ -158,19 +158,37 @@ def _is_cut_short(error: Exception) -> bool:
 _PORTS = {"http": ":80", "https": ":443"}
 
 
+#: Other names for a scheme.
+_SAME_SCHEME = {"s3a": "s3", "adl": "az", "azure": "az", "abfs": "az", "abfss": "az"}
+#: Characters that a segment of a web address may have unescaped.
+_UNESCAPED = "!$&'()*+,;=:@~"
+
+
 def normal_url(url: str) -> str:
-    """Return the one spelling of all URLs of the same place: the scheme in lower case, no slash at
-    the end; at a web server the host in lower case, no default port, and single slashes. Keys of an
-    object store may have several."""
+    """Return the one spelling of all URLs of the same place, which is a valid URL.
+
+    Keys of an object store are taken literally: `%` is a percent sign. At a web server, `%70` is
+    `p`, and the host's case, a default port, dots and repeated slashes do not matter.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:
         return url
-    place = parts.netloc + parts.path.rstrip("/")
     if parts.scheme in _PORTS:
         host = parts.netloc.lower().removesuffix(_PORTS[parts.scheme])
-        place = "/".join([host, *filter(None, parts.path.split("/"))])
-    return f"{parts.scheme}://{place}{f'?{parts.query}' if parts.query else ''}"
+        segments: list[str] = []
+        for text in parts.path.split("/"):
+            segment = unquote_to_bytes(text)
+            if segment == b".." and segments:
+                segments.pop()
+            elif segment not in (b"", b".", b".."):
+                segments.append(quote(segment, safe=_UNESCAPED))
+        query = f"?{parts.query}" if parts.query else ""
+        return f"{parts.scheme}://{'/'.join([host, *segments])}{query}"
+    scheme, _, place = url.partition("://")
+    scheme = scheme.lower()
+    bucket, slash, key = place.rstrip("/").partition("/")
+    return f"{_SAME_SCHEME.get(scheme, scheme)}://{bucket}{slash}{quote(key)}"
 
 
 def prefix_of(url: str) -> str:
@@ -200,8 +218,9 @@ def client_options(url: str) -> dict[str, Any]:
 _ENDPOINTS = ("ENDPOINT", "ENDPOINT_URL", "ENDPOINT_URL_S3", "STORAGE_ENDPOINT")
 
 
-def refuse_secrets(url: str) -> None:
-    """Raise `UsageError` for a URL with a password or a query: reports contain their URLs."""
+def check_url(url: str) -> None:
+    """Raise `UsageError` for a URL with a password or a query, because reports contain their URLs,
+    and `StoreError` for one that names no place at a web server or in an object store."""
     try:
         parts = urlsplit(url)
         secret = parts.password is not None
@@ -219,6 +238,23 @@ def refuse_secrets(url: str) -> None:
             f"{cut(url.partition('?')[0].partition('#')[0])}: the URL has a query or a fragment "
             "(a signature?), so it names one object, not a store. Give the URL without it. "
             f"{_CREDENTIALS[prefix_of(url)]}"
+        )
+    if parts.scheme == "file":
+        path = unquote(parts.path)
+        raise StoreError(f"{cut(url)}: is a file of this machine; give its path: {cut(path)}.")
+    if parts.scheme not in (*_PREFIXES, *_PORTS):
+        raise StoreError(
+            f"{cut(url)}: uqeval does not read {cut(parts.scheme)}:// URLs; expected s3://, gs://, "
+            "az://, https:// or http://."
+        )
+    # A client of HTTP leaves these out, and then reads another object.
+    if re.search(r"[\0-\x1f\x7f]", url):
+        raise StoreError(f"{cut(url)}: the URL has a control character; give it without.")
+    key_parts = parts.path.rstrip("/").split("/")[1:]
+    if parts.scheme not in _PORTS and any(part in ("", ".", "..") for part in key_parts):
+        raise StoreError(
+            f"{cut(url)}: expected a URL such as s3://bucket/preds.zarr, without empty parts, '.' "
+            "and '..'."
         )
 
 

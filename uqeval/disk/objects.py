@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from uqeval.disk.object_access import Answer, Connection, normal_url, refuse_secrets
+from uqeval.disk.object_access import Answer, Connection, check_url, normal_url
 from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 
 _SCHEMES = re.compile(r"(s3a?|gs|az|adl|azure|abfss?)://", re.IGNORECASE)
@@ -31,13 +31,14 @@ def refuse_overlap_of_urls(
     outputs: Iterable[str], inputs: Iterable[object], advice: str = "give the output another name"
 ) -> None:
     """Raise `UsageError` for an output URL that is an input or lies in one, such as a store."""
-    sources = [normal_url(str(value)) for value in inputs if is_object_url(value)]
+    sources = {normal_url(str(value)): str(value) for value in inputs if is_object_url(value)}
     for output in outputs:
         place = normal_url(output)
-        for source in sources:
+        for source, given in sources.items():
             if place == source or place.startswith(f"{source}/"):
                 relation = "is" if place == source else "is inside"
-                raise UsageError(f"{cut(output)} {relation} the input {cut(source)}; {advice}.")
+                shown = cut(given.rstrip("/"))
+                raise UsageError(f"{cut(output)} {relation} the input {shown}; {advice}.")
 
 
 class ObjectFile:
@@ -48,7 +49,7 @@ class ObjectFile:
     """
 
     def __init__(self, url: str, kind: type[UqevalError] = StoreError) -> None:
-        refuse_secrets(url)
+        check_url(url)
         self.url, self._kind = url, kind
         self._folder, _, self.key = url.rpartition("/")
         if not self.key or self._folder.endswith(":/"):

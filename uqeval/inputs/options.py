@@ -317,9 +317,11 @@ class InputOptions(Settings):
         if self.map_cache is None and self.flow_cache is None:
             return
         from uqeval.disk.outputs import paths_in, refuse_overlap
+        from uqeval.stores.contents import Contents
 
         caches = (("--map-cache", self.map_cache), ("--flow-cache", self.flow_cache))
-        sources = paths_in([*inputs, *self.paths()])
+        given = paths_in([*inputs, *self.paths()])
+        sources = [source.path if isinstance(source, Contents) else source for source in given]
         for option, folder in caches:
             refuse_overlap([folder], sources, f"give another {option}")
         if is_object_url(self.map_cache):

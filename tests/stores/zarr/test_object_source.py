@@ -295,7 +295,7 @@ def test_a_url_with_a_secret_is_refused(url: str) -> None:
 
 
 def test_containers_of_azure_are_no_secrets() -> None:
-    object_access.refuse_secrets("abfss://container@account.dfs.core.windows.net/preds")
+    object_access.check_url("abfss://container@account.dfs.core.windows.net/preds")
 
 
 def test_chunks_of_skipped_items_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

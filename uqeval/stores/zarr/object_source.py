@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from uqeval.disk.files import MOST_BYTES
-from uqeval.disk.object_access import Answer, Connection, refuse_secrets
+from uqeval.disk.object_access import Answer, Connection, check_url
 from uqeval.errors import ChangedError, cut
 from uqeval.stores.watch import looked_up
 from uqeval.stores.zarr.marks import Mark, Marks
@@ -28,7 +28,7 @@ class ObjectSource(Source):
     local = False
 
     def __init__(self, path: str) -> None:
-        refuse_secrets(path)
+        check_url(path)
         self._connection = Connection(path, path)
         self.path = path
         self._marks = Marks(path)
