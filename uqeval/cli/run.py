@@ -173,7 +173,8 @@ class OutcomePrinter(Listener):
         warnings = [f"{name}: {spelled(text)}" for text in report.warnings]
         show_warnings(dataclasses.replace(report, warnings=warnings), error_console())
         table = headline_table(
-            report, f"{name}: {_members(report)}{cost(report)}{_read_off(report)}{_labels_of(report)}"
+            report,
+            f"{name}: {_members(report)}{cost(report)}{_read_off(report)}{_labels_of(report)}",
         )
         with printing():
             stdout = console()
