@@ -110,6 +110,15 @@ def comparable_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
     return normal_settings(key, record)
 
 
+def recorded_settings(key: str, record: Mapping[str, Any], path: object) -> Any:
+    """Return the settings of a result from their record in the report at `path`; None for an
+    unknown family. Raises `StoreError` for a value that no run records."""
+    from uqeval.metrics._family import recorded_settings as read_recorded
+
+    known = families().get(Key.parse(key).family)
+    return read_recorded(known.settings_type, record, path, key) if known else None
+
+
 def results_read(key: str, record: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return the keys and fields of other results from whose items a result is computed."""
     from uqeval.metrics._family import results_read as read_by

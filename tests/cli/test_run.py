@@ -144,10 +144,12 @@ def test_predicted_ids_of_a_video_need_no_labels(folder: Path) -> None:
     """A folder of PNGs of ids alone is predictions, unless they may be labels of others."""
     shutil.copytree(folder / "video" / "frames", folder / "camera")
     shutil.copytree(folder / "video" / "predictions", folder / "ids")
-    run_well("run", "ids", "--video", "camera", "-o", "out", cwd=folder)
+    done = run_well("run", "ids", "--video", "camera", "-o", "out", cwd=folder)
+    assert "labels:" not in done.stdout
     result = loaded(folder / "out", "ids")["results"]["temporal"]
     assert 0 < result["mtc"] <= 1 and "miou_mean" not in result
-    run_well("run", "ids", "ids", "--video", "camera", "-o", "out", cwd=folder)
+    done = run_well("run", "ids", "ids", "--video", "camera", "-o", "out", cwd=folder)
+    assert re.search(r"^ids: .*; labels: ids$", done.stdout, re.MULTILINE)
     assert loaded(folder / "out", "ids")["results"]["temporal"]["miou_mean"] > 0
     refused(
         run_uqeval("run", "ids", "--video", "video", cwd=folder),

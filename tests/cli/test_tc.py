@@ -278,6 +278,10 @@ def test_tables_show_models_flows_and_variants(tmp_path: Path) -> None:
     assert table.count("farneback") >= 4 and table.count("other") >= 4
     assert "average=pooled" in table
     assert "s per pair" in text
+    assert "\nBy class (temporal: predictions)" in text
+    assert "\nMain score: mTC of predictions is" in text
+    one = run_well("tc", tmp_path / "v", "--flow", "dis:fast", "--flow", "farneback").stdout
+    assert "\nBy class (temporal)" in one and "\nMain score: mTC is" in one
 
 
 def test_several_values_of_a_choice_make_variants(tmp_path: Path) -> None:

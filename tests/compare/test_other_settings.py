@@ -14,6 +14,8 @@ from uqeval import Report, UsageError
 from uqeval.compare import Choice, Comparison, compare, load_models
 from uqeval.compare.other_settings import OtherSettings
 from uqeval.gate import judge
+from uqeval.gate.other_settings import OtherSetting
+from uqeval.glossary import fields_changed
 from uqeval.records.folder import Named
 from uqeval.report.tables.scores import scores
 from uqeval.statistics import resampler, swaps
@@ -110,3 +112,20 @@ def test_each_pair_of_reports_has_the_same_units(order: tuple[str, ...]) -> None
     (reason,) = OtherSettings(reports).of_results.values()
     first, second = (unit for unit in order if unit != "none")
     assert f"units is '{first}' in {first}.json and '{second}' in {second}.json" in reason
+
+
+def test_an_option_changes_no_field_whose_name_only_begins_like_that_of_another() -> None:
+    """`mtc_pooled` is pooled with each `--average`; the NLL with a factor of σ is Gaussian."""
+    average = OtherSetting("average", 0, 1, fields_changed("temporal", "average"))
+    for field in ("mtc", "mtc_no_warp", "occluded.mtc", "per_class.mtc_pooled.mtc"):
+        assert average.changes(field.split("."))
+    for field in ("mtc_pooled", "mtc_frequency_weighted", "occluded.share", "per_class.mtc.iou"):
+        assert not average.changes(field.split("."))
+    distribution = OtherSetting("distribution", 0, 1, fields_changed("regression", "distribution"))
+    assert distribution.changes(["nll"]) and distribution.changes(["coverage", "95"])
+    assert not distribution.changes(["sigma_scale", "nll"])
+    bins = OtherSetting("bins", 0, 1, fields_changed("calibration", "bins"))
+    assert bins.changes(["temperature", "held_out", "ece"])
+    assert not bins.changes(["brier_decomposition", "uncertainty"])
+    of_sets = OtherSetting("the sets", 0, 1, ("per_set",))
+    assert of_sets.changes(["per_set", "fog", "images", "auroc"]) and not of_sets.changes(["auroc"])

@@ -33,7 +33,7 @@ class Reread:
         file = path / "states.zip"
         self.report = uqeval.evaluate(*data, states=file, workers=1, **options)
         self.saved = SavedStates(file)
-        self.evaluations = evaluations_of(self.saved.index)
+        self.evaluations = evaluations_of(self.saved.index, file)
         self._packed: dict[Any, list[bytes]] = {}
 
     def states(self, key: str, items: Sequence[int] | None = None) -> dict[Any, Any]:

@@ -89,7 +89,7 @@ def test_what_was_fitted_may_be_unknown(tmp_path: Path, classes: Any) -> None:
     from uqeval.statistics.variants import evaluations_of
 
     run = Reread(tmp_path, *classes, metrics="calibration")
-    run.evaluations = evaluations_of({**run.saved.index, "fitted": {}})
+    run.evaluations = evaluations_of({**run.saved.index, "fitted": {}}, run.saved.path)
     del run.evaluations["segmentation"]
     assert set(run.evaluations) == {"calibration", "calibration/brier_decomposition"}
     whole = without(run.results("calibration"), "adaptive_ece", *OTHERS)

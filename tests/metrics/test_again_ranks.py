@@ -221,7 +221,7 @@ def test_failure_without_a_threshold(tmp_path: Path, classes: Any) -> None:
     run = Reread(tmp_path, *classes, metrics="failure")
     expected = without(run.scores("failure"), "per_class", "per_class_by", "undetected_error_rate",
                        "uncertainty_threshold")  # fmt: skip
-    run.evaluations = evaluations_of({**run.saved.index, "fitted": {}})
+    run.evaluations = evaluations_of({**run.saved.index, "fitted": {}}, run.saved.path)
     assert run.scores("failure") == expected
 
 

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from uqeval.disk.suffixes import OF_STORES
 from uqeval.records.set_names import is_order_unknown, moved_stores, set_names
 
 
@@ -27,6 +28,11 @@ from uqeval.records.set_names import is_order_unknown, moved_stores, set_names
 def test_names_follow_paths(paths: list[str], names: list[str]) -> None:
     for order in itertools.permutations(range(len(paths))):
         assert set_names([paths[k] for k in order]) == [names[k] for k in order]
+
+
+@pytest.mark.parametrize("suffix", sorted(OF_STORES))
+def test_each_suffix_of_a_store_is_left_out(suffix: str) -> None:
+    assert set_names([f"d/fog{suffix}", f"d/rain{suffix.upper()}.zip"]) == ["fog", "rain"]
 
 
 def test_arrays_in_memory_are_numbered() -> None:

@@ -208,7 +208,7 @@ def test_groups_of_other_items(folder: Path) -> None:
     path = folder / "new" / "report.json"
     settings = json.loads(path.read_text())["settings"]
     settings["intervals"]["groups"].pop()
-    with pytest.raises(StoreError, match="11 groups for 12 items"):
+    with pytest.raises(StoreError, match="`groups` has 11 entries for 12 items"):
         resampler().interval(changed(path, settings=settings), PAVPU, 0.9)
 
 

@@ -59,6 +59,11 @@ def test_an_alarm_is_a_quantile_of_a_report(tmp_path: Path) -> None:
         (lambda report: report.items[1]["temporal"].update(cut=[]), "`cut` is"),
         (lambda report: report.settings.update(temporal=3), "expected a record"),
         (lambda report: report.settings["temporal"].update(flow_scale="x"), "`flow_scale` is"),
+        (
+            lambda report: report.settings["temporal"].update(grid="x"),
+            "settings.temporal: grid=",
+        ),
+        (lambda report: report.settings["temporal"].update(flow="x"), "settings.temporal: flow="),
     ],
 )
 def test_a_report_of_another_form_gives_no_alarm(change: Any, text: str, tmp_path: Path) -> None:

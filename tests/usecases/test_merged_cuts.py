@@ -160,7 +160,7 @@ def test_a_report_with_other_numbers_of_groups(folder: Path) -> None:
     report = Report.load(folder / "few.json")
     report.settings["intervals"]["groups"].pop()
     report.save(folder / "few.json")
-    with pytest.raises(StoreError, match="11 groups for 12 items"):
+    with pytest.raises(StoreError, match="`groups` has 11 entries for 12 items"):
         uqeval.merge(folder / "few.json", ci=0.9)
 
 
@@ -176,6 +176,23 @@ def test_intervals_keep_draws_seed_and_method_of_the_report(folder: Path) -> Non
     assert drawn(after) == drawn(before) == [300, 5, "percentile"]
     after = uqeval.merge(folder / "drawn.json", ci=0.9, seed=6)
     assert drawn(after) == [300, 6, "percentile"]
+
+
+def test_a_merge_without_a_level_warns_of_the_lost_intervals(folder: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone.states.zip"
+    alone.write_bytes((folder / "a_items.states.zip").read_bytes())
+    saved(folder, "a", "plain")
+    for paths, level in (
+        ([folder / "a_items.json"], "0.9"), ([folder / "a_items.states.zip"], "0.9"),
+        ([folder / "plain.json", folder / "b_items.json"], "0.9"), ([alone], "LEVEL"),
+    ):  # fmt: skip
+        text = uqeval.merge(paths).warnings[-1]
+        assert text.endswith(
+            f"is of a run with intervals. This report has none: give --ci {level}."
+        )
+        assert Path(paths[-1]).stem.split(".")[0] in text
+        assert not [own for own in uqeval.merge(paths, ci=0.9).warnings if "has none" in own]
+    assert not [own for own in uqeval.merge(folder / "plain.json").warnings if "intervals" in own]
 
 
 def test_draws_that_differ_are_told(folder: Path) -> None:

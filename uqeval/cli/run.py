@@ -173,7 +173,8 @@ class OutcomePrinter(Listener):
         warnings = [f"{name}: {spelled(text)}" for text in report.warnings]
         show_warnings(dataclasses.replace(report, warnings=warnings), error_console())
         table = headline_table(
-            report, f"{name}: {_members(report)}{cost(report)}{_read_off(report)}"
+            report,
+            f"{name}: {_members(report)}{cost(report)}{_read_off(report)}{_labels_of(report)}",
         )
         with printing():
             stdout = console()
@@ -227,6 +228,13 @@ def _members(report: Report) -> str:
     if len(stores) < 2 or "sets" in report.inputs or "temporal" in report.results:
         return ""
     return f"{len(stores)} stores as members of one ensemble, "
+
+
+def _labels_of(report: Report) -> str:
+    """Return the labels of a video: two folders of ids may be predictions and labels, or two
+    models, which `uqeval tc` compares."""
+    labels = report.inputs.get("labels") if "temporal" in report.results else None
+    return "" if labels is None else f"; labels: {cut(labels['path'])}"
 
 
 def _read_off(report: Report) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -16,12 +16,18 @@ Count = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 Whole = Annotated[int, Field(strict=True)]
 Number = Annotated[float, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
+#: Options of intervals, as `statistics.options` declares them.
+Draws = Annotated[int, Field(strict=True, ge=100, le=100_000)]
+Seed = Annotated[int, Field(strict=True, ge=0)]
+Level = Annotated[float, Field(strict=True, ge=0.5, lt=1)]
+Method = Literal[
+    "auto", "korn-graubard", "jackknife-t", "expanded", "batch-means", "percentile"
+]  # fmt: skip
 #: Expected values by the first word of pydantic's type of error.
 _WORDS = {
     "string": "a text", "dict": "a record", "dataclass": "a record", "list": "a list",
     "tuple": "a list", "int": "a whole number", "float": "a number", "bool": "true or false",
     "finite": "a finite number", "model": "a record", "mapping": "a record",
-    "literal": "one of the texts that uqeval writes",
 }  # fmt: skip
 
 
@@ -112,8 +118,12 @@ def _in_words(flaw: Any) -> str:
     found = f"{key} is {quoted(flaw['input'])}"
     if flaw["type"] == "greater_than_equal":
         expected = f"a number of at least {flaw['ctx']['ge']}"
+    elif flaw["type"] == "literal_error":
+        expected = f"one of {flaw['ctx']['expected']}"
     elif flaw["type"] == "less_than":
         expected = f"a number below {flaw['ctx']['lt']}"
+    elif flaw["type"] == "less_than_equal":
+        expected = f"a number of at most {flaw['ctx']['le']}"
     elif flaw["type"] == "string_pattern_mismatch":
         expected = f"one of {flaw['ctx']['pattern'].strip('^$()').replace('|', ', ')}"
     return f"{found}; expected {expected or 'another value'}"

@@ -12,7 +12,7 @@ from uqeval.gate.other_sets import other_sets
 from uqeval.gate.same_data import has_equal_coverage, is_void_in_pixels, with_results_read
 from uqeval.glossary import comparable_settings, default_setting, fields_changed
 from uqeval.keys import family_of
-from uqeval.records.addresses import without_row_names
+from uqeval.records.addresses import ROWS, without_row_names
 from uqeval.records.folder import Named
 from uqeval.records.input_options import value_options
 from uqeval.records.report import Report
@@ -50,11 +50,16 @@ class OtherSetting(NamedTuple):
 
     def changes(self, fields: Collection[str]) -> bool:
         """Return whether it may change the score at these fields; without fields, all scores."""
-        return not self.changes_only or any(
-            f"{field}_".startswith(f"{changed}_")
-            for field in without_row_names(fields)
-            for changed in self.changes_only
-        )
+        return not self.changes_only or is_among(fields, self.changes_only)
+
+
+def is_among(fields: Collection[str], changed: Collection[str]) -> bool:
+    """Return whether the value at these fields, of the whole or of a class or a set, is one of
+    `changed` or below one of them. `mtc` is not `mtc_pooled`, nor `nll` `sigma_scale.nll`."""
+    path = list(without_row_names(fields))
+    of_whole = [field for field in path if field not in ROWS]
+    names = tuple(f"{name}." for name in changed)
+    return any(f"{'.'.join(own)}.".startswith(names) for own in (path, of_whole))
 
 
 def refuse_other_settings(
@@ -146,9 +151,9 @@ def _other_settings(report: Report, baseline: Report, key: str) -> Iterator[Othe
         for own in (settings, baseline_settings):
             own.pop("subsets", None)
             own.pop("repeats", None)
-        yield OtherSetting(
-            "the number of samples to draw from", *counts, ("values", "std"), _SWEEP_MEANS
-        )
+        scores = report.results.get(key, {})
+        spread = tuple(f"{name}.{of}" for name in scores for of in ("values", "std"))
+        yield OtherSetting("the number of samples to draw from", *counts, spread, _SWEEP_MEANS)
     for name in sorted(settings.keys() | baseline_settings.keys()):
         values = settings.get(name), baseline_settings.get(name)
         if values[0] == values[1]:

@@ -8,6 +8,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.disk.suffixes import GROUPS
 from uqeval.errors import IN_MEMORY, DataError, UsageError, cut, listed, quoted
 from uqeval.inputs.classes import kind_of, open_classes, sizes_of_items, stored_maps
 from uqeval.inputs.common import (
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 #: Sets fit into ids of 8 bits, with void.
 _MOST_SETS = 254
-#: Suffixes of stores with groups and arrays inside.
-_WITH_GROUPS = (".zarr", ".zip", ".h5", ".hdf5", ".hdf")
 
 
 #: The store of all predictions (None for several sets), and the names and the number of its items.
@@ -275,7 +274,7 @@ def _without_array(path: str) -> str:
     """Return the path of the group or store of an array: an array is called `probs` in each."""
     inside = path.rstrip("/").replace("::", "/")
     group, _, name = inside.rpartition("/")
-    is_array = name in KNOWN | ALIASES.keys() and any(f"{e}/" in inside for e in _WITH_GROUPS)
+    is_array = name in KNOWN | ALIASES.keys() and any(f"{e}/" in inside for e in GROUPS)
     return group if is_array else path
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
+from uqeval.disk.suffixes import ARRAYS as ARRAY_FILES
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.common import as_store, identity_of, open_once, path_of
 from uqeval.inputs.ids import Ids, open_ids
@@ -20,7 +21,6 @@ from uqeval.stores.kinds import PREDICTIONS as ARRAYS
 from uqeval.stores.names import files_below, read_names_file, refuse_reordered
 from uqeval.stores.orders import refuse_other_orders
 from uqeval.stores.store import contents_of, open_store
-from uqeval.stores.suffixes import ARRAYS as ARRAY_FILES
 from uqeval.stores.video.sequences import Sequences, sequences_of
 from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.stores.zarr.source import is_url, is_zarr

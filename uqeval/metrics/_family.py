@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from uqeval.argument_types import python_value
-from uqeval.errors import UsageError, cut, did_you_mean, option_name
+from uqeval.errors import StoreError, UsageError, cut, did_you_mean, option_name
 from uqeval.keys import Key, family_of
 from uqeval.maps.region_text import region_of
 from uqeval.maps.regions import SHARE
@@ -22,7 +22,7 @@ from uqeval.metrics._contract import Display, Doubt, Metric
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Part
 from uqeval.metrics._view import InView
-from uqeval.settings import check_value, default_of, normal_value
+from uqeval.settings import check_value, default_of, for_python, normal_value
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,18 @@ def settings_of(kind: Any, record: Mapping[str, Any]) -> Any:
     """Return the settings of dataclass `kind` from their record in a report."""
     fields = kind.__dataclass_fields__
     return kind(**{name: value for name, value in record.items() if name in fields})
+
+
+def recorded_settings(kind: Any, record: Mapping[str, Any], path: object, key: str) -> Any:
+    """Return the settings of a result from their record in the file `path`, which may come from
+    anyone. Raises `StoreError` for a value that no run records; nobody gave it as an option."""
+    try:
+        return settings_of(kind, record)
+    except UsageError as error:
+        raise StoreError(
+            f"{cut(path)}: settings.{cut(key)}: {for_python(str(error))} uqeval does not write "
+            "such settings: evaluate again."
+        ) from None
 
 
 def normal_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,8 +20,8 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
 }
 _PLOT, _SIGMA = "Calibration plot", "Scale of σ"
 #: The fields that depend on the levels of the plot, and those that depend on the distribution.
-_PLOTTED = ("auce", "calibration")
-_OF_DISTRIBUTION = (*_PLOTTED, "coverage", "crps", "interval_score", "nll", "sigma_scale")
+_PLOTTED = ("auce", "auce_over", "auce_under", "calibration")
+_OF_DISTRIBUTION = (*_PLOTTED, "coverage", "crps", "interval_score", "nll")
 
 
 @documented

@@ -52,7 +52,8 @@ class TemporalSettings(Settings):
         metavar="N", panel=_CHOICES, least=0, several=False)
     average: str = option(
         "pairs", "mTC is the mean over pairs, or comes from pooled counts.",
-        choices=("pairs", "pooled"), panel=_CHOICES, changes_only=("mtc",))
+        choices=("pairs", "pooled"), panel=_CHOICES,
+        changes_only=("mtc", "mtc_no_warp", "occluded.mtc"))
     grid: str = option(
         "current", "Warp t-1 to the current frame, or t back to the previous frame.",
         choices=("current", "previous"), panel=_CHOICES)
@@ -65,7 +66,7 @@ class TemporalSettings(Settings):
     tracks: bool = option(
         False, "Compute C26: the fraction of long-term tracks along which the prediction keeps "
         "its label.",
-        panel=_TRACKS, common=True, changes_only=("tracks", "changed"))
+        panel=_TRACKS, common=True, changes_only=("tracks", "tracks_alive", "changed"))
     track_step: int = option(
         8, "Start tracks on a grid with this spacing.",
         metavar="PIXELS", panel=_TRACKS, least=1, several=False, needs="tracks")

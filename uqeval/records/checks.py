@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from uqeval.disk.forms import Inputs, Interval, Metric, Number, Whole, formed
+from uqeval.disk.forms import Draws, Inputs, Interval, Level, Method, Metric, Seed, formed
 from uqeval.errors import FormError, cut, is_number, quoted
 from uqeval.keys import family_of
 
@@ -25,9 +25,11 @@ class Slice:
 class Resampling:
     """How intervals were computed."""
 
-    draws: Whole | None = None
-    seed: Whole | None = None
-    level: Number | None = None
+    draws: Draws | None = None
+    seed: Seed | None = None
+    level: Level | None = None
+    method: Method | None = None
+    group_by: str | None = None
     groups: list[str] | None = None
 
 
@@ -61,7 +63,9 @@ def checked(kind: type, record: Any) -> Any:
         with _inside(key):
             formed(form, getattr(report, key))
     with _inside("settings.intervals"):
-        formed(Resampling, report.settings.get("intervals", {}))
+        groups = formed(Resampling, report.settings.get("intervals", {})).groups
+        if groups and len(groups) != len(report.items):
+            raise FormError(f"`groups` has {len(groups)} entries for {len(report.items)} items")
     with _inside("settings.slices"):
         formed(RequestedSlices, report.settings.get("slices", {}))
     for key, result in report.results.items():

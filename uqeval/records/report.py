@@ -16,7 +16,8 @@ from typing import Any, ClassVar, TypeAlias
 
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import MOST_REPORT, content_of, parse_json, read_bytes
-from uqeval.errors import StoreError, cut, number_of, quoted
+from uqeval.errors import StoreError, cut, number_of, printable, quoted
+from uqeval.keys import family_of
 from uqeval.records.set_names import recorded_paths
 from uqeval.spelling import as_keywords, for_caller
 from uqeval.unicode_names import in_one_spelling
@@ -179,6 +180,16 @@ class Report:
 
         with content_of("the report"):
             return for_trackers(self.results, self.metrics, prefix, per_class)
+
+
+def model_of(report: Report, key: str) -> str:
+    """Return the name of the model of a result if the report has several models of its family."""
+    models: dict[str, str] = {}
+    for other in report.results:
+        settings = report.settings.get(other)
+        if family_of(other) == family_of(key) and isinstance(settings, dict):
+            models[other] = printable(str(settings.get("model") or ""))
+    return models.get(key, "") if len(set(models.values())) > 1 else ""
 
 
 def reason_at(results: Mapping[str, Any], path: Sequence[str]) -> str | None:

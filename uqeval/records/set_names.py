@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from uqeval.disk.suffixes import OF_STORES, suffix_of
 from uqeval.errors import IN_MEMORY
 from uqeval.records.distinct_names import distinct
 
 #: The name of the in-distribution set, and of OUT sets without a path.
 IN, OUT = "in", "out"
-#: Suffixes of stores. What else follows a dot belongs to the name: `fog.v1`.
-_SUFFIXES = (".zip", ".zarr", ".npz", ".npy", ".nii.gz", ".nii", ".hdf5", ".h5", ".hdf")
 
 
 def set_names(paths: Sequence[str | None]) -> list[str]:
@@ -151,6 +150,6 @@ def _candidates(path: str | None) -> Iterator[str]:
 
 
 def _stem(name: str) -> str:
-    while suffix := next((s for s in _SUFFIXES if name.lower().endswith(s) and name != s), ""):
+    while suffix := suffix_of(name, OF_STORES):
         name = name[: -len(suffix)]
     return name

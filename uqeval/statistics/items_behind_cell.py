@@ -35,7 +35,7 @@ def items_by_cell(saved: SavedStates, keys: Collection[str]) -> ItemsByCell:
     Raises `StoreError` if its states `saved` are damaged.
     """
     items_by_key = {}
-    for key, evaluation in evaluations_of(saved.index).items():
+    for key, evaluation in evaluations_of(saved.index, saved.path).items():
         parsed = Key.parse(key)
         key, part_name = parsed.whole, parsed.part
         for tally in evaluation.tallies():
@@ -94,7 +94,7 @@ def items_by_class(saved: SavedStates) -> ItemClasses | None:
     """
     tallies = [
         tally
-        for key, evaluation in evaluations_of(saved.index).items()
+        for key, evaluation in evaluations_of(saved.index, saved.path).items()
         if key == "segmentation"
         for tally in evaluation.tallies()
         if isinstance(tally, ClassCounts)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from uqeval.errors import StoreError, UsageError, cut, listed, option_name, quoted
+from uqeval.errors import UsageError, cut, listed, option_name, quoted
 from uqeval.records.report import Report
 from uqeval.settings import default_of
 from uqeval.statistics.options import CASE, CutOptions
@@ -16,8 +16,6 @@ from uqeval.stores.states.saved import SavedStates
 
 #: Options of intervals, each with its name in the settings of a report.
 _RECORDED = {"draws": "draws", "seed": "seed", "interval_method": "method"}
-#: A states file and its report; None for states whose report is unknown.
-OfReport = tuple[SavedStates, Report | None]
 
 
 @dataclass(frozen=True)
@@ -35,23 +33,60 @@ class RecordedCut:
     slices: Mapping[str, Sequence[str]] | None = None
 
 
+@dataclass(frozen=True)
+class RecordedRun:
+    """The states of a run, its report if that is known, and its groups.
+
+    `group_by`: the name of the groups; None without groups, and for cases, which the states know.
+    `groups`: the group of each item by its name; None if only the name is known.
+    """
+
+    file: SavedStates
+    report: Report | None
+    group_by: str | None = None
+    groups: Mapping[str, str] | None = None
+
+    @classmethod
+    def of(cls, file: SavedStates, report: Report | None) -> RecordedRun:
+        """Return a run with its groups."""
+        intervals = _intervals_of(report)
+        groups = intervals.get("groups")
+        cases = list(file.index["facts"].get("groups") or ())
+        if not groups:
+            group_by = file.index.get("draws", {}).get("group_by")
+            is_known = group_by is None or (group_by == CASE and cases)
+            return cls(file, report, None if is_known else group_by)
+        if list(groups) == cases:
+            return cls(file, report)
+        by_name = dict(zip(file.index["items"], map(str, groups), strict=True))
+        return cls(file, report, str(intervals.get("group_by")), by_name)
+
+    @property
+    def has_intervals(self) -> bool:
+        """Return whether the run was evaluated with intervals."""
+        return bool(_intervals_of(self.report) or self.file.index.get("draws"))
+
+    @property
+    def level(self) -> Any:
+        """Return the level of the intervals; the word for one if it is not known."""
+        return _intervals_of(self.report).get("level", "LEVEL")
+
+
 def recorded_intervals(
-    reports: Sequence[OfReport], options: Mapping[str, Any]
+    runs: Sequence[RecordedRun], options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the options of intervals that states and reports record alike, and a warning about
     others, whose default counts. `options`: those that the user gives; a table has the groups that
     all states name, if no report has them.
     """
-    records = [file.index["draws"] for file, _ in reports if file.index.get("draws")]
+    records = [run.file.index["draws"] for run in runs if run.file.index.get("draws")]
     agreed: dict[str, Any] = {}
-    groups = [_groups_of(*own) or ("", {}) for own in reports]
-    names = {name for name, group_of in groups if group_of is None}
-    in_no_report = all(group_of is None for _, group_of in groups)
+    names = {run.group_by for run in runs}
+    in_no_report = all(run.groups is None for run in runs)
     if options.get("slices") is not None and in_no_report and len(names) == 1:
         agreed["group_by"] = names.pop()
-    for _, report in reports:
-        record = None if report is None else report.settings.get("intervals")
-        if isinstance(record, Mapping):
+    for run in runs:
+        if record := _intervals_of(run.report):
             records.append({name: record.get(key) for name, key in _RECORDED.items()})
     warnings = []
     for name in _RECORDED:
@@ -67,7 +102,7 @@ def recorded_intervals(
     return agreed, warnings
 
 
-def recorded_cut(reports: Sequence[OfReport], options: CutOptions) -> tuple[RecordedCut, list[str]]:
+def recorded_cut(runs: Sequence[RecordedRun], options: CutOptions) -> tuple[RecordedCut, list[str]]:
     """Return what reports record of groups and slices, as far as `options` have no others, and
     warnings about what is lost.
 
@@ -75,81 +110,70 @@ def recorded_cut(reports: Sequence[OfReport], options: CutOptions) -> tuple[Reco
     without their report have some: single items in place of groups would make the intervals too
     narrow.
     """
-    groups, warnings = _groups(reports, options)
-    slices, lost = _slices(reports) if options.slices is None else (RecordedCut(), [])
+    warnings = _lost_intervals(runs) if options.ci is None else []
+    groups = RecordedCut()
+    if options.ci is not None and options.group_by is None:
+        groups = _groups(runs)
+    slices, lost = _slices(runs) if options.slices is None else (RecordedCut(), [])
     return replace(groups, columns=slices.columns, slices=slices.slices), [*warnings, *lost]
 
 
-def _groups(reports: Sequence[OfReport], options: CutOptions) -> tuple[RecordedCut, list[str]]:
+def _lost_intervals(runs: Sequence[RecordedRun]) -> list[str]:
+    """Return a warning about the intervals of runs whose merge has none."""
+    for run in runs:
+        if run.group_by is not None:
+            table = "" if run.groups else f" --group-by {quoted(run.group_by)} --slices FILE.csv"
+            return [
+                f"{cut(run.file.path)} is of a run with intervals of groups by "
+                f"{quoted(run.group_by)}. This report has no intervals and does not record the "
+                "groups, so a gate would resample single items. Give --ci "
+                f"{run.level if run.groups else 'LEVEL'}{table}."
+            ]
+    return [
+        f"{cut(run.file.path)} is of a run with intervals. This report has none: give --ci "
+        f"{run.level}."
+        for run in runs if run.has_intervals
+    ][:1]  # fmt: skip
+
+
+def _groups(runs: Sequence[RecordedRun]) -> RecordedCut:
     """Return the groups of all reports. Raises `UsageError` as `recorded_cut`."""
-    none = RecordedCut()
-    if options.group_by is not None:
-        return none, []
-    recorded = [_groups_of(*own) for own in reports]
-    having = [(*own, *of_one) for own, of_one in zip(reports, recorded, strict=True) if of_one]
-    if not having:
-        return none, []
-    file, report, group_by, groups = having[0]
-    if options.ci is None:
-        level, table = "LEVEL", f" --group-by {quoted(group_by)} --slices FILE.csv"
-        if report is not None and groups is not None:
-            level, table = report.settings["intervals"].get("level", level), ""
-        return none, [
-            f"{cut(file.path)} is of a run with intervals of groups by {quoted(group_by)}. This "
-            "report has no intervals and does not record the groups, so a gate would resample "
-            f"single items. Give --ci {level}{table}."
-        ]
-    advice = f"Give the groups of all items: --group-by {quoted(group_by)} --slices FILE.csv"
+    first = next((run for run in runs if run.group_by is not None), None)
+    if first is None:
+        return RecordedCut()
+    advice = f"Give the groups of all items: --group-by {quoted(first.group_by)} --slices FILE.csv"
     by_name: dict[str, str] = {}
-    for (other, other_report), of_one in zip(reports, recorded, strict=True):
-        if of_one is None or of_one[0] != group_by:
-            has = "records no groups" if of_one is None else f"by {quoted(of_one[0])}"
+    for run in runs:
+        if run.group_by != first.group_by:
+            by = "records no groups" if run.group_by is None else f"by {quoted(run.group_by)}"
             raise UsageError(
-                f"{cut(file.path)} has groups by {quoted(group_by)}, {cut(other.path)} {has}. "
-                f"{advice}."
+                f"{cut(first.file.path)} has groups by {quoted(first.group_by)}, "
+                f"{cut(run.file.path)} {by}. {advice}."
             )
-        if of_one[1] is None:
+        if run.groups is None:
             beside = ", or put its report beside the states (NAME.json, NAME.states.zip)"
             raise UsageError(
-                f"{cut(other.path)} is of a run with groups by {quoted(group_by)}, and does not "
-                f"hold the group of each item. {advice}{beside if other_report is None else ''}."
+                f"{cut(run.file.path)} is of a run with groups by {quoted(run.group_by)}, and does "
+                f"not hold the group of each item. {advice}{beside if run.report is None else ''}."
             )
-        by_name |= of_one[1]
-    return RecordedCut(by_name, group_by), []
+        by_name |= run.groups
+    return RecordedCut(by_name, first.group_by)
 
 
-def _groups_of(
-    file: SavedStates, report: Report | None
-) -> tuple[str, dict[str, str] | None] | None:
-    """Return the name of the groups of a run, and the group of each item, or None if only the
-    states are known; None without groups, and for cases, which the states know. Raises
-    `StoreError`."""
+def _intervals_of(report: Report | None) -> Mapping[str, Any]:
+    """Return how the intervals of a report were computed; empty without any."""
     record = None if report is None else report.settings.get("intervals")
-    groups = record.get("groups") if isinstance(record, Mapping) else None
-    cases = list(file.index["facts"].get("groups") or ())
-    if not groups:
-        group_by = file.index.get("draws", {}).get("group_by")
-        return None if group_by is None or (group_by == CASE and cases) else (str(group_by), None)
-    if list(groups) == cases:
-        return None
-    names = file.index["items"]
-    if len(groups) != len(names):
-        raise StoreError(
-            f"{cut(file.path)}: its report names {len(groups)} groups for {len(names)} items. "
-            "Evaluate again."
-        )
-    assert isinstance(record, Mapping)
-    return str(record.get("group_by")), dict(zip(names, map(str, groups), strict=True))
+    return record if isinstance(record, Mapping) else {}
 
 
-def _slices(reports: Sequence[OfReport]) -> tuple[RecordedCut, list[str]]:
+def _slices(runs: Sequence[RecordedRun]) -> tuple[RecordedCut, list[str]]:
     """Return the slices of all reports, or a warning that they are left out."""
-    having = [(file, report) for file, report in reports if report is not None and report.slices]
+    having = [(run.file, run.report) for run in runs if run.report and run.report.slices]
     if not having:
         return RecordedCut(), []
     columns = [_columns_of(report) for _, report in having]
     # An OUT item without a value belongs to the slices of all values, also those of other reports.
-    has_sets = len(reports) > 1 and bool(reports[0][0].index["facts"].get("sets"))
+    has_sets = len(runs) > 1 and bool(runs[0].file.index["facts"].get("sets"))
     joined: dict[str, list[str]] = {}
     for file, report in having:
         known = set(file.index["items"])
@@ -159,7 +183,7 @@ def _slices(reports: Sequence[OfReport]) -> tuple[RecordedCut, list[str]]:
                 columns = []
                 break
             joined.setdefault(key, []).extend(names)
-    if len(having) < len(reports) or not columns or has_sets or len(set(columns)) > 1:
+    if len(having) < len(runs) or not columns or has_sets or len(set(columns)) > 1:
         by = "".join(f" --slice-by {quoted(','.join(own))}" for own in (columns or [()])[0])
         return RecordedCut(), [
             f"the slices of {cut(having[0][0].path)} are left out: they are not slices of all "

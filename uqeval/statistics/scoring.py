@@ -67,7 +67,7 @@ class Scoring:
         self.names: tuple[str, ...] = tuple(self.index["items"])
         self.records: list[dict[str, Any]] = self.index["records"]
         with content_of(states.path):
-            self.evaluations = evaluations_of(self.index)
+            self.evaluations = evaluations_of(self.index, states.path)
         self._stacks: dict[Tally, Stacked] = {}
         self._read: dict[tuple[str, str], Floats] = {}
         self._fields: dict[tuple[str, str], Floats] = {}

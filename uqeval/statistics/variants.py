@@ -9,25 +9,31 @@ from uqeval.keys import family_of
 from uqeval.metrics import COMPANIONS, FAMILIES_IN_REPORTS, Family
 from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
 from uqeval.metrics._evaluation import Evaluation
-from uqeval.metrics._family import settings_of
+from uqeval.metrics._family import recorded_settings
 
 
 def variants_of(
-    index: Mapping[str, Any], info: DatasetInfo
+    index: Mapping[str, Any], info: DatasetInfo, path: object
 ) -> dict[str, tuple[Family, dict[str, Evaluation[Any]]]]:
-    """Return the family of each variant of a run, and its evaluations by key: it and its parts."""
+    """Return the family of each variant of a run, and its evaluations by key: it and its parts.
+
+    `index`: of the states at `path`. Raises `StoreError` for settings that no run records.
+    """
     variants = {}
     for key, record in index["settings"].items():
         family = FAMILIES_IN_REPORTS.get(family_of(key))
         if family is not None:
-            settings = settings_of(family.settings_type, record)
+            settings = recorded_settings(family.settings_type, record, path, key)
             variants[key] = family, family.evaluations(key, settings, info, index["fitted"])
     return variants
 
 
-def evaluations_of(index: Mapping[str, Any]) -> dict[str, Evaluation[Any]]:
-    """Return the evaluations of a run by key, if the states contain their fitted values."""
-    variants = variants_of(index, info_of(index)).values()
+def evaluations_of(index: Mapping[str, Any], path: object) -> dict[str, Evaluation[Any]]:
+    """Return the evaluations of a run by key, if the states contain their fitted values.
+
+    `index` and errors as in `variants_of`.
+    """
+    variants = variants_of(index, info_of(index), path).values()
     return {
         key: evaluation
         for _, evaluations in variants

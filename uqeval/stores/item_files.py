@@ -34,6 +34,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from uqeval.disk.suffixes import OF_FILES, without_suffix
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.item_folders import (
     FolderPath,
@@ -45,7 +46,6 @@ from uqeval.stores.item_folders import (
     without,
 )
 from uqeval.stores.names import without_ending
-from uqeval.stores.suffixes import OF_FILES, without_suffix
 
 
 class Files:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
-from uqeval.stores.suffixes import OF_ITEMS, without_suffix
+from uqeval.disk.suffixes import OF_ITEMS, without_suffix
 
 #: The folders of a name, the outermost first. A folder has a `/` at its end for each later one of
 #: the same name: in `00/00/5`, the sequence `00/` is another folder than the camera `00`.

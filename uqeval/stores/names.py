@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from uqeval.disk.files import parse_json, read_text
+from uqeval.disk.suffixes import without_suffix
 from uqeval.errors import StoreError, cut, listed, number_of, quoted
-from uqeval.stores.suffixes import without_suffix
 from uqeval.unicode_names import in_one_spelling, spelled_as
 
 

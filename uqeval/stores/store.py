@@ -12,6 +12,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.disk.files import open_descriptor
+from uqeval.disk.suffixes import NIFTI, suffix_of
 from uqeval.errors import IN_MEMORY, StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.attribute_arrays import add_attribute, check_attributes
@@ -31,7 +32,6 @@ from uqeval.stores.described import (
     plain,
 )
 from uqeval.stores.kinds import KNOWN, Declared
-from uqeval.stores.suffixes import NIFTI, suffix_of
 from uqeval.stores.zarr.group import hint_of_missing
 from uqeval.stores.zarr.source import is_url, is_zarr
 

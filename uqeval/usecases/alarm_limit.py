@@ -10,6 +10,7 @@ from uqeval.disk.forms import Flag, Number, Whole, formed
 from uqeval.errors import FormError, StoreError, UsageError, cut, is_number
 from uqeval.keys import family_of
 from uqeval.maps.flow_method import flow_method
+from uqeval.metrics._family import recorded_settings
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.records.report import Report
 from uqeval.records.void_ids import PREDICTIONS, void_ids
@@ -50,8 +51,9 @@ def _variant_of(report: Report, settings: TemporalSettings, model: str | None) -
         name: settings_of_variant for name, settings_of_variant in report.settings.items()
         if family_of(name) == "temporal"
     }  # fmt: skip
-    for settings_of_variant in variants.values():
+    for key, settings_of_variant in variants.items():
         _in_form(_Variant, settings_of_variant)
+        recorded_settings(TemporalSettings, settings_of_variant, "--alarm-from: the report", key)
     if not variants:
         raise UsageError("--alarm-from: the report has no TC_t; expected a report of `uqeval tc`.")
     fits = [

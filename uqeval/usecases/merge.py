@@ -48,9 +48,9 @@ def merge(
     gives the same report, with the intervals and slices of `options`. `states`: file for the states
     of all. `allow_missing`: parts may be missing; the report is then partial. `threshold`: the
     uncertainty threshold of the PAvPU, one of its curve (default: that of the run). `metrics`:
-    further families with their options, if the states have the counts for them. Intervals of
-    shards (`ci`) have the draws, the seed and the method that the shards were counted with, unless
-    `options` has others.
+    further families with their options, if the states have the counts for them. Intervals
+    (`ci`) have the draws, the seed and the method that the parts record, unless `options` has
+    others; without `ci` there are none, and a warning if the parts have some.
 
     Raises `UsageError` for states that cannot be joined, `StoreError` for other files.
     """
@@ -96,14 +96,14 @@ def _cut(
 ) -> Report:
     """Return the report with the intervals and slices of the options; groups and slices that they
     do not have are those that shards and `reports` record. Raises `UsageError`."""
-    from uqeval.statistics.recorded_cuts import recorded_cut, recorded_intervals
+    from uqeval.statistics.recorded_cuts import RecordedRun, recorded_cut, recorded_intervals
 
-    in_order = [(file, reports[file]) for file in merged_states.files]
+    runs = [RecordedRun.of(file, reports[file]) for file in merged_states.files]
     warnings: list[str] = []
     if cut_options.ci is not None:
-        agreed, warnings = recorded_intervals(in_order, options)
+        agreed, warnings = recorded_intervals(runs, options)
         (cut_options,) = make_settings({**agreed, **options}, CutOptions, function=merge)
-    recorded, lost = recorded_cut(in_order, cut_options)
+    recorded, lost = recorded_cut(runs, cut_options)
     if record := cut_options.recorded():
         record["draws"]["group_by"] = cut_options.group_by or recorded.group_by
         merged_states.index |= record

@@ -39,7 +39,7 @@ def merged_results(merged_states: MergedStates) -> dict[str, Any]:
     if is_sweep(merged_states):
         return _merged_sweep(merged_states)
     info = info_of(merged_states.index)
-    variants = variants_of(merged_states.index, info)
+    variants = variants_of(merged_states.index, info, merged_states.path)
     evaluations = unfitted_evaluations(merged_states)
     if merged_states.passes is None:
         own = {key: by_key[key] for key, (_, by_key) in variants.items()}
@@ -97,7 +97,7 @@ def _merged_sweep(merged_states: MergedStates) -> dict[str, Any]:
     from uqeval.usecases.sweep.plan import SweepPlan, families_of_passes
 
     index = merged_states.index
-    plan = SweepPlan.of_index(index, info_of(index))
+    plan = SweepPlan.of_index(index, info_of(index), merged_states.path)
     running = replayed(plan.passes(), partial(_counted, merged_states))
     running.close()
     if running.requests:
@@ -113,7 +113,8 @@ def unfitted_evaluations(merged_states: MergedStates) -> dict[str, tuple[Family,
     """
     from uqeval.statistics.variants import info_of, variants_of
 
-    variants = variants_of(merged_states.index, info_of(merged_states.index))
+    index = merged_states.index
+    variants = variants_of(index, info_of(index), merged_states.path)
     for key in merged_states.index["settings"]:
         if key not in variants:
             raise UsageError(f"{merged_states.path}: {key} cannot be computed from saved states.")

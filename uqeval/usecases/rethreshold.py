@@ -104,7 +104,9 @@ def _variants(
 
     variants = {
         key: (family, evaluations[key])
-        for key, (family, evaluations) in variants_of(merged_states.index, info).items()
+        for key, (family, evaluations) in variants_of(
+            merged_states.index, info, merged_states.path
+        ).items()
         if family.evaluation.refits and not _of_its_own(key)
     }
     if not variants:

@@ -12,7 +12,7 @@ from command import refused
 from saved_runs import stack
 
 import uqeval
-from uqeval.errors import UsageError
+from uqeval.errors import StoreError
 from uqeval.usecases.verify.verifying import verify
 
 
@@ -97,5 +97,5 @@ def test_settings_of_draws_are_named_without_draws(folder: Path) -> None:
 def test_invalid_settings_are_refused(folder: Path) -> None:
     record = read("report.json")
     record["settings"]["pavpu"]["uncertainty_op"] = "<"
-    refused(lambda: differences(record), "changed.json: settings.pavpu: --uncertainty-op '<'",
-            "expected one of >, >=", "evaluate again", error=UsageError)  # fmt: skip
+    refused(lambda: differences(record), "changed.json: settings.pavpu: uncertainty_op='<'",
+            "expected one of >, >=", "evaluate again", error=StoreError)  # fmt: skip

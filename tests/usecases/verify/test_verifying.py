@@ -749,12 +749,12 @@ def test_changed_flow_and_frames_of_a_video(folder: Path) -> None:
     for name, value, says in (
         ("flow_parameters", {"a": 1}, "flow_parameters is {'a': 1}; a run with this flow records"),
         ("flow", "dis", "flow is 'dis'; a run with this flow records 'dis:medium'"),
-        ("flow", "diss", "--flow 'diss'; expected one of farneback"),
+        ("flow", "diss", "flow='diss'; expected one of farneback"),
     ):
         record = read("dis.json")
         record["settings"]["temporal"][name] = value
         says = f"changed.json: settings.temporal: {says}"
-        refused(lambda r=record: differences(r), says, error=UsageError)
+        refused(lambda r=record: differences(r), says, error=StoreError)
     record = read("dis.json")
     for item in record["items"]:
         item["temporal"] |= {"previous": "other", "sequence": "other"}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from uqeval.glossary import headlines, metric_of
 from uqeval.keys import Key, family_of
 from uqeval.records.intervals import interval
-from uqeval.records.report import Report
+from uqeval.records.report import Report, model_of
 from uqeval.report.tables.table import format_number
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Score:
     """A value of a report, its label and its interval.
 
     `part`: the name of its class, slice or region; empty for the whole set. `key`: the key of its
-    results.
+    results. `model`: its model, if the report has several.
     """
 
     metric: Metric
@@ -43,6 +43,7 @@ class Score:
     record: Mapping[str, Any]
     part: str = ""
     key: str = ""
+    model: str = ""
 
     @property
     def verb(self) -> str:
@@ -90,7 +91,8 @@ def number(value: float) -> str:
 
 def described(score: Score) -> str:
     """Return a score as text: `AUROC is 0.904 (95 % interval 0.890 to 0.917)`."""
-    return f"{score.label} {score.verb} {score.text}"
+    of_model = f" of {score.model}" if score.model else ""
+    return f"{score.label}{of_model} {score.verb} {score.text}"
 
 
 def whole_scores(report: Report) -> Iterator[Score]:
@@ -101,7 +103,9 @@ def whole_scores(report: Report) -> Iterator[Score]:
         if family in families or Key.parse(key).region is not None:
             continue
         families.add(family)
-        yield from headline_scores(family, key, record, report.intervals)
+        model = model_of(report, key)
+        for score in headline_scores(family, key, record, report.intervals):
+            yield replace(score, model=model)
 
 
 def headline_scores(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import is_number, listed
 from uqeval.glossary import display_of, families, headings, headlines, label, no_meaning
-from uqeval.keys import family_of
+from uqeval.keys import Key, family_of
 from uqeval.records.intervals import interval as interval_at
 from uqeval.records.intervals import units_of
-from uqeval.records.report import Report, reason_at
+from uqeval.records.report import Report, model_of, reason_at
 from uqeval.records.scalars import BESIDE, with_arrow
 from uqeval.report.tables.cells import (
     about,
@@ -107,7 +107,9 @@ class _Maker:
         if declared.last is not None:
             heading, field = declared.last
             rows.append((heading, self.records[key].get(field) or {}))
-        table = self._table(f"{declared.title} ({key})", declared, rows)
+        model = model_of(self.report, key)
+        name = f"{key}: {model}" if model not in (Key.parse(key).variant or "") else key
+        table = self._table(f"{declared.title} ({name})", declared, rows)
         if table is None or declared.most is None or len(entries) <= declared.most:
             return table
         count = f"{declared.most} of {len(entries)} rows; the report has all."

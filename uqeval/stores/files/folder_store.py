@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.disk.suffixes import ARRAYS, IDS, NIFTI, NUMPY, TARGETS, suffix_of
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Region, Store, StoredArray
 from uqeval.stores.contents import Contents, Opening
@@ -19,7 +20,6 @@ from uqeval.stores.files.png_array import PngArray, label_table
 from uqeval.stores.kinds import KNOWN, Declared
 from uqeval.stores.matching import RENAME_ANY, match_files, warnings_of_match
 from uqeval.stores.names import files_below, required_names
-from uqeval.stores.suffixes import ARRAYS, IDS, NIFTI, NUMPY, TARGETS, suffix_of
 
 
 class FolderStore(Contents):

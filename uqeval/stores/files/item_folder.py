@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from uqeval.disk.suffixes import NIFTI, NUMPY, suffix_of, without_suffix
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.attribute_arrays import without_attributes
@@ -30,7 +31,6 @@ from uqeval.stores.kinds import (
 from uqeval.stores.matching import RENAME_ANY, RENAME_FILES, match_files, warnings_of_match
 from uqeval.stores.names import files_below, selected_names
 from uqeval.stores.shared_attributes import Declaring, shared_attributes
-from uqeval.stores.suffixes import NIFTI, NUMPY, suffix_of, without_suffix
 
 #: Names of folders, and ends of stems, that tell the kind of array in their files.
 _KINDS = {name: ALIASES.get(name, name) for name in (*KNOWN, *ALIASES) if name != "pred"}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from uqeval.disk.suffixes import IDS
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.files.png_array import PngArray, label_table
@@ -18,7 +19,6 @@ from uqeval.stores.matching import (
     warnings_of_match,
 )
 from uqeval.stores.names import files_below, natural, required_names, without_ending
-from uqeval.stores.suffixes import IDS
 
 _IDS, _TRAIN_IDS = "_labelIds", "_labelTrainIds"
 _IF_ANNOTATORS = (

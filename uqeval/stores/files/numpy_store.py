@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from uqeval.disk.suffixes import NIFTI, suffix_of
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.attribute_arrays import own_names, without_attributes
@@ -13,7 +14,6 @@ from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.nifti import open_nifti
 from uqeval.stores.files.numpy_files import open_npy, open_npz
 from uqeval.stores.kinds import ALIASES, with_scale
-from uqeval.stores.suffixes import NIFTI, suffix_of
 
 
 class ArrayStore(Contents):

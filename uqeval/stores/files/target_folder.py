@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.disk.suffixes import TARGETS
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import ItemArray, Region, Store, StoredArray
 from uqeval.stores.files.numpy_files import open_npy
@@ -15,7 +16,6 @@ from uqeval.stores.files.pfm_array import PfmArray
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.matching import RENAME_ANY, match_files, warnings_of_match
 from uqeval.stores.names import files_below, required_names
-from uqeval.stores.suffixes import TARGETS
 
 
 class KittiPng(PngArray):

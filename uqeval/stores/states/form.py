@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from uqeval.disk.forms import Count, Flag, Inputs, Metric, Whole, formed
+from uqeval.disk.forms import Count, Draws, Flag, Inputs, Method, Metric, Seed, Whole, formed
 from uqeval.errors import FormError, cut, quoted
 
 _Records = dict[str, dict[str, Any]]
@@ -64,6 +64,16 @@ class Facts:
 
 
 @dataclass
+class Resampling:
+    """The options of intervals that a merge takes."""
+
+    draws: Draws | None = None
+    seed: Seed | None = None
+    interval_method: Method | None = None
+    group_by: str | None = None
+
+
+@dataclass
 class Index:
     """What scoring saved states requires, by key of the index."""
 
@@ -83,7 +93,7 @@ class Index:
     result_warnings: list[str] = field(default_factory=list)
     stamps: list[str | None] = field(default_factory=list)
     rounds: dict[str, Any] = field(default_factory=dict)
-    draws: dict[str, Any] = field(default_factory=dict)
+    draws: Resampling = field(default_factory=Resampling)
     maps_version: Whole | None = None
 
 

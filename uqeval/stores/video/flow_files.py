@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from uqeval.arrays import Array
+from uqeval.disk.suffixes import FLOWS, NUMPY, suffix_of
 from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import ItemArray, Region, Store, StoredArray
 from uqeval.stores.contents import Contents
@@ -23,7 +24,6 @@ from uqeval.stores.names import files_below, natural
 from uqeval.stores.orders import refuse_other_order
 from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.store import open_store
-from uqeval.stores.suffixes import FLOWS, NUMPY, suffix_of
 from uqeval.stores.video.sequences import Pair
 from uqeval.stores.zarr.source import is_url, is_zarr
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Array
+from uqeval.disk.suffixes import IMAGES, NUMPY, suffix_of
 from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.contents import Contents
 from uqeval.stores.described import DescribedArray
 from uqeval.stores.planes import VideoPlanes
 from uqeval.stores.store import open_store
-from uqeval.stores.suffixes import IMAGES, NUMPY, suffix_of
 from uqeval.stores.video.image_folder import ImageFolder
 from uqeval.stores.video.video_file import VIDEOS, VideoFile
 from uqeval.stores.zarr.source import is_url, is_zarr

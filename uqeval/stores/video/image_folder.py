@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.disk.suffixes import IMAGES
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray, file_digest
 from uqeval.stores.files.file_array import check_pixels
 from uqeval.stores.files.image_file import image_bytes, undecoded
 from uqeval.stores.names import files_below, natural
-from uqeval.stores.suffixes import IMAGES
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 from uqeval.unicode_names import in_one_spelling
 

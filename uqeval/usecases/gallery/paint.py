@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
+from uqeval.disk.suffixes import IMAGES
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.report.page.gallery import Meanings, Picture
 from uqeval.stores.files.image_file import image_bytes
 from uqeval.stores.matching import match_some, warnings_of_folders
 from uqeval.stores.names import files_below
-from uqeval.stores.suffixes import IMAGES
 from uqeval.stores.video.image_folder import FORMATS
 
 if TYPE_CHECKING:

@@ -103,7 +103,7 @@ def _fit_sweep(states: MergedStates, counted: _Counted) -> tuple[list[str], Mapp
     from uqeval.statistics.variants import info_of
     from uqeval.usecases.sweep.plan import SweepPlan, families_of_passes
 
-    plan = SweepPlan.of_index(states.index, info_of(states.index))
+    plan = SweepPlan.of_index(states.index, info_of(states.index), states.path)
     waiting = counted.waiting(plan.passes(sectioned=False))
     return families_of_passes(waiting), plan.settings()
 

@@ -20,7 +20,7 @@ from uqeval.metrics import FAMILIES, Family
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import drive, renamed
 from uqeval.metrics._evaluation import Passes, Section, put_part
-from uqeval.metrics._family import settings_of
+from uqeval.metrics._family import recorded_settings
 from uqeval.usecases.plans import known_families
 from uqeval.usecases.sweep.summary import lost_pixels, numerics_of, summary_of, warnings_of
 
@@ -41,11 +41,14 @@ class SweepPlan:
     of_several: frozenset[str]
 
     @classmethod
-    def of_index(cls, index: Mapping[str, Any], info: DatasetInfo) -> SweepPlan:
-        """Return the sweep of saved states."""
+    def of_index(cls, index: Mapping[str, Any], info: DatasetInfo, path: object) -> SweepPlan:
+        """Return the sweep of the saved states at `path`, with this index. Raises `StoreError`."""
         drawn = index["settings"]["sweep"]
         variants = {
-            name: (key, settings_of(FAMILIES[name].settings_type, index["settings"][key]))
+            name: (
+                key,
+                recorded_settings(FAMILIES[name].settings_type, index["settings"][key], path, key),
+            )
             for name, key in index["sweep"]["families"].items()
         }
         subsets = [[tuple(subset) for subset in group] for group in drawn["subsets"]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from uqeval.errors import UsageError, option_name, quoted
-from uqeval.glossary import default_setting, families
+from uqeval.errors import StoreError, cut, option_name, quoted
+from uqeval.glossary import default_setting, families, recorded_settings
 from uqeval.keys import family_of
 
 #: Options of a family of which the plain path supports only these values.
@@ -57,20 +57,18 @@ _OF_OTHER_FIELDS: dict[str, str] = {
 }
 
 
-def refuse_other_settings(key: str, settings: Mapping[str, Any]) -> None:
-    """Raise `UsageError` for settings of a key that no run records: values that their options do
+def refuse_other_settings(path: str, key: str, settings: Mapping[str, Any]) -> None:
+    """Raise `StoreError` for settings of a key that no run records: values that their options do
     not allow, and parameters of another optical flow."""
-    if (known := families().get(family_of(key))) is None:
-        return
-    options = known.settings_type.__dataclass_fields__.keys() & settings.keys()
-    checked = known.settings_type(**{name: settings[name] for name in options})
+    checked = recorded_settings(key, settings, path)
     if family_of(key) != "temporal":
         return
     method = checked.method
     for name, value in {"flow": method.id, "flow_parameters": dict(method.parameters)}.items():
         if settings[name] != value:
-            raise UsageError(
-                f"{name} is {quoted(settings[name])}; a run with this flow records {quoted(value)}."
+            raise StoreError(
+                f"{path}: settings.{cut(key)}: {name} is {quoted(settings[name])}; a run with this "
+                f"flow records {quoted(value)}. Evaluate again."
             )
 
 

@@ -51,7 +51,7 @@ def verify(
     target, reference, mask of OUT pixels). `everything`: all items, and the pooled scores.
 
     Raises `UsageError` for a report that cannot be verified (partial, merged of several runs, of
-    another version), `StoreError` for stores that cannot be read.
+    another version), `StoreError` for a report or stores that cannot be read.
     """
     name = str(report)
     loaded, digest = load_with_sha256(report)
@@ -106,13 +106,7 @@ def _refuse(report: Report, name: str) -> None:
             "set of each item. Verify the reports that it was merged from."
         )
     for key, settings in report.settings.items():
-        try:
-            refuse_other_settings(key, settings)
-        except UsageError as error:
-            raise UsageError(
-                f"{name}: settings.{key}: {error} uqeval does not write such a report: evaluate "
-                "again."
-            ) from None
+        refuse_other_settings(name, key, settings)
     if not inputs.get("predictions"):
         raise UsageError(f"{name}: names no predictions; expected a report as -o writes it.")
 

@@ -1,4 +1,4 @@
-"""The suffixes of files of items: which kinds of files are read where, and names without them."""
+"""The suffixes of stores and of files of items: which are read where, and names without them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ NUMPY = (".npy", ".npz")
 NIFTI = (".nii", ".nii.gz")
 #: Files of arrays. In a video, only those of saved flow are no predictions.
 ARRAYS = (*NUMPY, *NIFTI)
+#: Stores with groups and arrays inside.
+GROUPS = (".zarr", ".zip", ".h5", ".hdf5", ".hdf")
 #: Files of class ids. `NIFTI` files are read where there are no others.
 IDS = (".png",)
 #: Files of true numbers, one for each item.
@@ -21,6 +23,8 @@ IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
 OF_ITEMS = frozenset((*ARRAYS, *TARGETS, *IMAGES))
 #: The suffixes of all files that may belong to an item.
 OF_FILES = OF_ITEMS | {*FLOWS}
+#: The suffixes that stores may have, also two of them: `fog.zarr.zip`.
+OF_STORES = frozenset((*GROUPS, *ARRAYS))
 
 
 def suffix_of(name: str, suffixes: Collection[str] = OF_FILES) -> str:
@@ -37,5 +41,5 @@ def suffix_of(name: str, suffixes: Collection[str] = OF_FILES) -> str:
 
 
 def without_suffix(name: str, suffixes: Collection[str] = OF_ITEMS) -> str:
-    """Return the name of an item without the suffix of a file."""
+    """Return the name of an item, or of a store, without the suffix of a file."""
     return name[: len(name) - len(suffix_of(name, suffixes))]

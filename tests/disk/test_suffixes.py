@@ -11,9 +11,9 @@ import small_stores
 from naive_nifti import nifti
 
 import uqeval
+from uqeval.disk.suffixes import OF_FILES, suffix_of, without_suffix
 from uqeval.stores.item_folders import split_name
 from uqeval.stores.store import open_store
-from uqeval.stores.suffixes import OF_FILES, suffix_of, without_suffix
 
 
 @pytest.mark.parametrize(("name", "suffix"), [
