@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -61,3 +63,21 @@ def test_the_image_runs_without_rights_and_has_its_loops_inside() -> None:
     assert all((ROOT / name).exists() for name in sources)
     assert {line[1:] for line in ignored if line.startswith("!")} == sources
     assert {PYPROJECT["project"]["readme"], *PYPROJECT["project"]["license-files"]} < sources
+
+
+def test_conda_has_the_same_lowest_versions() -> None:
+    """`.ci/run` tests with those of `packaging/lowest.py`."""
+    printed = subprocess.run(
+        [sys.executable, ROOT / "packaging/lowest.py"], capture_output=True, text=True, check=True
+    )
+    lowest = dict(line.split("==") for line in printed.stdout.split())
+    recipe = yaml.safe_load((ROOT / "packaging/conda/recipe.yaml").read_text())
+    of_conda = dict(
+        re.findall(r"^(\S+) >=([\d.]+)", "\n".join(recipe["requirements"]["run"]), re.M)
+    )
+    del of_conda["python"]
+    other_names = {"matplotlib-base": "matplotlib", "py-opencv": "opencv-python-headless"}
+    for name, version in of_conda.items():
+        own = lowest[other_names.get(name, name)]
+        assert own == version or own.startswith(f"{version}."), name
+    assert len(of_conda) == len(PYPROJECT["project"]["dependencies"])

@@ -205,9 +205,8 @@ class _QuickCheck:
 def check_quickly(parameters: Iterable[Any]) -> None:
     """Let Typer check the values of these parameters without pydantic where possible."""
     for parameter in parameters:
-        if hasattr(parameter, "type_descriptor"):  # older versions of Typer do not use pydantic
-            check = _QuickCheck(parameter)
-            parameter.get_runtime_param = lambda check=check: check
+        check = _QuickCheck(parameter)
+        parameter.get_runtime_param = lambda check=check: check
 
 
 #: Commands that read reports and states, and the argument that names them.
