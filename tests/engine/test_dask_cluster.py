@@ -27,9 +27,11 @@ from uqeval.engine import dask_cluster, dask_executor, remote
 from uqeval.engine.dask_cluster import DaskCluster
 from uqeval.engine.dask_executor import Workers
 from uqeval.engine.options import RunOptions
+from uqeval.engine.reuse import last_digits
 from uqeval.errors import ChangedError, ClusterError, DataError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics import COMPANIONS, FAMILIES
+from uqeval.stores.states.saved import SavedStates
 from uqeval.tallies.segmentation import ClassCounts
 
 pytestmark = pytest.mark.on_disk
@@ -287,6 +289,24 @@ def test_arrays_in_memory_are_refused(client: Any) -> None:
         uqeval.evaluate(probs, np.zeros((2, 4, 4), int), "segmentation", executor=client)
 
 
+def test_workers_on_other_processors_are_named(
+    folder: Path, client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Their exp has other last digits. The states record the digests of all workers."""
+    monkeypatch.setattr(remote, "last_digits", lambda: "other")
+    states = tmp_path / "s.zip"
+    with chdir(folder):
+        report = uqeval.evaluate("p.zarr", metrics="pavpu", states=states, executor=client)
+    (warning,) = [text for text in report.warnings if "another kind of processor" in text]
+    workers = client.scheduler_info()["workers"]
+    assert any(address in warning for address in workers) and "exp and log" in warning
+    assert SavedStates.of_run(states).index["last_digits"] == ["other"]
+    with chdir(folder):  # this process would continue with other digits
+        again = uqeval.evaluate("p.zarr", metrics="pavpu", states=states)
+    assert again.timing["items_reused"] == 0
+    assert SavedStates.of_run(states).index["last_digits"] == [last_digits()]
+
+
 def test_other_versions_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     own = remote.versions()
     monkeypatch.setattr(dask_cluster, "versions", lambda: own | {"numpy": "0.1"})
@@ -426,7 +446,7 @@ def test_few_results_are_fetched_at_once(folder: Path, monkeypatch: pytest.Monke
             return [future.result() for future in futures]
 
         def map(self, _: Any, jobs: list[remote.Job], **options: Any) -> list[Any]:
-            return [Ended((remote.Done(job.items, 0), "tcp://here")) for job in jobs]
+            return [Ended((remote.Done(job.items, 0, last_digits()), "tcp://here")) for job in jobs]
 
     cluster = DaskCluster("tcp://here")
     cluster._workers = Workers(Fast())
