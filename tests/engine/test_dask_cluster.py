@@ -233,6 +233,24 @@ def test_workers_write_the_maps_of_their_items(tmp_path: Path, client: Any, is_d
     assert len(stores[0]) > 9
 
 
+def test_maps_of_workers_have_the_modes_of_the_client(
+    folder: Path, tmp_path: Path, processes: DaskCluster
+) -> None:
+    from uqeval.usecases.reduce import reduce
+
+    before = next(iter(processes.client.run(os.umask, 0o077).values()))
+    modes = []
+    try:
+        for cluster in (None, processes):
+            target = tmp_path / f"{cluster is None}.zarr"
+            inputs = open_inputs(str(folder / "p.zarr"), None, InputOptions())
+            reduce(inputs, target, options=RunOptions(cluster=cluster))
+            modes.append({str(p.relative_to(target)): p.stat().st_mode for p in target.rglob("*")})
+    finally:
+        processes.client.run(os.umask, before)
+    assert len(modes[0]) > 9 and modes[0] == modes[1]
+
+
 def test_maps_are_written_where_all_workers_see_them(folder: Path) -> None:
     from uqeval.usecases.reduce import _Writing
 
