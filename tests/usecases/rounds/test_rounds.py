@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import small_videos
+from command import refused
 from group_files import items
 from saved_runs import told
 from scenes import softmax
@@ -406,6 +407,16 @@ def write_fitted(path: Path, record: dict[str, Any]) -> None:
     """Write a file of fits with its digest."""
     record = {name: value for name, value in record.items() if name != "digest"}
     path.write_text(json.dumps(record | {"digest": _digest(record)}))
+
+
+def test_a_later_round_needs_the_states(first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    fitted = {"part": "1/3", "fitted": own / "fitted.json", "workers": 1}
+    refused(
+        lambda: uqeval.evaluate(own / "p.npz", metrics="failure", **fitted),
+        "continues from the states of the round before, but without states there are none. Give "
+        "the same states as in the first round of shard 1.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -362,9 +362,9 @@ def _earlier(
     """Return the states of the earlier rounds. Raises `UqevalError` if they are missing."""
     number = shard["number"]
     if path is None or not Path(path).is_file():
-        where = "give -o FILE" if path is None else f"{cut(path)} does not exist"
+        missing = "without -o there are none" if path is None else f"{cut(path)} does not exist"
         raise UsageError(
-            f"--fitted continues from the states of the round before, and {where}. Give the same "
+            f"--fitted continues from the states of the round before, but {missing}. Give the same "
             f"-o as in the first round of shard {number}."
         )
     saved = SavedStates.of_run(path)
