@@ -31,6 +31,7 @@ from unittest.mock import patch
 import numpy as np
 
 from uqeval.engine.remote import Counts, CountTallies, Done, Opened
+from uqeval.engine.reuse import last_digits
 
 if TYPE_CHECKING:
     from uqeval.engine.options import RunOptions
@@ -107,7 +108,7 @@ class MadeUp:
         for first in range(0, turn.source.items, JOB):
             items = range(first, min(first + JOB, turn.source.items))
             states = [(item, sent) for item in items] if sent else []
-            yield from received(turn, items, Done(Counts(totals, states, True), 0))
+            yield from received(turn, items, Done(Counts(totals, states, True), 0, last_digits()))
 
 
 def client(items: int, family: str, states: bool) -> dict[str, Any]:

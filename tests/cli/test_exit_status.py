@@ -22,8 +22,10 @@ from command import (
 )
 from small_stores import labels, probs, save
 
+import uqeval
 from uqeval import __version__
 
+ROOT = Path(uqeval.__file__).parents[1]
 THE_LAST_GOOD_ONE = '{"schema": "uqeval.report/1"}'
 
 
@@ -282,6 +284,30 @@ def test_a_bug_shows_its_traceback(tmp_path: Path, complete: Path) -> None:
     assert "Traceback (most recent call last)" in done.stderr
     assert "RuntimeError: deep inside" in done.stderr
     assert f"uqeval {__version__}: this is a bug; please report it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "error", ["BaseException('odd')", "EOFError('odd')", "SystemExit('odd')", "SystemExit(1)"]
+)
+def test_no_error_has_the_status_of_a_failed_gate(
+    tmp_path: Path, complete: Path, error: str
+) -> None:
+    script = f"import sys, uqeval.cli, uqeval.usecases.evaluate\n{FAILING.format(error=error)}"
+    begin = f"sys.argv = {['uqeval', 'pavpu', str(complete)]}\nuqeval.cli.start.main()"
+    done = run_script(f"{script}\n{begin}", tmp_path)
+    assert (done.status, done.stdout) == (3, "")
+    assert error.partition("(")[0] in done.stderr and "this is a bug" in done.stderr
+
+
+def test_a_broken_installation_is_no_failed_gate(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise ImportError('broken')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "uqeval", "gate", "r.json"],
+        env=environment(PYTHONPATH=str(tmp_path)), capture_output=True, text=True, check=False,
+        timeout=TIMEOUT, cwd=ROOT,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "ImportError: broken" in done.stderr
 
 
 @pytest.mark.parametrize(

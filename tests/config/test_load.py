@@ -86,6 +86,20 @@ def test_paths_of_options_lie_beside_the_file(tmp_path: Path) -> None:
     assert config.slices is not None and config.slices.table == str(tmp_path / "items.csv")
 
 
+@pytest.mark.parametrize(
+    ("dask", "expected"),
+    [
+        ("scheduler-file:s.json", "scheduler-file:{}/s.json"), ("local:2", "local:2"),
+        ("scheduler-file:/s.json", "scheduler-file:/s.json"), ("tcp://h:8786", "tcp://h:8786"),
+    ],
+)  # fmt: skip
+def test_the_file_of_a_scheduler_lies_beside_the_file(
+    dask: str, expected: str, tmp_path: Path
+) -> None:
+    text = f"stores: {{a: {{predictions: x.zarr}}}}\nevaluate: {{a: {{pavpu: }}}}\ndask: '{dask}'"
+    assert load(tmp_path, text).dask == expected.format(tmp_path)
+
+
 def test_maps_of_regions_lie_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "areas").mkdir()
     text = (

@@ -16,6 +16,7 @@ from uqeval.disk import object_access
 from uqeval.disk.objects import ObjectFile
 from uqeval.disk.staging import staging
 from uqeval.errors import OutputError, StoreError, UsageError
+from uqeval.stores.states.saved import SavedStates
 
 pytest.importorskip("obstore")
 SCHEMES = pytest.mark.parametrize("scheme", ["s3", "gs"])
@@ -87,6 +88,63 @@ def test_commands_write_to_urls_and_read_from_them(
     for key, data in server.objects.items():
         assert b"/objects/s3/" not in data and SECRET.encode() not in data, key
     assert [path.name for path in tmp_path.iterdir()] == ["gate.yaml"]
+
+
+def test_shards_continue_from_their_states(
+    server: ObjectServer, preds: Path, tmp_path: Path
+) -> None:
+    """As on a disk; the numbers are those of the whole run, and `verify` reads the report."""
+    shards = [f"s3://bucket/parts/{k}/r.json" for k in (1, 2)]
+    merge = ("merge", *(shard.replace(".json", ".states.zip") for shard in shards))
+    fitted: tuple[str, ...] = ()
+    for _ in range(6):
+        for k, shard in enumerate(shards, 1):
+            part = ("pavpu", preds, "--part", f"{k}/2", *fitted, "-o", shard)
+            outcome = uqeval_run(*part, cwd=tmp_path)
+            assert outcome.status == 0, outcome.stderr
+            assert "uqeval merge --fit SHARDS -o fitted.json" in " ".join(outcome.stderr.split())
+        outcome = uqeval_run(*merge, "--fit", "-o", "s3://bucket/fitted.json", cwd=tmp_path)
+        fitted = ("--fitted", "s3://bucket/fitted.json")
+        if outcome.stdout == "done\n":
+            break
+        assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout == "done\n"
+    refused(
+        uqeval_run("pavpu", preds, "--part", "1/2", *fitted, "-o", shards[0], cwd=tmp_path),
+        "s3://bucket/fitted.json: all passes are counted",
+    )
+    assert uqeval_run(*merge, "-o", "s3://bucket/m.json", cwd=tmp_path).status == 0
+    assert uqeval_run("pavpu", preds, "-o", "whole.json", "-q", cwd=tmp_path).status == 0
+    whole = json.loads((tmp_path / "whole.json").read_text())
+    assert json.loads(server.objects["m.json"])["results"] == whole["results"]
+    outcome = uqeval_run("verify", "s3://bucket/m.json", preds, "--all", cwd=tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    (tmp_path / "u.yaml").write_text(f"stores: {{s: {{predictions: {preds}}}}}\n")
+    refused(
+        uqeval_run("run", "u.yaml", "--part", "1/2", *fitted, "-o", "s3://bucket/r", cwd=tmp_path),
+        "s3://bucket/r is a URL, and the states of the round before are read from a disk only",
+    )
+
+
+def test_small_files_are_read_from_urls(server: ObjectServer, preds: Path, tmp_path: Path) -> None:
+    """Neither the report nor its states show the temporary folder."""
+    outcome = uqeval_run("pavpu", preds, "-o", "s3://bucket/first.json", "-q", cwd=tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    from_first = ("--threshold-from", "s3://bucket/first.json", "-o", "r.json", "-q")
+    assert uqeval_run("pavpu", preds, *from_first, cwd=tmp_path).status == 0
+    report = json.loads((tmp_path / "r.json").read_text())
+    for record in (report, SavedStates.of_run(tmp_path / "r.states.zip").index):
+        assert record["settings"]["pavpu"]["threshold_from"] == "s3://bucket/first.json"
+    server.objects["gate.yaml"] = b"pavpu.pavpu: {min: 0.99}\n"
+    gate = ("gate", "r.json", "s3://bucket/gate.yaml", "-o", "v.json")
+    assert uqeval_run(*gate, cwd=tmp_path).status == 1
+    verdicts = json.loads((tmp_path / "v.json").read_text())
+    assert verdicts["rules"] == "s3://bucket/gate.yaml"
+    server.objects["v.json"] = (tmp_path / "v.json").read_bytes()
+    page = ("report", "r.json", "--verdicts", "s3://bucket/v.json", "-o", "page.html")
+    assert uqeval_run(*page, cwd=tmp_path).status == 0
+    server.objects["gate.yaml"] = b"pavpu.pavpo: {min: 0.99}\n"
+    refused(uqeval_run(*gate, cwd=tmp_path), "s3://bucket/gate.yaml:1: pavpu.pavpo")
 
 
 def test_refusals_leave_everything_as_it_was(

@@ -27,9 +27,11 @@ from uqeval.engine import dask_cluster, dask_executor, remote
 from uqeval.engine.dask_cluster import DaskCluster
 from uqeval.engine.dask_executor import Workers
 from uqeval.engine.options import RunOptions
+from uqeval.engine.reuse import last_digits
 from uqeval.errors import ChangedError, ClusterError, DataError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics import COMPANIONS, FAMILIES
+from uqeval.stores.states.saved import SavedStates
 from uqeval.tallies.segmentation import ClassCounts
 
 pytestmark = pytest.mark.on_disk
@@ -231,6 +233,24 @@ def test_workers_write_the_maps_of_their_items(tmp_path: Path, client: Any, is_d
     assert len(stores[0]) > 9
 
 
+def test_maps_of_workers_have_the_modes_of_the_client(
+    folder: Path, tmp_path: Path, processes: DaskCluster
+) -> None:
+    from uqeval.usecases.reduce import reduce
+
+    before = next(iter(processes.client.run(os.umask, 0o077).values()))
+    modes = []
+    try:
+        for cluster in (None, processes):
+            target = tmp_path / f"{cluster is None}.zarr"
+            inputs = open_inputs(str(folder / "p.zarr"), None, InputOptions())
+            reduce(inputs, target, options=RunOptions(cluster=cluster))
+            modes.append({str(p.relative_to(target)): p.stat().st_mode for p in target.rglob("*")})
+    finally:
+        processes.client.run(os.umask, before)
+    assert len(modes[0]) > 9 and modes[0] == modes[1]
+
+
 def test_maps_are_written_where_all_workers_see_them(folder: Path) -> None:
     from uqeval.usecases.reduce import _Writing
 
@@ -285,6 +305,24 @@ def test_arrays_in_memory_are_refused(client: Any) -> None:
     probs = np.full((2, 1, 2, 4, 4), 0.5, np.float32)
     with pytest.raises(UsageError, match="an array in memory cannot be read by the workers"):
         uqeval.evaluate(probs, np.zeros((2, 4, 4), int), "segmentation", executor=client)
+
+
+def test_workers_on_other_processors_are_named(
+    folder: Path, client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Their exp has other last digits. The states record the digests of all workers."""
+    monkeypatch.setattr(remote, "last_digits", lambda: "other")
+    states = tmp_path / "s.zip"
+    with chdir(folder):
+        report = uqeval.evaluate("p.zarr", metrics="pavpu", states=states, executor=client)
+    (warning,) = [text for text in report.warnings if "another kind of processor" in text]
+    workers = client.scheduler_info()["workers"]
+    assert any(address in warning for address in workers) and "exp and log" in warning
+    assert SavedStates.of_run(states).index["last_digits"] == ["other"]
+    with chdir(folder):  # this process would continue with other digits
+        again = uqeval.evaluate("p.zarr", metrics="pavpu", states=states)
+    assert again.timing["items_reused"] == 0
+    assert SavedStates.of_run(states).index["last_digits"] == [last_digits()]
 
 
 def test_other_versions_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,7 +464,7 @@ def test_few_results_are_fetched_at_once(folder: Path, monkeypatch: pytest.Monke
             return [future.result() for future in futures]
 
         def map(self, _: Any, jobs: list[remote.Job], **options: Any) -> list[Any]:
-            return [Ended((remote.Done(job.items, 0), "tcp://here")) for job in jobs]
+            return [Ended((remote.Done(job.items, 0, last_digits()), "tcp://here")) for job in jobs]
 
     cluster = DaskCluster("tcp://here")
     cluster._workers = Workers(Fast())

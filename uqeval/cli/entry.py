@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 import typer.main
@@ -264,6 +264,8 @@ def _run() -> None:
         if _is_caused_by(leaving, KeyboardInterrupt):
             tell(" ".join(["uqeval: interrupted before the end.", *_notes(leaving)]))
             sys.exit(130)
+        if _is_of_library(leaving):
+            _end_with_bug()
         if notes := _notes(leaving):
             tell(" ".join(["uqeval: stopped before the end.", *notes]))
         _end_without_output(leaving)
@@ -286,7 +288,9 @@ def _run() -> None:
     except MemoryError:
         typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)
         sys.exit(2)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also of libraries: status 1 would say that a rule failed
         # Python wraps an interrupt while it makes a class, such as at an import; pydantic raises
         # an error of its own in place of it.
         if _raised or _is_caused_by(error, KeyboardInterrupt):
@@ -294,12 +298,24 @@ def _run() -> None:
             how = "interrupted" if number == signal.SIGINT else "stopped"
             tell(" ".join([f"uqeval: {how} before the end.", *_notes(error)]))
             sys.exit(128 + number)
-        # A bug: print its traceback.
-        traceback.print_exc()
-        typer.echo(
-            f"uqeval {VERSION}: this is a bug; please report it with the lines above.", err=True
-        )
-        sys.exit(3)
+        _end_with_bug()
+
+
+def _end_with_bug() -> NoReturn:
+    """Print the traceback of the current exception, and exit."""
+    traceback.print_exc()
+    typer.echo(f"uqeval {VERSION}: this is a bug; please report it with the lines above.", err=True)
+    sys.exit(3)
+
+
+def _is_of_library(leaving: SystemExit) -> bool:
+    """Return whether a library exits with status 1 or a text: only commands say that a rule failed.
+
+    Typer does so for an `EOFError`. With a closed pipe, `_end_without_output` sets the status.
+    """
+    means_failed = leaving.code == 1 or not isinstance(leaving.code, int | None)
+    is_of_command = isinstance(leaving.__context__, typer.Exit)
+    return means_failed and not is_of_command and not _is_caused_by(leaving, BrokenPipeError)
 
 
 def _is_caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:

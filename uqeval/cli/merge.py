@@ -94,6 +94,8 @@ def _fit(shared: Shared, parts: list[str]) -> None:
         raise UsageError("--fit writes a file for the shards; give -o FITTED.json.")
     check_outputs(Output(shared.output, kind="fitted"), inputs=files_of(parts))
     fitted = fit_shards(parts, shared.output)
+    for text in fitted.warnings:
+        tell(f"warning: {text}")
     passes = f"{fitted.passes} {'pass' if fitted.passes == 1 else 'passes'}"
     if not shared.quiet:
         tell(

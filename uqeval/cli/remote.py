@@ -1,4 +1,4 @@
-"""URLs of object stores in place of local reports and outputs."""
+"""URLs of object stores in place of local reports, states and outputs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,23 @@ from typing import Any
 import typer
 
 from uqeval.disk.objects import is_object_url, refuse_overlap_of_urls
-from uqeval.errors import UsageError, cut
+from uqeval.errors import UsageError, cut, option_name
 
 #: Options that name a file to write.
 _OUTPUTS = ("output", "csv", "junit", "markdown")
 #: Commands whose output is a store, a growing file or a folder that is replaced at once.
 _LOCAL = frozenset({"convert", "evidence", "observe", "reduce"})
-#: Arguments and options that name reports or states, by command.
+#: Arguments and options that name reports, states, rules or verdicts, by command.
 _INPUTS = {
-    "compare": ("reports", "replicates"), "gate": ("report", "baseline"), "merge": ("parts",),
-    "report": ("paths",), "select": ("report",),
+    "compare": ("reports", "replicates"), "gate": ("report", "rules", "baseline"),
+    "merge": ("parts",), "observe": ("alarm_from",), "report": ("paths", "verdicts"),
+    "run": ("baseline",), "select": ("report",), "verify": ("report",),
 }  # fmt: skip
+#: Those of all commands that evaluate.
+_OF_EVALUATIONS = ("fitted", "threshold_from")
+#: Options that name tables, lists or folders: reports and states record their paths, and workers of
+#: a cluster read them. For some commands, flags have the same name.
+_ON_DISK = ("fit_on", "images", "item_table", "label_map", "names", "slices")
 #: Separates the paths of one --replicates.
 _BETWEEN = "\0"
 
@@ -31,20 +37,12 @@ def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
 
     Uploads nothing if the command fails, unless only a rule or some stores of a run failed.
     """
-    for name in _INPUTS.get(command, ()):
-        for text in _texts(values.get(name)):
-            if "://" in text and not is_object_url(text) and not Path(text).exists():
-                raise UsageError(
-                    f"{cut(text)}: reports are read from a disk, and from s3://, gs:// and az://. "
-                    "Download the file, and give its path."
-                )
-    outputs = [name for name in _OUTPUTS if is_object_url(values.get(name))]
-    inputs = [
-        name
-        for name in _INPUTS.get(command, ())
-        if any(map(is_object_url, _texts(values.get(name))))
-    ]
-    if command in _LOCAL or not (outputs or inputs):
+    _refuse_unread(command, values)
+    names = (*_INPUTS.get(command, ()), *_OF_EVALUATIONS)
+    possible = () if command in _LOCAL else _OUTPUTS
+    outputs = [name for name in possible if is_object_url(values.get(name))]
+    inputs = [name for name in names if any(map(is_object_url, _texts(values.get(name))))]
+    if not (outputs or inputs):
         yield
         return
     from uqeval.disk.staging import staging
@@ -54,12 +52,19 @@ def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
             f"--resume: {cut(values[outputs[0]])} is a URL, and the states of an interrupted run "
             "are saved only next to a local report. Give a local -o, or leave out --resume."
         )
+    if command == "run" and values.get("fitted") and outputs:
+        raise UsageError(
+            f"--fitted: {cut(values[outputs[0]])} is a URL, and the states of the round before are "
+            "read from a disk only. Copy the folder of that round to a disk, and give it as -o."
+        )
     sources = [text for name in values if name not in outputs for text in _texts(values[name])]
     refuse_overlap_of_urls([values[name] for name in outputs], sources)
     with staging() as staged:
         for name in outputs:
             stage = staged.output_folder if command == "run" else staged.output
-            values[name] = stage(values[name])
+            url, values[name] = values[name], stage(values[name])
+            if name == "output" and values.get("fitted"):
+                staged.earlier_states(url)
         for name in inputs:
             values[name] = _mapped(values[name], staged.input)
         try:
@@ -68,6 +73,32 @@ def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
             staged.put()
             raise
         staged.put()
+
+
+def _refuse_unread(command: str, values: dict[str, Any]) -> None:
+    """Raise `UsageError` for a URL that a command does not read."""
+    for name in (*_INPUTS.get(command, ()), *_OF_EVALUATIONS):
+        for text in _texts(values.get(name)):
+            if "://" in text and not is_object_url(text) and not Path(text).exists():
+                raise UsageError(
+                    f"{cut(text)}: {_kind(name)} are read from a disk, and from s3://, gs:// and "
+                    "az://. Download the file, and give its path."
+                )
+    settings = [("files", text) for text in _texts(values.get("files")) if command == "schema"]
+    if command == "run":
+        suffixes = (".yaml", ".yml")
+        paths = _texts(values.get("paths"))
+        settings = [("paths", text) for text in paths if text.lower().endswith(suffixes)]
+    others = [(name, text) for name in _ON_DISK for text in _texts(values.get(name))]
+    for name, text in settings + others:
+        if "://" in text and not Path(text).exists():
+            where = f"{option_name(name)} {cut(text)}: " if name in _ON_DISK else f"{cut(text)}: "
+            raise UsageError(f"{where}is read from a disk only; download it, and give its path.")
+
+
+def _kind(name: str) -> str:
+    """Return what an argument or option names."""
+    return name if name in ("rules", "verdicts") else "reports"
 
 
 def _texts(value: Any) -> list[str]:

@@ -292,6 +292,10 @@ def _anchored(document: Document, config: Config) -> Config:
             for option in options.keys() & set(PATHS):
                 options[option] = fixed(options[option], "evaluate", name, command, option)
     fix(config, ("output",))
+    kind, colon, path = (getattr(config, "dask", None) or "").partition(":")
+    if kind == "scheduler-file" and path:
+        address = f"{kind}{colon}{anchored_path(path, 'dask')}"
+        config.dask = address  # type: ignore[attr-defined]
     if config.slices is not None:
         fix(config.slices, ("table",), "slices")
     if bad:

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
@@ -76,13 +77,17 @@ class Connection:
             import obstore.store
         except ImportError as error:
             raise kind(f"{cut(shown)}: a URL needs obstore: pip install obstore.") from error
+        from uqeval.disk.object_environment import flaw_of_environment
+
+        if flaw := flaw_of_environment(prefix_of(url)):
+            raise kind(f"{cut(shown)}: {flaw}")
         self.obstore: Any = obstore
-        options = client_options(url)
+        connect: Callable[..., Any] = partial(
+            obstore.store.from_url, normal_url(url), client_options=client_options(url)
+        )
         try:
             self._first, self.brief, self.later = (
-                obstore.store.from_url(
-                    normal_url(url), client_options=options, retry_config=retries
-                )
+                without_panic(partial(connect, retry_config=retries))
                 for retries in (FIRST, BRIEF, LATER)
             )
         except Exception as error:  # see `ask`
@@ -138,12 +143,31 @@ def _repeated(ask: Callable[[], Answer], retries: Mapping[str, Any]) -> Answer:
     end = time.monotonic() + limit.total_seconds()
     for attempt in range(retries["max_retries"]):
         try:
-            return ask()
+            return without_panic(ask)
         except Exception as error:
             if not _is_cut_short(error) or time.monotonic() > end:
                 raise
         time.sleep(min(0.1 * 2**attempt, 5.0))
-    return ask()
+    return without_panic(ask)
+
+
+class _Panic(Exception):
+    """A bug in the client of object stores, or a setting that it cannot use."""
+
+
+def without_panic(ask: Callable[[], Answer]) -> Answer:
+    """Return the answer to a request; raise an `Exception` if the client panics.
+
+    Its `PanicException` is no `Exception`, so it would end the process. Its text is left out: it
+    could repeat a secret of the environment.
+    """
+    try:
+        return ask()
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        what = "the client (obstore) panicked, as it does for invalid settings"
+        raise _Panic(what) from error
 
 
 def _is_cut_short(error: Exception) -> bool:
@@ -313,6 +337,14 @@ def _message(url: str, action: str, error: Exception, has_read: bool) -> str:
         advice = (
             "Use a server that has them, such as nginx or an object store, or copy the store to a "
             "disk, or write it without shards."
+        )
+    elif isinstance(error, _Panic):
+        what = line
+        advice = (
+            f"Check the {prefix}_… variables of the environment and the files that they name: line "
+            "ends, ports, addresses."
+            if prefix
+            else _CHECK
         )
     elif "error sending request" in line:
         what = f"the server does not answer{_retries(line)}"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from uqeval.disk.object_access import Answer, Connection, check_url, normal_url
+from uqeval.disk.object_access import Answer, Connection, check_url, normal_url, without_panic
 from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 
 _SCHEMES = re.compile(r"(s3a?|gs|az|adl|azure|abfss?)://", re.IGNORECASE)
@@ -118,8 +118,10 @@ class ObjectFile:
         data = source.read_bytes()
         mode: Any = "create" if before is None else before
         try:
-            self._obstore.put(
-                self._connection.later, self.key, data, mode=mode, use_multipart=False
+            without_panic(
+                lambda: self._obstore.put(
+                    self._connection.later, self.key, data, mode=mode, use_multipart=False
+                )
             )
         except (AlreadyExistsError, PreconditionError) as error:
             # If the answer to the first request was lost, its retry finds the object already

@@ -69,6 +69,10 @@ class Staging:
                 self._outputs[path] = file, file.version()
         return str(self._local(url))
 
+    def earlier_states(self, url: str) -> None:
+        """Fetch the states next to an output, if there are any: the run continues from them."""
+        self._fetch(_beside(url))
+
     def output_folder(self, url: str) -> str:
         """Return the local folder to write instead of a URL.
 

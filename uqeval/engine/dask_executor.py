@@ -30,7 +30,8 @@ from uqeval.engine.remote import (
     close_run,
     run_job,
 )
-from uqeval.errors import ClusterError, UqevalError, cut
+from uqeval.engine.reuse import last_digits
+from uqeval.errors import ClusterError, UqevalError, cut, listed
 from uqeval.inputs import Inputs
 from uqeval.threads import Event
 
@@ -140,6 +141,10 @@ class DaskExecutor:
         self._workers, self._run, self._inputs = workers, run, inputs
         #: The worker that has the maps of some items.
         self._homes: dict[range, str] = {}
+        #: The digests of `last_digits` on the workers, and the warning about other ones.
+        self.last_digits: set[str] = set()
+        self._other_workers: list[str] = []
+        self._warning = ""
         self._patience = _PATIENCE
 
     def count(self, turn: Turn) -> Generator[Items, None, None]:
@@ -213,6 +218,7 @@ class DaskExecutor:
                 if isinstance(outcome, Failed):
                     raise outcome.error(self._workers.named(home))
                 self._homes[items] = home
+                self._note_digits(home, outcome.last_digits)
                 if (flow_seconds := self._inputs.flow_seconds) is not None:
                     for name, seconds in outcome.flow_seconds.items():
                         flow_seconds[name] = flow_seconds.get(name, 0.0) + seconds
@@ -222,6 +228,23 @@ class DaskExecutor:
             raise _gone(type(error).__name__) from None
         finally:
             self._cancel([sent.future for sent in waiting if sent.future is not None])
+
+    def _note_digits(self, home: str, digits: str) -> None:
+        """Warn of a worker whose results have other last digits than those of this process."""
+        self.last_digits.add(digits)
+        if digits == last_digits() or home in self._other_workers:
+            return
+        self._other_workers.append(home)
+        warnings = self._inputs.warnings
+        if self._warning in warnings:
+            warnings.remove(self._warning)
+        self._warning = (
+            f"Dask workers on another kind of processor than this process: "
+            f"{listed(sorted(self._other_workers))}. Their exp and log have other last digits, so "
+            "those of the results may differ from a run on one kind of machine, and from run to "
+            "run. For equal digits, use workers with the same processor as this machine."
+        )
+        warnings.append(self._warning)
 
     def _sent(self, jobs: Sequence[tuple[range, Work | Known]]) -> list[_Sent]:
         """Send jobs, each to the worker that has their maps; nothing is sent for known states."""

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from uqeval import errors
 from uqeval.engine.counting import Counting
 from uqeval.engine.passes import Resources, Turn, blocks_of, count_in_threads, workers_within
-from uqeval.engine.reuse import map_cache_of, stamps_of
+from uqeval.engine.reuse import last_digits, map_cache_of, stamps_of
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import ChangedError, UqevalError, UsageError, cut
 from uqeval.inputs import Inputs
@@ -116,12 +116,13 @@ class Opened:
 class Done:
     """The result of a job; `nbytes`: the bytes that it read.
 
-    `flow_seconds`: the time of the flow of a video. `not_cached`: items whose maps the cache
-    refused.
+    `last_digits`: those of exp and log on the worker. `flow_seconds`: the time of the flow of a
+    video. `not_cached`: items whose maps the cache refused.
     """
 
     value: Any
     nbytes: int
+    last_digits: str
     flow_seconds: Mapping[str, float] = field(default_factory=dict)
     not_cached: Collection[int] = ()
 
@@ -195,7 +196,8 @@ def _do(job: Job, threads: int) -> Done:
         value = job.work(opened)
     after = cached.inputs.flow_seconds or {}
     seconds = {name: total - before.get(name, 0.0) for name, total in after.items()}
-    return Done(value, opened.nbytes, seconds, cached.scratch.not_cached.intersection(job.items))
+    not_cached = cached.scratch.not_cached.intersection(job.items)
+    return Done(value, opened.nbytes, last_digits(), seconds, not_cached)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
@@ -67,7 +68,7 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
         "data": [info.kind, info.classes, info.samples, info.reference, void],
         "flows": inputs.flows(),
         "paths": inputs.paths(),
-        "exponential": _exponential(),
+        "last_digits": last_digits(),
     }
     if inputs.recipe is not None and inputs.recipe.subsets is not None:
         context["subsets"] = inputs.recipe.subsets
@@ -87,8 +88,13 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     return [item_stamp for block in blocks for item_stamp in block] or [None] * inputs.source.items
 
 
-def _exponential() -> str:
-    """Return a digest of NumPy's exp, whose last bit depends on the processor."""
-    values = np.linspace(-20, 0, 4099)
-    results = (np.exp(values).tobytes(), np.exp(values.astype(np.float32)).tobytes())
+@cache
+def last_digits() -> str:
+    """Return a digest of NumPy's exp and log, whose last digits depend on the processor."""
+    below = np.linspace(-20, 0, 4099)
+    results = [
+        function(values.astype(kind)).tobytes()
+        for function, values in ((np.exp, below), (np.log, np.exp2(below)))
+        for kind in (np.float64, np.float32)
+    ]
     return hashlib.sha256(b"".join(results)).hexdigest()[:16]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from uqeval.arrays import State, np
 from uqeval.engine.options import RunOptions, shown_size
+from uqeval.engine.reuse import last_digits
 from uqeval.errors import UsageError
 from uqeval.inputs import Inputs
 from uqeval.stores.states.blocks import ItemStates, KnownStates, PackedItems
@@ -50,7 +51,9 @@ def cluster_of(
 
 
 class ClusterExecutor(Protocol):
-    """Executor of one run on a cluster."""
+    """Executor of one run on a cluster. `last_digits`: the digests of its workers."""
+
+    last_digits: set[str]
 
     def count(self, turn: Turn) -> Generator[Items, None, None]:
         """Yield the states of the items of a turn, in order."""
@@ -101,6 +104,11 @@ class Scheduler:
     def items_reused(self) -> int:
         """Return the number of items whose states or maps come from an earlier run."""
         return int(np.count_nonzero(~self._is_read))
+
+    @property
+    def last_digits(self) -> set[str]:
+        """Return the digests of exp and log (`reuse.last_digits`) where items were counted."""
+        return {last_digits()} if self._executor is None else self._executor.last_digits
 
     def run(self, passes: Mapping[str, Passes]) -> dict[str, Any]:
         """Count the tallies that the generators request, in passes, and return their results.

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
+from uqeval.disk.files import as_given
+
 
 @dataclass(frozen=True)
 class ShardCommands:
@@ -26,6 +28,8 @@ class ShardCommands:
     def of(cls, path: str | Path | None, number: int | None) -> ShardCommands:
         """Return the commands after shard `number` with this report or states file."""
         if path is None or (folder := Path(path).parent).name != str(number):
+            return cls()
+        if "://" in as_given(str(path)):  # no shell lists a bucket
             return cls()
         name = Path(path).name.removesuffix(".json").removesuffix(".states.zip")
         above = "" if folder.parent == Path() else f"{quote(str(folder.parent))}/"

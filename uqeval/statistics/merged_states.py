@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.arrays import Ints
-from uqeval.errors import StoreError, UsageError, cut, option_name
+from uqeval.errors import StoreError, UsageError, cut, listed, option_name
 from uqeval.metrics._family import normal_settings
 from uqeval.records.input_options import value_options
 from uqeval.records.set_names import is_order_unknown, moved_stores, recorded_names
@@ -77,6 +77,8 @@ class MergedStates:
         self.packed_totals: dict[str, bytes] = {}
         #: How many passes shards of a run have counted; None if these are no shards.
         self.passes: int | None = indices[0].get("rounds", {}).get("passes")
+        #: The warning about shards of several kinds of processors, if any.
+        self.mixture = self._of_processors(indices)
         self.index: dict[str, Any] = indices[0] | {
             "items": [name for index in indices for name in index["items"]],
             "records": [record for index in indices for record in index["records"]],
@@ -90,9 +92,12 @@ class MergedStates:
             "numerics": _sum_records([index["numerics"] for index in indices]),
             "warnings": list(
                 dict.fromkeys(
-                    [w for index in indices for w in index["warnings"]] + self._of_sets(indices)
+                    [w for index in indices for w in index["warnings"]]
+                    + self._of_sets(indices)
+                    + self.mixture
                 )
             ),
+            "last_digits": sorted({d for index in indices for d in index.get("last_digits", [])}),
             "partial": bool(self.missing)
             or any(index["partial"] and "part" not in index["inputs"] for index in indices),
         }
@@ -116,6 +121,22 @@ class MergedStates:
             f"the OUT sets {cut(names)} are called by their order in each run, and were joined in "
             "this order. If it differs between the runs, the scores of single sets are wrong: "
             "evaluate again with OUT stores of different file names."
+        ]
+
+    def _of_processors(self, indices: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Return a warning if shards were counted on several kinds of processors, so that together
+        they may not be one run to the bit. Earlier versions did not record it."""
+        digits = [tuple(index.get("last_digits", [])) for index in indices]
+        if not self._are_shards or len({own for shard in digits for own in shard}) < 2:
+            return []
+        numbers = [index["inputs"]["part"]["number"] for index in indices]
+        first = digits[0]
+        others = [n for n, own in zip(numbers, digits, strict=True) if own != first]
+        which = f"shards {listed(others)} and {numbers[0]}" if others else "rounds of the shards"
+        return [
+            f"{which} were counted on different kinds of processors, whose exp and log have other "
+            "last digits. Those of the results may differ from a run on one kind of machine. For "
+            "equal digits, count all shards and rounds on machines with the same processor."
         ]
 
     def _inputs(self) -> dict[str, Any]:

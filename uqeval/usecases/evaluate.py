@@ -233,8 +233,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         report = report_of(inputs, record, scheduler, time.perf_counter() - began, path)
         if states is not None:
             fitted = {key: sections[key].fitted if key in sections else {} for key in evaluations}
-            index = states_index(report, info, fitted, inputs.fingerprint)
-            index |= {} if shard is None else shard.index()
+            index = states_index(report, info, fitted, inputs.fingerprint, scheduler.last_digits)
+            index |= {} if shard is None else shard.index(index["last_digits"])
             index |= {} if options.cut is None else options.cut.recorded()
             index |= {"warnings": list(inputs.warnings), "result_warnings": result_warnings}
             digest = states.seal(index)

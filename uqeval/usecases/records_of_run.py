@@ -7,7 +7,7 @@ A later run at the same path of states does not read items with the same stamp a
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +129,7 @@ def states_of_run(
     `identity`: further settings that must be equal in a run to resume.
     Reuses the states of a finished earlier run, and with `resume` those of an interrupted one.
     """
+    from uqeval.engine.reuse import last_digits
     from uqeval.stores.states.blocks import ItemBlocks
     from uqeval.stores.states.earlier import EarlierStates
     from uqeval.stores.states.writer import StatesWriter
@@ -143,14 +144,23 @@ def states_of_run(
         **identity,
     }
     info = inputs.info()
-    before = EarlierStates(path, info.names, stamps) if Path(path).is_file() else None
+    before = (
+        EarlierStates(path, info.names, stamps, last_digits()) if Path(path).is_file() else None
+    )
     return StatesWriter(path, run, resume, before, ItemBlocks(info.sizes, info.classes))
 
 
 def states_index(
-    report: Report, info: DatasetInfo, fitted: Mapping[str, Any], fingerprint: str
+    report: Report,
+    info: DatasetInfo,
+    fitted: Mapping[str, Any],
+    fingerprint: str,
+    last_digits: Collection[str],
 ) -> dict[str, Any]:
-    """Return the index of a states file: all that scoring the states again requires."""
+    """Return the index of a states file: all that scoring the states again requires.
+
+    `last_digits`: the digests of exp and log where the items were counted.
+    """
     # Not `asdict`, which copies the names and sizes of all items one by one.
     info_record = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
     for name in ("command", "all_names", "all_sizes"):  # of the run alone
@@ -179,4 +189,5 @@ def states_index(
         "fitted": dict(fitted),
         "metrics": report.metrics,
         "partial": report.partial,
+        "last_digits": sorted(last_digits),
     }

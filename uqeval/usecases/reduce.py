@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,6 +114,7 @@ def reduce(
             stack.callback(executor.end)
             for items, _, nbytes in executor.each(writing):
                 options.progress.advance(nbytes, len(items))
+            _give_modes(Path(new))
         inputs.watch.check_all()
     return target
 
@@ -176,6 +179,19 @@ class _Writing:
                     array = source.planes[name].parts[item].array
                     store.put(item, name, values[name], _attributes_of_copy(array, void))
         store.flush()
+
+
+def _give_modes(store: Path) -> None:
+    """Give the files of workers, which may have another umask, the modes of those of this process.
+
+    Files of another user keep theirs.
+    """
+    mode = stat.S_IMODE((store / "zarr.json").stat().st_mode)
+    mode_of_folder = mode | (mode & 0o444) >> 2  # who may read it may list it
+    for folder, _, names in os.walk(store):
+        for path, own in ((folder, mode_of_folder), *((f"{folder}/{n}", mode) for n in names)):
+            with suppress(PermissionError):
+                Path(path).chmod(own)
 
 
 def _has_names(inputs: Inputs, dense: bool) -> bool:

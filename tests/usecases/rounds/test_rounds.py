@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import small_videos
+from command import refused
 from group_files import items
 from saved_runs import told
 from scenes import softmax
@@ -368,6 +369,29 @@ def test_shards_of_different_rounds(first: Path, tmp_path: Path) -> None:
     assert not (own / "g.json").exists()
 
 
+@pytest.mark.parametrize("other", [(2,), (1, 2)])
+def test_shards_on_other_processors(
+    other: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second round of some shards is counted where exp has other last digits."""
+    given, fitted = numbers(tmp_path), tmp_path / "fitted.json"
+    for options in ({}, {"fitted": fitted}):
+        for k in (1, 2):
+            with monkeypatch.context() as patch:
+                if options and k in other:
+                    patch.setattr("uqeval.engine.scheduler.last_digits", lambda: "other")
+                shard(tmp_path, k, 2, "nmerci", given | options)
+        states = [tmp_path / f"{k}.states.zip" for k in (1, 2)]
+        warnings = uqeval.fit_shards(states, fitted).warnings
+        assert bool(warnings) == bool(options)
+    which = "shards 2 and 1 were" if other == (2,) else "rounds of the shards were"
+    assert warnings[0].startswith(f"{which} counted on different kinds of processors")
+    merged = uqeval.merge(states, states=tmp_path / "m.zip")
+    assert merged.warnings.count(warnings[0]) == 1
+    again = uqeval.merge(tmp_path / "m.zip")
+    assert again.warnings.count(warnings[0]) == 1
+
+
 def test_shards_after_different_fits(first: Path, tmp_path: Path) -> None:
     own = copied(first, tmp_path)
     again(own, 1)
@@ -383,6 +407,16 @@ def write_fitted(path: Path, record: dict[str, Any]) -> None:
     """Write a file of fits with its digest."""
     record = {name: value for name, value in record.items() if name != "digest"}
     path.write_text(json.dumps(record | {"digest": _digest(record)}))
+
+
+def test_a_later_round_needs_the_states(first: Path, tmp_path: Path) -> None:
+    own = copied(first, tmp_path)
+    fitted = {"part": "1/3", "fitted": own / "fitted.json", "workers": 1}
+    refused(
+        lambda: uqeval.evaluate(own / "p.npz", metrics="failure", **fitted),
+        "continues from the states of the round before, but without states there are none. Give "
+        "the same states as in the first round of shard 1.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,17 +16,24 @@ class EarlierStates:
     """The states file of an earlier run, and its items that have not changed.
 
     Items match by name, in any order; equal `stamps` mean unchanged. Without a readable file there
-    are no such items, and the new file replaces it.
+    are no such items, and the new file replaces it. Nor are there any if some were counted on a
+    processor of other `last_digits` (a digest), such as on a worker.
     """
 
     def __init__(
-        self, path: str | Path, names: Sequence[str], stamps: Sequence[str | None]
+        self,
+        path: str | Path,
+        names: Sequence[str],
+        stamps: Sequence[str | None],
+        last_digits: str,
     ) -> None:
         try:
             self._saved = SavedStates(path) if Path(path).is_file() else None
         except StoreError:
             self._saved = None
         index = self._saved.index if self._saved is not None else {}
+        if not {last_digits}.issuperset(index.get("last_digits", ())):
+            self._saved, index = None, {}
         pairs = zip(index.get("items", ()), index.get("stamps", ()), strict=False)
         earlier_stamps = {
             name: (stamp, i) for i, (name, stamp) in enumerate(pairs) if isinstance(name, str)

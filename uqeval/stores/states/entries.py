@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from uqeval.disk.files import DIGEST_BYTES, DIGEST_MARK, open_file
+from uqeval.disk.files import DIGEST_BYTES, DIGEST_MARK, as_given, open_file
 from uqeval.errors import StoreError, cut
 from uqeval.stores.compression import decompressed
 
@@ -121,17 +121,19 @@ def pack_text(pieces: Callable[[], Iterable[bytes]]) -> bytes:
 def json_pieces(record: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield `json.dumps(record)` in pieces, so the text of many items is never in memory at
     once.
+
+    Staged local files have their URLs in it.
     """
     before = "{"
     for key, value in record.items():
         yield f"{before}{json.dumps(key)}: ".encode()
         if isinstance(value, list) and value:
             for first in range(0, len(value), _TOGETHER):
-                text = json.dumps(value[first : first + _TOGETHER], allow_nan=False)
+                text = as_given(json.dumps(value[first : first + _TOGETHER], allow_nan=False))
                 yield f"{', ' if first else '['}{text[1:-1]}".encode()
             yield b"]"
         else:
-            yield json.dumps(value, allow_nan=False).encode()
+            yield as_given(json.dumps(value, allow_nan=False)).encode()
         before = ", "
     yield b"}" if record else b"{}"
 

@@ -49,7 +49,8 @@ class FittedFile:
 
     `passes`: the number of passes that all shards have counted. `unfinished`: the keys of results
     that need another pass. `shards`: the digests of their states files, in order. `run`: what was
-    evaluated. `totals`: by `digest_of` a tally's key. `digest`: of the file.
+    evaluated. `totals`: by `digest_of` a tally's key. `digest`: of the file. `warnings`: about the
+    shards; the file does not have them.
     """
 
     path: Path
@@ -59,6 +60,7 @@ class FittedFile:
     run: Mapping[str, Any]
     totals: Mapping[str, PackedTotal]
     digest: str = ""
+    warnings: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Return the file as JSON, with its digest."""

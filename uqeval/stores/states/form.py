@@ -95,6 +95,7 @@ class Index:
     rounds: dict[str, Any] = field(default_factory=dict)
     draws: Resampling = field(default_factory=Resampling)
     maps_version: Whole | None = None
+    last_digits: list[str] = field(default_factory=list)
 
 
 def check_index(index: Mapping[str, Any], allow_missing: bool) -> None:

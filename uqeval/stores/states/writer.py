@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from uqeval.disk.files import as_given
 from uqeval.disk.locks import clear, held_beside, hidden, hold, lock, own_name, release
 from uqeval.disk.publishing import put_file, repair_states, writing
 from uqeval.errors import ClusterError, OutputError, UsageError, cut
@@ -76,7 +77,7 @@ class StatesWriter:
         self._waiting: dict[tuple[int, int], dict[int, PackedItems]] = {}
         self._totals: dict[str, tuple[int, int]] = {}
         record = dict(run or {})
-        head = json.dumps(record, sort_keys=True).encode()
+        head = as_given(json.dumps(record, sort_keys=True)).encode()
         earlier: Iterator[tuple[str, bytes]] = iter(())
         #: Items of an interrupted run whose changes cannot be detected.
         self._unstamped: frozenset[int] = frozenset()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from uqeval.disk.files import MOST_BYTES
-from uqeval.disk.object_access import Answer, Connection, check_url
+from uqeval.disk.object_access import Answer, Connection, check_url, without_panic
 from uqeval.errors import ChangedError, cut
 from uqeval.stores.watch import looked_up
 from uqeval.stores.zarr.marks import Mark, Marks
@@ -136,7 +137,7 @@ class ObjectSource(Source):
                 return
             for look in (self._head, self._first_byte):
                 with suppress(Exception):  # any error: this request is of no use here
-                    found = Mark.of(look(self._connection.brief, key))
+                    found = Mark.of(without_panic(partial(look, self._connection.brief, key)))
                     if found.size == mark.size and found.version == mark.version:
                         self._look = look
                         break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,7 @@ def fit_shards(reports: str | Path | Sequence[str | Path], output: str | Path) -
         fitted = _fitted(states, output)
     text = fitted.text()
     write(output, text)
-    return FittedFile.load(output)
+    return replace(FittedFile.load(output), warnings=tuple(states.mixture))
 
 
 def _fitted(states: MergedStates, output: str | Path) -> FittedFile:

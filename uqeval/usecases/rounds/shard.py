@@ -187,10 +187,17 @@ class ShardRound:
         """Return the settings that identify this round, for --resume."""
         return {} if self.fitted is None else {"fitted": self.fitted.digest}
 
-    def index(self) -> dict[str, Any]:
-        """Return the record of this round for the states."""
+    def index(self, last_digits: Collection[str]) -> dict[str, Any]:
+        """Return the record of this round for the states.
+
+        `last_digits`: the digests of exp and log where it was counted.
+        """
         digest = None if self.fitted is None else self.fitted.digest
-        return {"rounds": {"passes": self.passes, "fitted": digest}}
+        before = [] if self.earlier is None else self.earlier.index.get("last_digits", [])
+        return {
+            "rounds": {"passes": self.passes, "fitted": digest},
+            "last_digits": sorted({*last_digits, *before}),
+        }
 
     def count(
         self,
@@ -355,9 +362,9 @@ def _earlier(
     """Return the states of the earlier rounds. Raises `UqevalError` if they are missing."""
     number = shard["number"]
     if path is None or not Path(path).is_file():
-        where = "give -o FILE" if path is None else f"{cut(path)} does not exist"
+        missing = "without -o there are none" if path is None else f"{cut(path)} does not exist"
         raise UsageError(
-            f"--fitted continues from the states of the round before, and {where}. Give the same "
+            f"--fitted continues from the states of the round before, but {missing}. Give the same "
             f"-o as in the first round of shard {number}."
         )
     saved = SavedStates.of_run(path)

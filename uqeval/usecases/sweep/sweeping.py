@@ -138,7 +138,8 @@ def _run_shard(planned: PlannedSweep, options: RunOptions) -> Report:
         )
         took = time.perf_counter() - began
         report = report_of(inputs, record, scheduler, took, str(options.states))
-        index = states_index(report, info, {}, inputs.fingerprint) | shard.index() | plan.index()
+        index = states_index(report, info, {}, inputs.fingerprint, scheduler.last_digits)
+        index |= shard.index(index["last_digits"]) | plan.index()
         # A sweep's counts of subsets have another form; `merge` counts them from the states.
         digest = states.seal(index | {"warnings": list(inputs.warnings), "numerics": {}})
         states.put()
