@@ -149,6 +149,27 @@ def test_a_sigma_of_few_digits_at_an_exact_prediction() -> None:
         assert state["nll"][0] == pytest.approx(expected, rel=1e-14) and not state["far"][0]
 
 
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [(4.576540019252194, (19, 14)), (9.544842525194307, (19, 17)), (1e-45, (6, 7))],
+)
+def test_items_of_one_target_have_no_nmse(tmp_path: Path, value: float, size: Any) -> None:
+    """The mean of equal numbers is rounded, and the sum of squares about it is not 0."""
+    target = np.full((8, *size), value)
+    arrays = {"mean": target + 1, "std": np.ones_like(target), "target": target}
+    table = tmp_path / "slices.csv"
+    table.write_text("name,half\n" + "".join(f"{i},{'ab'[i // 4]}\n" for i in range(8)))
+    path = save(tmp_path / "r.npz", arrays)
+    report = uqeval.evaluate(path, None, "regression", ci=0.9)
+    assert report.results["regression"]["nmse"] is None
+    assert {item["regression"]["nmse"] for item in report.items} == {None}
+    target[4:] += np.random.default_rng(0).normal(size=target[4:].shape)
+    report = uqeval.evaluate(save(path, arrays), None, "regression", slices=table, ci=0.9)
+    nmse = [report.slices[f"half={h}"]["results"]["regression"]["nmse"] for h in "ab"]
+    assert nmse[0] is None and 0 < nmse[1] < 3
+    assert report.intervals["regression.nmse"]["high"] < 100
+
+
 def test_a_target_that_hardly_varies(tmp_path: Path) -> None:
     target = np.zeros(SHAPE)
     target[0, 0, 0] = 1e-160

@@ -249,8 +249,8 @@ def _doubt(record: Mapping[str, Any]) -> Doubt | None:
 def _target_spread(states: Iterable[State]) -> float:
     """Return Σ (y - ȳ)² over all items: within them, and of their means."""
     nonempty = [s for s in states if s["count"][0]]
-    if not nonempty:
-        return 0.0
+    if len({float(end) for s in nonempty for end in (s["least"][0], s["most"][0])}) < 2:
+        return 0.0  # the sums of squares of one value are those of its rounding
     counts = [int(s["count"][0]) for s in nonempty]
     means = [float(s["sums"][0, 4]) / n for n, s in zip(counts, nonempty, strict=True)]
     # Differences of means lose no digits; `rest` corrects the rounding of each mean.
