@@ -252,6 +252,39 @@ def test_states_have_the_scores_and_intervals(fit_on: str, tmp_path: Path) -> No
     assert one["mean_loss"] == item["loss"]
 
 
+def reasons(value: Any) -> set[str]:
+    """All reasons in a record."""
+    if isinstance(value, list):
+        return set().union(*map(reasons, value))
+    if not isinstance(value, dict):
+        return set()
+    own = {text for name, text in value.items() if name.endswith("_reason")}
+    return own.union(*map(reasons, value.values()))
+
+
+@pytest.mark.parametrize("risk", ["miscoverage", "fnr:3"])
+def test_slices_of_calibration_items(fit_on: str, risk: str, tmp_path: Path) -> None:
+    """They have labels: it is no labelled pixel that they lack."""
+    p, y = data()
+    y[13] = 255
+    groups = ["a" if i in CALIBRATE else "void" if i == 13 else "b" for i in range(ITEMS)]
+    table = tmp_path / "slices.csv"
+    rows = (f"{name},{group}\n" for name, group in zip(NAMES, groups, strict=True))
+    table.write_text("name,group\n" + "".join(rows))
+    path = tmp_path / "run.states.zip"
+    families = {"conformal": {"fit_on": fit_on, "alpha": 0.2, "risk": risk}}
+    report = uqeval.evaluate(p, y, families, names=NAMES, slices=table, states=path, workers=1)
+    for own in (report, merge(path, slices=table)):
+        found = {name: part["results"]["conformal"] for name, part in own.slices.items()}
+        calibrating, others, void = (found[f"group={name}"] for name in ("a", "b", "void"))
+        assert reasons(calibrating) == {"all these items are used for calibration"}
+        assert calibrating["coverage"] is None and calibrating["threshold"] is not None
+        assert void["coverage_reason"] == "no labelled pixel"
+        assert others["coverage"] is not None
+        counts = [own["evaluated_items"] for own in (calibrating, others, void)]
+        assert counts == [0, ITEMS - len(CALIBRATE) - 1, 1]
+
+
 def test_columns_are_the_scores_of_sets(fit_on: str, tmp_path: Path) -> None:
     from uqeval.statistics.weighting import AllBut
 
