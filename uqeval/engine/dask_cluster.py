@@ -71,6 +71,7 @@ class DaskCluster:
         try:
             if isinstance(self._address, distributed.Client):
                 self.client = self._address
+                self._refuse_unusable()
             elif isinstance(self._address, str):
                 self.client = self._open.enter_context(self._connected(self._address))
             else:
@@ -86,6 +87,20 @@ class DaskCluster:
 
     def __exit__(self, *error: object) -> None:
         self._open.close()
+
+    def _refuse_unusable(self) -> None:
+        """Raise `UsageError` for a client of the user that cannot be waited for here."""
+        if self.client.asynchronous:
+            raise UsageError(
+                f"{self._option}: this asynchronous distributed.Client needs the event loop of "
+                "this thread, which would wait for itself. Pass a distributed.Client without "
+                "asynchronous=True, or call uqeval in another thread: await "
+                "asyncio.to_thread(uqeval.evaluate, …), with a client that was awaited."
+            )
+        if self.client.status in ("closing", "closed"):
+            raise UsageError(
+                f"{self._option}: the distributed.Client is closed. Pass one that is connected."
+            )
 
     def _connected(self, address: str) -> Any:
         import dask
