@@ -217,6 +217,10 @@ class OutputError(UqevalError):
     """Output that cannot be written."""
 
 
+class NotFiniteError(OutputError, ValueError):
+    """Result with NaN or infinity, which JSON does not have."""
+
+
 class ClusterError(UqevalError):
     """Cluster whose scheduler is gone, or whose workers die. What they have counted is kept."""
 

@@ -113,15 +113,32 @@ class Answer(Generic[T]):
         """Do not compute the result, unless a thread has begun with it."""
         self._is_dropped = True
 
-    def result(self) -> T:
-        """Wait for the result, and return it or raise the error of the job. Call it once."""
-        result, error = self._queue.get()
+    def result(self, seconds: float | None = None) -> T:
+        """Wait for the result, and return it or raise the error of the job. Call it once.
+
+        Raises `TimeoutError` if there is none after some seconds.
+        """
+        try:
+            result, error = self._queue.get(timeout=seconds)
+        except Empty:
+            raise TimeoutError from None
         if error is None:
             return result  # type: ignore[return-value]
         try:
             raise error
         finally:
             del error  # its traceback holds this frame
+
+
+def within(seconds: float, work: Callable[[], T]) -> T:
+    """Return `work()`, computed in a thread of its own.
+
+    Raises `TimeoutError` if it takes longer; then the thread goes on, but the process may end.
+    """
+    answer = Answer(work)
+    with uninterrupted():
+        threading.Thread(target=answer.compute, name="uqeval", daemon=True).start()
+    return answer.result(seconds)
 
 
 class Threads:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -349,6 +350,93 @@ def test_no_cluster(address: str, message: str, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(UsageError, match=message), DaskCluster(address):
         pass
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_another_server(closes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a dashboard, or a scheduler that is stopped: Dask would wait for ever."""
+    monkeypatch.setattr(dask_cluster, "_PATIENCE", 0.2)
+    message = "no scheduler answers there" if closes else "does not answer as a Dask scheduler"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        accepted: list[Any] = []
+
+        def accept() -> None:
+            with suppress(OSError):  # the server was closed
+                while True:
+                    connection, _ = server.accept()
+                    connection.close() if closes else accepted.append(connection)
+
+        thread = Thread(target=accept, daemon=True)
+        thread.start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+        async def in_a_loop() -> None:
+            with DaskCluster(address):
+                pass
+
+        with pytest.raises(UsageError, match=rf"{message}.*8787 (is )?that of (its|the) dashboard"):
+            asyncio.run(in_a_loop())
+        server.shutdown(socket.SHUT_RDWR)
+    for connection in accepted:
+        connection.close()
+    thread.join(10)
+
+
+@pytest.mark.parametrize(
+    "place", ["user:SECRET@127.0.0.1:1", "u:SEC/RET@a@127.0.0.1:1", "127.0.0.1:1?sig=SECRET"]
+)
+def test_secrets_of_addresses_are_not_repeated(place: str, tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(f'{{"address": "tcp://{place}"}}')
+    for address in (f"tcp://{place}", f"scheduler-file:{tmp_path / 's.json'}"):
+        with (
+            pytest.raises(
+                UsageError, match=r"tcp://127\.0\.0\.1:1: the address has a user"
+            ) as found,
+            DaskCluster(address),
+        ):
+            pass
+        assert "SEC" not in str(found.value) and "RET" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "flaw"),
+    [
+        (b"", "it is empty"),
+        (b"not json", r"it is not JSON \("),
+        (b"\xff\xfe", r"it is not JSON \("),
+        (b"{}", "it has no `address`"),
+        (b"[1]", "it has no `address`"),
+        (b'{"address": 3}', "it has no `address`"),
+        (b'{"address": "here"}', "it has no `address`"),
+    ],
+)
+def test_damaged_scheduler_files(content: bytes, flaw: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_bytes(content)
+    message = rf"s\.json: is not a scheduler file: {flaw}.*Start `dask scheduler --scheduler-file"
+    with pytest.raises(UsageError, match=message), DaskCluster(f"scheduler-file:{path}"):
+        pass
+
+
+def test_clients_that_cannot_be_used(client: Any) -> None:
+    own = distributed.Client(client.cluster, set_as_default=False)
+    own.close()
+    with pytest.raises(UsageError, match=r"the distributed\.Client is closed"), DaskCluster(own):
+        pass
+
+    async def in_the_loop_of_the_client() -> None:
+        probs, labels = np.full((1, 2, 3, 4, 4), 1 / 3), np.zeros((1, 4, 4), np.uint8)
+        async with (
+            distributed.LocalCluster(
+                n_workers=0, processes=False, asynchronous=True, dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            ) as cluster,
+            distributed.Client(cluster, asynchronous=True, set_as_default=False) as waiting,
+        ):  # fmt: skip
+            with pytest.raises(UsageError, match=r"^executor.* without asynchronous=True, or call"):
+                uqeval.evaluate(probs, labels, "segmentation", executor=waiting)
+
+    asyncio.run(in_the_loop_of_the_client())
 
 
 @pytest.mark.parametrize("executor", [3, "tcp", ["tcp://a"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +70,14 @@ def test_probabilities_of_one_pixel_that_are_called_logits() -> None:
     pixels = np.random.default_rng(1).dirichlet(np.ones(3), (40, 1)).astype("f4")
     with pytest.raises(DataError, match=r"items 0 to 39: the logits look like probabilities"):
         maps_of({"logits": pixels})
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("f4", 3e38), ("f8", 1.7e308)])
+def test_logits_whose_difference_overflows(dtype: str, most: float) -> None:
+    logits = np.zeros((1, 2, 3, 4, 5), dtype)
+    logits[:, :, 0], logits[:, :, 1] = most, -most
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        maps = maps_of({"logits": logits})
+    assert (maps["mean_probs"] == np.array([1, 0, 0])[:, None, None]).all()
+    assert (maps["entropy"] == 0).all()

@@ -12,12 +12,14 @@ import naive
 import naive_conformal
 import numpy as np
 import pytest
+from forged import entries_of, write_entries
 from scenes import labels, softmax
 
 import uqeval
-from uqeval.errors import UqevalError
+from uqeval.errors import StoreError, UqevalError
 from uqeval.metrics.conformal_fit import _Search
 from uqeval.statistics.scoring import Scoring
+from uqeval.stores.compression import compressed, decompressed
 from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.merge import merge
 
@@ -250,6 +252,71 @@ def test_states_have_the_scores_and_intervals(fit_on: str, tmp_path: Path) -> No
     item = report.items[1]["conformal"]
     assert (one["coverage"], one["size"]) == (item["coverage"], item["size"])
     assert one["mean_loss"] == item["loss"]
+
+
+def reasons(value: Any) -> set[str]:
+    """All reasons in a record."""
+    if isinstance(value, list):
+        return set().union(*map(reasons, value))
+    if not isinstance(value, dict):
+        return set()
+    own = {text for name, text in value.items() if name.endswith("_reason")}
+    return own.union(*map(reasons, value.values()))
+
+
+@pytest.mark.parametrize("risk", ["miscoverage", "fnr:3"])
+def test_slices_of_calibration_items(fit_on: str, risk: str, tmp_path: Path) -> None:
+    """They have labels: it is no labelled pixel that they lack."""
+    p, y = data()
+    y[13] = 255
+    groups = ["a" if i in CALIBRATE else "void" if i == 13 else "b" for i in range(ITEMS)]
+    table = tmp_path / "slices.csv"
+    rows = (f"{name},{group}\n" for name, group in zip(NAMES, groups, strict=True))
+    table.write_text("name,group\n" + "".join(rows))
+    path = tmp_path / "run.states.zip"
+    families = {"conformal": {"fit_on": fit_on, "alpha": 0.2, "risk": risk}}
+    report = uqeval.evaluate(p, y, families, names=NAMES, slices=table, states=path, workers=1)
+    for own in (report, merge(path, slices=table)):
+        found = {name: part["results"]["conformal"] for name, part in own.slices.items()}
+        calibrating, others, void = (found[f"group={name}"] for name in ("a", "b", "void"))
+        assert reasons(calibrating) == {"all these items are used for calibration"}
+        assert calibrating["coverage"] is None and calibrating["threshold"] is not None
+        assert void["coverage_reason"] == "no labelled pixel"
+        assert others["coverage"] is not None
+        counts = [own["evaluated_items"] for own in (calibrating, others, void)]
+        assert counts == [0, ITEMS - len(CALIBRATE) - 1, 1]
+
+
+@pytest.mark.parametrize(("risk", "says"), [
+    ("miscoverage", r"the states of 'v_00' .* nonconformity counts 1\d\d pixels of 9×11"),
+    ("fnr:3", r"the states have \d+ scores of \d+ calibration pixels: .* Evaluate again"),
+])  # fmt: skip
+@pytest.mark.parametrize("count", [0, 90, 1 << 40])
+def test_forged_counts_of_scores(
+    fit_on: str, tmp_path: Path, risk: str, says: str, count: int
+) -> None:
+    """The counts of a class have another number of pixels, which only their sum shows."""
+    from uqeval.usecases.rounds.fitting import fit_shards
+
+    paths = [tmp_path / f"{k}.states.zip" for k in (1, 2)]
+    for k, path in enumerate(paths, start=1):
+        evaluate(fit_on, alpha=0.2, risk=risk, states=path, part=f"{k}/2")
+    entries = entries_of(paths[0])
+    (tally,) = (
+        name.split("/")[1].removesuffix(".json")
+        for name, text in entries.items()
+        if name.startswith("tallies/") and b"nonconformity" in text
+    )
+    (block,) = (name for name in entries if name.startswith(f"{tally}/"))
+    state = bytearray(decompressed(entries[block], 10**8, exactly=False))
+    first_end = 4 * 7 + int.from_bytes(state[:4], "little")
+    state[first_end - 8 : first_end] = count.to_bytes(8, "little")  # the last count of the item
+    entries[block] = compressed(bytes(state))
+    write_entries(paths[0], entries)
+    if risk == "miscoverage" and count != 90:
+        says = "nonconformity counts"
+    with pytest.raises(StoreError, match=says):
+        fit_shards(paths, tmp_path / "fitted.json")
 
 
 def test_columns_are_the_scores_of_sets(fit_on: str, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_an_item_with_a_bin_of_sigma_0(data: dict[str, Any]) -> None:
     report = uqeval.evaluate(own, None, PARTS)
     item = report.items[2]["regression"]
     assert item["ence"] is item["cv"] is report.results["regression"]["ence"] is None
-    assert item["ence_reason"] == "no pixel is evaluated, or σ = 0 in a whole bin"
+    assert item["ence_reason"] == "no pixel is evaluated, or σ² = 0 in float64 in a whole bin"
     mean, _, target = arrays(own, 2)
     assert item["uce"] == pytest.approx(((mean - target) ** 2).mean())
     assert report.items[0]["regression"]["ence"] > 0
@@ -100,6 +100,55 @@ def test_depths_of_0_or_less(data: dict[str, Any], normalise: str) -> None:
     assert "infinite" in record["sparsification"]["ause_reason"]
     masked = uqeval.evaluate(bad, None, PARTS, invalid=0).results["regression"]
     assert masked["abs_rel"] is not None
+
+
+@pytest.mark.parametrize("target", [5e-324, 1e-310, 1e-289])
+def test_a_target_too_small_to_divide_by(data: dict[str, Any], target: float) -> None:
+    tiny = {name: data[name].copy() for name in ("mean", "std", "target")}
+    tiny["target"][0, 2, 3] = target
+    report = uqeval.evaluate(tiny, None, PARTS)
+    record = report.results["regression"]
+    assert record["abs_rel"] is record["sq_rel"] is None
+    reason = "the target is too small to divide by at 1 of 720 pixels"
+    assert record["abs_rel_reason"] == record["sq_rel_reason"] == reason
+    assert record["rmse_log"] > 20 and 0 < record["a1"] < 1
+    assert report.items[1]["regression"]["abs_rel"] is not None
+    report.to_json()
+
+
+def test_a_sigma_too_small_for_float64(data: dict[str, Any]) -> None:
+    tiny = {name: data[name].copy() for name in ("mean", "std", "target")}
+    tiny["std"][0, 2, 3], tiny["target"][0, 2, 3] = 1e-200, tiny["mean"][0, 2, 3] + 1
+    record = uqeval.evaluate(tiny, None, PARTS).results["regression"]
+    scale = record["sigma_scale"]
+    assert scale["value"] is scale["nll"] is scale["nll_before"] is None
+    assert "|error|/σ exceeds 3e144" in scale["value_reason"]
+    assert record["ence"] is not None
+    for sigma, ence in ((1e-160, 1e160), (1e-200, None)):  # σ² is subnormal, and 0
+        alike = tiny | {"std": np.full_like(tiny["std"], sigma)}
+        alike["mean"] = alike["target"] + 1
+        report = uqeval.evaluate(alike, None, PARTS)
+        assert report.results["regression"]["ence"] == (ence and pytest.approx(ence, rel=1e-3))
+        report.to_json()
+
+
+def test_a_factor_of_other_items_with_an_enormous_likelihood(
+    data: dict[str, Any], tmp_path: Path
+) -> None:
+    """The factor 1e-100 is fitted on the first item; the second has errors of 1e140 σ."""
+    pair = {name: data[name][:2].copy() for name in ("mean", "std", "target")}
+    pair["std"][:] = [[[1.0]], [[1e-130]]]
+    pair["mean"] = pair["target"] + np.array([[[1e-100]], [[1e10]]])
+    pair["target"][0], pair["mean"][0] = 0, 1e-100
+    pair["names"] = ["a", "b"]
+    (tmp_path / "fit.txt").write_text("a\n")
+    options = {"sigma_scale": True, "fit_on": tmp_path / "fit.txt"}
+    report = uqeval.evaluate(pair, None, {"regression": options})
+    scale = report.results["regression"]["sigma_scale"]
+    assert scale["value"] == pytest.approx(1e-100)
+    assert scale["held_out"]["nll"] is None and scale["held_out"]["nll_before"] is not None
+    assert "likelihood is 0 or unbounded" in scale["held_out"]["nll_reason"]
+    report.to_json()
 
 
 def test_mono_uncertainty(data: dict[str, Any]) -> None:
@@ -232,7 +281,7 @@ def test_the_cv_of_one_sigma_is_0(sigma: float, data: dict[str, Any]) -> None:
 def test_without_sigma_or_errors(data: dict[str, Any]) -> None:
     none = uqeval.evaluate(data | {"std": 0 * data["std"]}, None, PARTS).results["regression"]
     assert none["ence"] is none["cv"] is none["sigma_scale"]["value"] is None
-    assert "σ = 0 at some" in none["sigma_scale"]["nll_reason"]
+    assert "some evaluated pixel σ = 0" in none["sigma_scale"]["nll_reason"]
     exact = uqeval.evaluate(data | {"mean": data["target"]}, None, PARTS).results["regression"]
     assert exact["sigma_scale"]["value"] is None
     assert exact["ence"] == 1

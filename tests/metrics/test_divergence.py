@@ -121,6 +121,38 @@ def test_gaussian() -> None:
     assert (state["finite"][0], state["infinite"][0]) == (32, 1)
 
 
+TINY = [
+    # (σ₁, σ₂, μ₁ - μ₂, KL; infinite where float64 cannot hold it)
+    (1.0, 1e-200, 1.0, math.inf),
+    (1e-200, 1e-200, 0.0, 0.0),
+    (1e-310, 1e-310, 0.0, 0.0),
+    (1e-200, 2e-200, 0.0, math.log(2) + 1 / 8 - 0.5),
+    (1e-200, 1e-200, 1e-200, 0.5),
+    (1e-300, 1e30, 0.0, 330 * math.log(10) - 0.5),
+    (1e-320, 1.0, 0.0, -math.log(1e-320) - 0.5),
+    (1.0, 1e-150, 0.0, math.inf),
+    (1.0, 1e-100, 0.0, 5e199),
+]
+
+
+@pytest.mark.parametrize(("sigma", "width", "shift", "expected"), TINY)
+def test_gaussians_with_a_tiny_deviation(
+    tmp_path: Path, sigma: float, width: float, shift: float, expected: float
+) -> None:
+    stores = {name: tmp_path / f"{name}.npz" for name in ("p", "q")}
+    for name, mean, std in (("p", shift, sigma), ("q", 0.0, width)):
+        arrays = {"mean": np.zeros((1, 2, 3)), "std": np.ones((1, 2, 3))}
+        arrays["mean"][0, 1, 2], arrays["std"][0, 1, 2] = mean, std
+        np.savez(stores[name], **arrays)
+    report = evaluate(stores["p"], stores["q"])
+    found = report.results["divergence"]
+    is_finite = math.isfinite(expected)
+    assert found["kl"] == pytest.approx(expected / 6 if is_finite else 0.0, rel=1e-12)
+    assert found["infinite"] == (0 if is_finite else 1 / 6)
+    assert report.numerics["divergence"]["infinite"] == (not is_finite)
+    report.to_json()
+
+
 @pytest.mark.parametrize(
     ("q", "said"),
     [

@@ -510,3 +510,21 @@ def test_the_sparsification_of_an_image_as_risk(place: str | None) -> None:
     risks = [item[f"image_failure{own}"]["risk"] for item in report.items]
     assert risks == [item[f"sparsification{own}"]["ause"] for item in report.items]
     assert report.results[f"image_failure{own}"]["aurc"] is not None
+
+
+def test_a_slice_without_items_that_have_a_risk(tmp_path: Path) -> None:
+    table = tmp_path / "slices.csv"
+    kinds = ["b"] * (ITEMS - 1) + ["void"]
+    table.write_text("name,kind\n" + "".join(f"{i},{kind}\n" for i, kind in enumerate(kinds)))
+    families = {"image_failure": {}}
+    report = uqeval.evaluate(*data(), families, slices=table, workers=1)
+    void, others = (
+        report.slices[f"kind={kind}"]["results"]["image_failure"] for kind in ("void", "b")
+    )
+    assert (void["items"], others["items"]) == (0, ITEMS - 1)
+    assert (
+        void["aurc_reason"]
+        == void["mean_risk_reason"]
+        == ("none of these items has a risk and a confidence")
+    )
+    assert others["aurc"] is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from number_stores import SHAPE, close, evaluated, numbers, save
 
 import uqeval
 from uqeval.errors import DataError, UsageError
+from uqeval.tallies.intervals import PredictiveScores
 
 
 def scores(path: Path, **options: Any) -> dict[str, Any]:
@@ -109,6 +111,71 @@ def test_sigma_of_zero(tmp_path: Path) -> None:
     assert report.numerics["regression"]["lambda_infinite"] == 1
     assert any("σ = 0 at 2" in text for text in report.warnings)
     same(found, oracle(arrays))
+
+
+@pytest.mark.parametrize("distribution", ["gaussian", "laplace"])
+@pytest.mark.parametrize("sigma", [5e-324, 1e-310, 1e-200, 1e-155])
+def test_a_sigma_too_small_for_float64(tmp_path: Path, sigma: float, distribution: str) -> None:
+    arrays = {name: numbers(5)[name].astype("f8") for name in ("mean", "std", "target")}
+    arrays["target"][0, 2, 3], arrays["mean"][0, 2, 3] = 5, 7
+    wide = scores(save(tmp_path / "wide.npz", arrays), distribution=distribution)
+    arrays["std"][0, 2, 3] = 0
+    at_zero = scores(save(tmp_path / "zero.npz", arrays), distribution=distribution)
+    arrays["std"][0, 2, 3] = sigma
+    path = save(tmp_path / "r.npz", arrays)
+    report = uqeval.evaluate(path, None, {"regression": {"distribution": distribution}})
+    found = report.results["regression"]
+    report.to_json()
+    n = found["pixels"]
+    if distribution == "laplace" and sigma > 1e-288:  # |error|/σ is not squared
+        assert found["nll"] == pytest.approx(2 * 2**0.5 / sigma / n, rel=1e-9)
+    else:
+        reason = f"|error|/σ is too large for float64 at 1 of {n} evaluated pixels"
+        assert found["nll"] is None and found["nll_reason"].startswith(reason)
+        assert report.items[0]["regression"]["nll_reason"].startswith("|error|/σ is too large")
+        assert any("|error|/σ is above 1e144 at 1" in text for text in report.warnings)
+    assert report.items[1]["regression"]["nll"] is not None
+    assert found["crps"] == pytest.approx(at_zero["crps"], rel=1e-15) != wide["crps"]
+    assert found["interval_score"] == at_zero["interval_score"]
+    assert report.numerics["regression"]["sigma_zero"] == 0
+
+
+def test_a_sigma_of_few_digits_at_an_exact_prediction() -> None:
+    """Subnormal numbers have no leading 1 in their mantissa."""
+    for sigma in (5e-324, 1e-310, 2.0**-1022, 1e-300):
+        maps: dict[str, Any] = {"error": np.zeros(1), "sigma": np.array([sigma])}
+        state = PredictiveScores(False, (), ()).state_of(maps | {"label": np.zeros(1, "u1")})
+        expected = math.log(sigma) + 0.5 * math.log(2 * math.pi)
+        assert state["nll"][0] == pytest.approx(expected, rel=1e-14) and not state["far"][0]
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [(4.576540019252194, (19, 14)), (9.544842525194307, (19, 17)), (1e-45, (6, 7))],
+)
+def test_items_of_one_target_have_no_nmse(tmp_path: Path, value: float, size: Any) -> None:
+    """The mean of equal numbers is rounded, and the sum of squares about it is not 0."""
+    target = np.full((8, *size), value)
+    arrays = {"mean": target + 1, "std": np.ones_like(target), "target": target}
+    table = tmp_path / "slices.csv"
+    table.write_text("name,half\n" + "".join(f"{i},{'ab'[i // 4]}\n" for i in range(8)))
+    path = save(tmp_path / "r.npz", arrays)
+    report = uqeval.evaluate(path, None, "regression", ci=0.9)
+    assert report.results["regression"]["nmse"] is None
+    assert {item["regression"]["nmse"] for item in report.items} == {None}
+    target[4:] += np.random.default_rng(0).normal(size=target[4:].shape)
+    report = uqeval.evaluate(save(path, arrays), None, "regression", slices=table, ci=0.9)
+    nmse = [report.slices[f"half={h}"]["results"]["regression"]["nmse"] for h in "ab"]
+    assert nmse[0] is None and 0 < nmse[1] < 3
+    assert report.intervals["regression.nmse"]["high"] < 100
+
+
+def test_a_target_that_hardly_varies(tmp_path: Path) -> None:
+    target = np.zeros(SHAPE)
+    target[0, 0, 0] = 1e-160
+    arrays = {"mean": target + 1, "std": np.ones(SHAPE), "target": target}
+    found = scores(save(tmp_path / "r.npz", arrays))
+    assert found["nmse"] is None and "one value only, or almost" in found["nmse_reason"]
 
 
 def test_a_far_target_loses_no_digits_of_its_variance(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import naive_ranked as naive
@@ -11,6 +12,7 @@ import pytest
 from in_memory import evaluated
 from sklearn.metrics import auc
 
+import uqeval
 from uqeval.errors import UsageError
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics.sparsification import FAMILY, Sparsification
@@ -321,3 +323,17 @@ def test_harmonics() -> None:
     a, b = np.array([0, 0, 3, 10, 64, 500]), np.array([1, 50, 64, 1000, 65, 2000])
     expected = [math.fsum(1 / m for m in range(i + 1, j + 1)) for i, j in zip(a, b, strict=True)]
     assert harmonics(a, b) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("error", ["a1", "abs-rel"])
+def test_a_ratio_beyond_float32_is_infinite(error: str) -> None:
+    rng = np.random.default_rng(0)
+    target = rng.uniform(1, 10, (2, 5, 6))
+    target[0, 1, 2] = 1e-45
+    data = {"mean": target + 1, "std": rng.uniform(1, 2, target.shape), "target": target}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = uqeval.evaluate(data, None, {"sparsification": {"error": error}})
+    found = report.results["sparsification"]
+    assert (found["ause"] is None) == (error == "abs-rel")
+    report.to_json()

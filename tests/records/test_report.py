@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from small_report import report
 
-from uqeval.errors import OutputError, StoreError
+from uqeval.errors import OutputError, StoreError, UqevalError
 from uqeval.records.report import SCHEMA, Report
 
 
@@ -24,8 +25,18 @@ def test_written_and_read_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_json_is_strict(value: float, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        report(numerics={"x": value}).to_json()
+    for own, key in (
+        (report(numerics={"x": value}), "numerics.x"),
+        (
+            report(results={"regression": {"a": [0.0, {"nll": value}]}}),
+            "results.regression.a[1].nll",
+        ),
+        (report(items=[{"name": "a"}, {"name": "b", "x": value}]), "items[1].x"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(key)} is {value}; a report has finite"):
+            own.to_json()
+        with pytest.raises(UqevalError, match="Please report it"):
+            own.refuse_not_finite()
     file = tmp_path / "r.json"
     file.write_text(json.dumps(json.loads(report().to_json()) | {"numerics": {"x": value}}))
     with pytest.raises(
@@ -56,7 +67,7 @@ def test_a_report_that_cannot_be_written_leaves_the_file(tmp_path: Path) -> None
     file = tmp_path / "r.json"
     report().save(file)
     before = file.read_bytes()
-    with pytest.raises(ValueError, match="not JSON compliant"):
+    with pytest.raises(OutputError, match=r"numerics\.x is nan"):
         report(numerics={"x": float("nan")}).save(file)
     assert file.read_bytes() == before and [*tmp_path.iterdir()] == [file]
     with pytest.raises(OutputError, match="cannot be written"):

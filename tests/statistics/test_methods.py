@@ -228,3 +228,31 @@ def test_an_interval_without_width_is_none() -> None:
     assert equal == NoBounds("the difference is the same in all draws")
     wide = methods.expanded(np.linspace(0, 1, 100), 20, 0.95)
     assert methods.unless_same(wide, np.linspace(0, 1, 100), "the score") is wide
+
+
+@pytest.mark.parametrize("power", [170, 600, 1000])
+def test_scores_whose_squares_exceed_float64(power: int) -> None:
+    """An NLL with a tiny σ is such a score. A power of two changes no bit."""
+    rng = np.random.default_rng(0)
+    without = rng.uniform(1, 2, 12)
+    members = [np.arange(5), np.arange(5, 12)]
+    plain = jackknife.LeftOut(1.5, without, members, 12, 5)
+    large = replace(plain, value=math.ldexp(1.5, power), without=np.ldexp(without, power))
+    a, b = plain.spread(), large.spread()
+    assert (a.degrees, a.skewness, math.ldexp(a.bias, power)) == (b.degrees, b.skewness, b.bias)
+    assert large.standard_error() == pytest.approx(math.ldexp(plain.standard_error(), power))
+    for formula in (jackknife.batch_means, partial(jackknife.jackknife_t, logit=False)):
+        found = formula(large, 0.9)
+        if power == 170:
+            bounds = formula(plain, 0.9)
+            assert isinstance(bounds, Bounds) and isinstance(found, Bounds)
+            assert (found.low, found.high) == tuple(np.ldexp((bounds.low, bounds.high), power))
+        else:
+            assert isinstance(found, NoBounds) and "so large" in found.reason
+    log = jackknife.jackknife_log(large, 0.9)
+    assert isinstance(log, Bounds) and log.standard_error == large.standard_error()
+    draws = rng.normal(size=100)
+    for scale in (1.0, 2.0**-1000):
+        assert methods.standard_deviation(draws * scale) == float((draws * scale).std())
+    own = methods.expanded(np.ldexp(draws, power), 12, 0.9)
+    assert own.standard_error == math.ldexp(float(draws.std()), power)

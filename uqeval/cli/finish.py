@@ -208,6 +208,7 @@ def _text_of(report: Report, text_format: str) -> str:
     """Return the report as text; imports only the module that writes this format."""
     if text_format == "json":
         return report.to_json()
+    report.refuse_not_finite()
     if text_format == "csv":
         from uqeval.report.csv import to_csv
 

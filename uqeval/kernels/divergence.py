@@ -13,6 +13,8 @@ from uqeval.kernels.logarithm import log_64
 _NORMAL = 2.0**-1022
 _RAISED = 2.0**54
 _OF_RAISED = 54 * math.log(2.0)
+#: Larger divergences count as infinite: the sum of 2⁶³ below it is a float64.
+_LARGEST = 2.0**960
 
 
 @kernel_part
@@ -67,6 +69,18 @@ def kl_categorical(p, q, clip, total, finite, infinite):
                 total[0] += divergence[x]
 
 
+@kernel_part
+def _gaussian(s, t, d):
+    """Return KL(N(·, s²) ‖ N(·, t²)) for s, t > 0 and means that differ by d; not finite if it is
+    too large for float64."""
+    bottom = 2.0 * t * t
+    if bottom >= _NORMAL and t / s < np.inf:
+        return math.log(t / s) + (s * s + d * d) / bottom - 0.5
+    # The square of a tiny number loses its digits; those of quotients do not.
+    a, b = s / t, d / t
+    return (_log(t) - _log(s)) + 0.5 * (a * a + b * b) - 0.5
+
+
 @kernel
 def kl_gaussian(
     label, mean, sigma, other_label, other_mean, other_sigma, void, total, finite, infinite
@@ -74,7 +88,8 @@ def kl_gaussian(
     """Sum ln(σ₂/σ₁) + (σ₁² + (μ₁ - μ₂)²)/(2σ₂²) - ½ over pixels [y, x], into float64 and int64 [1].
 
     Pixels that are `void` in either label map do not count. Infinite if exactly one deviation is 0,
-    or if both are 0 and the means differ. 0 if both are 0 and the means are equal.
+    if both are 0 and the means differ, or if it is too large for a sum. 0 if both are 0 and the
+    means are equal.
     """
     height, width = mean.shape
     for y in range(height):
@@ -83,10 +98,11 @@ def kl_gaussian(
                 continue
             s, t = np.float64(sigma[y, x]), np.float64(other_sigma[y, x])
             d = np.float64(mean[y, x]) - np.float64(other_mean[y, x])
+            divergence = 0.0 if s == t and d == 0.0 else np.inf
             if s > 0.0 and t > 0.0:
-                total[0] += math.log(t / s) + (s * s + d * d) / (2.0 * t * t) - 0.5
-                finite[0] += 1
-            elif s == t and d == 0.0:
+                divergence = _gaussian(s, t, d)
+            if divergence <= _LARGEST:
+                total[0] += divergence
                 finite[0] += 1
             else:
                 infinite[0] += 1

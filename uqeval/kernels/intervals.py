@@ -27,6 +27,11 @@ _NODES, _LINE = 64, 9.0
 #: is still a float64.
 _MANTISSA, _ONE = np.int64((1 << 52) - 1), np.int64(1023 << 52)
 _FACTORS = 512
+#: Larger ratios ε/σ have no NLL: the sum of 2⁶³ halved squares below 2⁹⁶⁰ is a float64. The NLL of
+#: a Laplace distribution has no square.
+FARTHEST, FARTHEST_LAPLACE = 2.0**480, 2.0**960
+#: Smaller numbers are subnormal: their mantissa has no leading 1.
+_NORMAL, _RAISED, _BITS_RAISED = 2.0**-1022, 2.0**54, 54
 
 
 def _normal() -> NDArray[np.float64]:
@@ -54,14 +59,31 @@ def _divide(e, s, unit, z):
 
 
 @kernel_part
+def _leave_far(s, z, farthest):
+    """Set σ and ε/σ of a block to 0 where the ratio exceeds `farthest`; return at how many pixels.
+
+    There the CRPS is ε, and the interval score that of σ = 0, to the last bit.
+    """
+    count = 0
+    for i in range(s.shape[0]):
+        is_far = z[i] > farthest
+        count += is_far
+        s[i] = 0.0 if is_far else s[i]
+        z[i] = 0.0 if is_far else z[i]
+    return count
+
+
+@kernel_part
 def _multiply(s, mantissas, exponents):
     """Multiply each lane by its σ > 0: the mantissas, and the sum of the exponents."""
     for i in range(s.shape[0]):
-        bits, is_positive = bits_of_float64(s[i]), s[i] > 0.0
+        is_positive, is_low = s[i] > 0.0, s[i] < _NORMAL
+        bits = bits_of_float64(s[i] * _RAISED if is_low else s[i])
         one: Any = (bits & _MANTISSA) | _ONE
         mantissa = float64_of(one)
         mantissas[i] *= mantissa if is_positive else 1.0
-        exponents[i] += (bits >> np.int64(52)) - np.int64(1023) if is_positive else np.int64(0)
+        exponent = (bits >> np.int64(52)) - np.int64(1023 + _BITS_RAISED if is_low else 1023)
+        exponents[i] += exponent if is_positive else np.int64(0)
 
 
 @kernel_part
@@ -154,10 +176,11 @@ def _count_positive(s):
 
 @kernel
 def sum_scores(
-    first, error, sigma, label, void, laplace, factors, shares, nll, crps, intervals
+    first, error, sigma, label, void, laplace, factors, shares, nll, crps, intervals, far
 ):  # fmt: skip
     """Sum the negative log likelihood where σ > 0, the CRPS and the interval score of each level
     over evaluated pixels [k], into `nll` [item, 1], `crps` [item, 1] and `intervals` [item, level].
+    Where ε/σ is too large for a sum, `nll` has nothing, and `far` [item, 1] counts the pixel.
 
     The distribution is N(μ, σ²), or Laplace with standard deviation σ. The central interval of
     level j is μ ± factors[j] σ, and shares[j] = 2 / (1 - p_j). The pixels of item i are those from
@@ -178,6 +201,7 @@ def sum_scores(
             _copy_evaluated(error[start:stop], labels, void, errors)
             _copy_evaluated(sigma[start:stop], labels, void, sigmas)
             _divide(errors, sigmas, 1.0 / _SQRT2 if laplace else 1.0, ratios)
+            far[i, 0] += _leave_far(sigmas, ratios, FARTHEST_LAPLACE if laplace else FARTHEST)
             positive += _count_positive(sigmas)
             _multiply(sigmas, mantissas, exponents)
             remaining -= 1

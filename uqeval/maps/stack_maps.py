@@ -252,7 +252,8 @@ def softmax(logits: Array) -> Array:
     of a pixel are neighbours in memory: in stores with the classes last, and in items of one pixel.
     """
     p: Array = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32, order="C")
-    p -= p.max(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):  # a difference may be -infinity, which gives 0
+        p -= p.max(axis=1, keepdims=True)
     np.exp(p, out=p)
     total = p[:, :1].copy()
     for c in range(1, p.shape[1]):

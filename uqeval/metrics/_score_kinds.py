@@ -76,6 +76,8 @@ class OverItems:
     `of_states`: each is the mean of values that are read from the items' own states of a tally,
     where they are defined.
     An item with a true field `leaves_out` is in no mean, and in no sum of states of `kept_only`.
+    `kept`: the field with the number of the other items. `none_kept`: the reason where there are
+    none, of all scores except the fields `fitted`.
     """
 
     means: Mapping[str, str] = field(default_factory=dict)
@@ -85,3 +87,6 @@ class OverItems:
     )
     leaves_out: str | None = None
     kept_only: frozenset[Tally] = frozenset()
+    kept: str = ""
+    none_kept: str = ""
+    fitted: frozenset[str] = frozenset()

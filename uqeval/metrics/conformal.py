@@ -167,6 +167,9 @@ class Conformal(Evaluation[ConformalSettings]):
             {name: OfFields(("loss",), score) for name, score in cs.DISTRIBUTION.items()},
             leaves_out="calibration",
             kept_only=frozenset() if tally is None else frozenset([tally]),
+            kept="evaluated_items",
+            none_kept="all these items are used for calibration",
+            fitted=frozenset({"threshold"}),
         )
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[Record]:

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
+from uqeval.errors import StoreError
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import TallyResult
 from uqeval.metrics.conformal_settings import ConformalSettings, calibration_items, refuse_few
@@ -48,7 +49,8 @@ def calibrate(
     settings: ConformalSettings, info: DatasetInfo, scores: Nonconformity
 ) -> Generator[tuple[Tally, ...], dict[Tally, TallyResult], Calibration]:
     """Return the threshold of the calibration items. Raises `UsageError` where there are too few
-    with a pixel of the class whose risk is controlled.
+    with a pixel of the class whose risk is controlled; `StoreError` for counts of pixels and scores
+    that differ, which only forged states have.
     """
     import dataclasses
 
@@ -65,7 +67,7 @@ def calibrate(
     of_class = scores.of_class
     what = "valid pixels" if of_class is None else f"pixels of class {info.class_names[of_class]}"
     refuse_few(items, settings, f" with {what}")
-    search = _Search(groups, settings.level * (len(items) + 1) - 1)
+    search = _Search(groups, settings.level * (len(items) + 1) - 1, info.where)
     coarse = search.narrow(lambda size: _counts(scores, results[scores], groups[size]))
     finer = dataclasses.replace(scores, coarse=coarse)
     is_infinite = scores.is_infinite(coarse)
@@ -88,13 +90,16 @@ def _counts(tally: Tally, result: TallyResult, items: list[int]) -> Array:
 class _Search:
     """The smallest bin with Σ_i (pixels of item i above it)/(pixels of item i) ≤ limit.
 
-    `groups`: the items by their number of pixels; only the sum over a group matters.
+    `groups`: the items by their number of pixels; only the sum over a group matters. `where`: the
+    store, for messages.
     """
 
-    def __init__(self, groups: Mapping[int, list[int]], limit: Fraction) -> None:
-        self._items, self._limit = groups, limit
+    def __init__(self, groups: Mapping[int, list[int]], limit: Fraction, where: str = "") -> None:
+        self._items, self._limit, self._where = groups, limit, where
         #: Pixels of each group above all bins that are searched, and then above the one found.
         self._above = dict.fromkeys(groups, 0)
+        #: Pixels of each group in all bins that are searched, and then in the one found.
+        self._inside = {size: size * len(items) for size, items in groups.items()}
 
     @property
     def loss(self) -> float:
@@ -102,10 +107,17 @@ class _Search:
         return float(self._sum(self._above))
 
     def narrow(self, counts_of: CountsOf) -> int:
-        """Return the bin; the next search is inside it."""
+        """Return the bin; the next search is inside it. Raises `StoreError` for other numbers of
+        scores than of pixels."""
         shares: Any = 0.0
-        for size in self._items:
-            shares = shares + counts_of(size) / size
+        for size, pixels in self._inside.items():
+            counts = counts_of(size)
+            if int(counts.sum()) != pixels:
+                raise StoreError(
+                    f"{self._where}: the states have {int(counts.sum())} scores of {pixels} "
+                    "calibration pixels: they are damaged or forged. Evaluate again."
+                )
+            shares = shares + counts / size
         occupied = np.flatnonzero(shares)
         tails = shares.sum() - np.cumsum(shares) + self.loss
         slack = _CLOSE * (sum(map(len, self._items.values())) + 1)
@@ -118,6 +130,7 @@ class _Search:
             if tails[bin_] <= float(self._limit) - slack or self._sum(above) <= self._limit:
                 break
         self._above = above
+        self._inside = {size: int(counts_of(size)[bin_]) for size in self._items}
         return int(bin_)
 
     @staticmethod

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from uqeval.tallies.depth_sums import DepthSums
 
 _NONE = "no pixel is evaluated, or a target is 0 or less"
+_QUOTIENTS = f"{_NONE}, or too small to divide by"
 _LOGS = "no pixel is evaluated, or a target or a prediction is 0 or less"
 _LOOK = (
     "Look at the worst items first, and at near and far pixels separately (--region "
@@ -31,7 +32,7 @@ def log10_error(total: Array, pixels: Array) -> Array:
 
 
 def _error(field: str, unit: str, reference: str, formula: Any, **texts: Any) -> Metric:
-    undefined = _LOGS if "log" in field else _NONE
+    undefined = _LOGS if "log" in field else _QUOTIENTS
     return Metric("regression", field, unit, "lower", (0.0, None), reference, undefined, formula,
                   advice=_LOOK, interval="positive", **texts)  # fmt: skip
 
@@ -104,9 +105,16 @@ def _columns(state: SetStates) -> SetColumns:
     }  # fmt: skip
     results: SetColumns = {}
     for field, own in totals.items():
-        bad = no_target + no_mean if "log" in field else no_target
+        bad = no_target + _others(state, no_mean, field)
         results[(field,)] = np.where(bad > 0, np.nan, BY_FIELD[field].formula(own, n))
     return results
+
+
+def _others(states: SetStates, no_mean: Array, field: str) -> Array:
+    """Return the pixels [set] with a target above 0 where a field has no value."""
+    if "log" in field:
+        return no_mean
+    return states["small"][:, 0] if field.endswith("_rel") else 0 * no_mean
 
 
 def _spread(state: SetStates, total: Array, squares: Array, n: Array) -> Array:
@@ -121,10 +129,13 @@ def records(states: SetStates) -> list[dict[str, Any]]:
     values = {field: as_numbers(columns[field,]) for field in BY_FIELD}
     results: list[dict[str, Any]] = []
     pixels, bad = states["count"][:, 0].tolist(), states["bad"].tolist()
+    small = states["small"][:, 0].tolist()
     for i, (n, (no_target, no_mean)) in enumerate(zip(pixels, bad, strict=True)):
         results.append({})
         for field, column in values.items():
             reason = _reason(n, no_target, no_mean if "log" in field else 0)
+            if field.endswith("_rel") and small[i] and not no_target:
+                reason = f"the target is too small to divide by at {small[i]} of {n} pixels"
             set_value(results[-1], field, column[i], reason)
     return results
 

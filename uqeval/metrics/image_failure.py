@@ -121,7 +121,11 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         of_fields = {
             name: OfFields(_FIELDS, score, by_order=by_order) for name, score in scores.items()
         }
-        return OverItems({"mean_risk": "risk"}, of_fields, leaves_out="left_out")
+        return OverItems(
+            {"mean_risk": "risk"}, of_fields, leaves_out="left_out", kept="items",
+            none_kept="none of these items has a risk and a confidence",
+            fitted=frozenset({"uncertainty_threshold"}),
+        )  # fmt: skip
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Compute all scores from the risks and confidences of the items."""

@@ -118,7 +118,7 @@ class Regression(Evaluation[RegressionSettings]):
         of_one = [SetStates.of_one(states[tally]) for tally in self.tallies()]
         spread = None if exact is None else np.array([exact])
         columns = regression_results.columns(self.settings, of_one, spread)
-        (record,) = regression_results.records(columns, of_one[0])
+        (record,) = regression_results.records(columns, *of_one[:2])
         (observed,) = regression_results.observed(self.settings, of_one)
         calibration = {"p": list(self.settings.plotted), "observed": as_numbers(observed)}
         return record | {"calibration": calibration}
@@ -172,10 +172,11 @@ class Regression(Evaluation[RegressionSettings]):
         tallies, items = self.tallies(), list[dict[str, Any]]()
         for states in joined_states(tallies, [results[tally].items for tally in tallies]):
             of_items = [SetStates(state) for state in states]
-            # A single item has one mean: its spread is that within it.
-            spread = of_items[0]["within"][:, 0]
+            # A single item has one mean: its spread is that within it, or rounding.
+            least, most, within = (of_items[0][name][:, 0] for name in ("least", "most", "within"))
+            spread = np.where(least == most, 0.0, within)
             columns = regression_results.columns(self.settings, of_items, spread)
-            for record in regression_results.records(columns, of_items[0]):
+            for record in regression_results.records(columns, *of_items[:2]):
                 items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
         for tally in results:
             if isinstance(tally, DepthSums):
@@ -217,6 +218,13 @@ class Regression(Evaluation[RegressionSettings]):
                 f"σ = 0 at {zero} of {run.results['pixels']} evaluated pixels: no likelihood; "
                 "intervals of width 0 hold a target only where the prediction is exact."
             )
+        far = int(run.total(self.tallies()[1])["far"][0])
+        if far:
+            messages.append(
+                f"|error|/σ is above 1e144 at {far} of {run.results['pixels']} evaluated pixels: "
+                "no likelihood. Such a σ is practically 0: bound the predicted (log) variance from "
+                "below, or mask these pixels with `valid`."
+            )
         return messages
 
 
@@ -241,8 +249,8 @@ def _doubt(record: Mapping[str, Any]) -> Doubt | None:
 def _target_spread(states: Iterable[State]) -> float:
     """Return Σ (y - ȳ)² over all items: within them, and of their means."""
     nonempty = [s for s in states if s["count"][0]]
-    if not nonempty:
-        return 0.0
+    if len({float(end) for s in nonempty for end in (s["least"][0], s["most"][0])}) < 2:
+        return 0.0  # the sums of squares of one value are those of its rounding
     counts = [int(s["count"][0]) for s in nonempty]
     means = [float(s["sums"][0, 4]) / n for n, s in zip(counts, nonempty, strict=True)]
     # Differences of means lose no digits; `rest` corrects the rounding of each mean.

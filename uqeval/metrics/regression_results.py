@@ -25,14 +25,14 @@ def columns(
     `spread`: Σ (y - ȳ)² [set], by default that of `merged_spread`.
     """
     sums, scores, interval_states, *below = states
-    n, zero = sums["count"][:, 0], sums["zero"][:, 0, 0]
+    n, without_nll = sums["count"][:, 0], sums["zero"][:, 0, 0] + scores["far"][:, 0]
     error, squares, _, variances, _ = sums["sums"][:, 0].T
     gaps = (settings.plotted, observed(settings, states), settings.area)
     arguments: dict[str, tuple[Any, ...]] = {
         "rmse": (squares, n), "mae": (error, n),
         "nmse": (squares, merged_spread(sums) if spread is None else spread),
         "auce": gaps, "auce_over": gaps, "auce_under": gaps,
-        "nll": (scores["nll"][:, 0], n, zero), "crps": (scores["crps"][:, 0], n),
+        "nll": (scores["nll"][:, 0], n, without_nll), "crps": (scores["crps"][:, 0], n),
         "sharpness": (variances, n),
     }  # fmt: skip
     results: SetColumns = {("pixels",): n}
@@ -47,20 +47,20 @@ def columns(
     return results
 
 
-def records(columns: Mapping[Place, Array], sums: SetStates) -> list[dict[str, Any]]:
-    """Return the scores of each set as results have them; `sums`: the states of `ErrorSums`."""
+def records(
+    columns: Mapping[Place, Array], sums: SetStates, scores: SetStates
+) -> list[dict[str, Any]]:
+    """Return the scores of each set as results have them; `sums` and `scores`: the states of
+    `ErrorSums` and of `PredictiveScores`."""
     values = {place: as_numbers(column) for place, column in columns.items()}
     results: list[dict[str, Any]] = []
-    for i, (n, zeros) in enumerate(
-        zip(values["pixels",], sums["zero"][:, 0, 0].tolist(), strict=True)
-    ):
+    zeros, far = sums["zero"][:, 0, 0].tolist(), scores["far"][:, 0].tolist()
+    for i, n in enumerate(values["pixels",]):
         record: dict[str, Any] = {"pixels": n}
         for field, metric in BY_FIELD.items():
             reason = metric.undefined
-            if field == "nll" and zeros:
-                reason = (
-                    f"σ = 0 at {zeros} of {n} evaluated pixels: their likelihood is 0 or unbounded"
-                )
+            if field == "nll":
+                reason = without_nll(zeros[i], far[i], n) or reason
             if (field,) in values:
                 set_value(record, field, values[field,][i], reason)
             elif field in ("auce_over", "auce_under"):
@@ -71,6 +71,19 @@ def records(columns: Mapping[Place, Array], sums: SetStates) -> list[dict[str, A
                 set_value(of_levels, level[0], column[i], BY_FIELD[field].undefined)
         results.append(record)
     return results
+
+
+def without_nll(zeros: int, far: int, pixels: int) -> str:
+    """Return why there is no NLL: σ = 0 at `zeros` pixels, and ε/σ too large at `far` others; empty
+    without such pixels."""
+    if zeros:
+        return f"σ = 0 at {zeros} of {pixels} evaluated pixels: their likelihood is 0 or unbounded"
+    if not far:
+        return ""
+    return (
+        f"|error|/σ is too large for float64 at {far} of {pixels} evaluated pixels: their "
+        "likelihood is practically 0"
+    )
 
 
 def merged_spread(sums: SetStates) -> Array:

@@ -28,13 +28,16 @@ def root_mean(total: Array, pixels: Array) -> Array:
 def nmse(squares: Array, spread: Array) -> Array:
     """Return Σ ε² / Σ (y - ȳ)² [set]: the mean squared error in units of the target's variance.
 
-    Quiñonero-Candela et al. 2006, eq. 4. NaN where the target is constant.
+    Quiñonero-Candela et al. 2006, eq. 4. NaN where the target is constant, or varies so little that
+    the quotient exceeds float64.
     """
-    return np.where(spread > 0, over(squares, spread), np.nan)
+    quotient = over(squares, spread)
+    return np.where((spread > 0) & np.isfinite(quotient), quotient, np.nan)
 
 
 def nll(total: Array, pixels: Array, zero: Array) -> Array:
-    """Return the mean negative log likelihood [set], in nats; NaN where σ = 0 at `zero` pixels."""
+    """Return the mean negative log likelihood [set], in nats; NaN where `zero` pixels have none:
+    σ = 0, or ε/σ is too large for float64."""
     return np.where(zero > 0, np.nan, over(total, pixels))
 
 
@@ -94,9 +97,10 @@ def positive_part(gaps: Array) -> Array:
 
 
 ZERO_SIGMA = (
-    "no pixel is evaluated, or σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
+    "no pixel is evaluated, or at some evaluated pixel σ = 0, or |error|/σ exceeds 3e144: its "
+    "likelihood is 0 or unbounded"
 )
-_FLAT = "no pixel is evaluated, or the target has one value only"
+_FLAT = "no pixel is evaluated, or the target has one value only, or almost"
 _G20 = "Gustafsson et al. 2020, §4.2"
 _RULES = "Gneiting & Raftery 2007"
 #: With one value an image, 6 to 12 % of the intervals of 20 to 60 images lay wholly below the truth

@@ -26,18 +26,22 @@ if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally
     from uqeval.tallies.depth_sums import ScaledErrors, SigmaBins
 
-_ZERO_BIN = "no pixel is evaluated, or σ = 0 in a whole bin"
+_ZERO_BIN = "no pixel is evaluated, or σ² = 0 in float64 in a whole bin"
 _EXACT = "all errors are 0: the best factor is 0, and the likelihood unbounded"
 
 
 def ence(count: Array, errors: Array, variances: Array) -> Floats:
     """Return the mean of |RMV - RMSE|/RMV [set] over the bins [set, bin] with pixels.
 
-    Levi et al. 2022, eq. 8, of pixels, Σ ε² and Σ σ². NaN where σ = 0 in a whole bin.
+    Levi et al. 2022, eq. 8, of pixels, Σ ε² and Σ σ². NaN where Σ σ² = 0 in a bin.
     """
     is_filled = count > 0
     with np.errstate(all="ignore"):
-        gaps = np.where(is_filled & (variances > 0), abs(1 - np.sqrt(errors / variances)), 0.0)
+        quotients = errors / variances
+        roots = np.where(
+            np.isfinite(quotients), np.sqrt(quotients), np.sqrt(errors) / np.sqrt(variances)
+        )
+        gaps = np.where(is_filled & (variances > 0), abs(1 - roots), 0.0)
     is_zero = (is_filled & (variances == 0)).any(axis=-1)
     means = over(exact_sums(gaps), is_filled.sum(axis=-1))
     return np.where(is_zero, np.nan, means)
@@ -65,11 +69,13 @@ def scale(squares: float, pixels: int) -> float | None:
 
 
 def likelihood(squares: float, logs: float, pixels: int, factor: float) -> float | None:
-    """Return the mean NLL of N(μ, (factor·σ)²) from Σ (ε/σ)² and Σ ln σ."""
-    if not pixels:
+    """Return the mean NLL of N(μ, (factor·σ)²) from Σ (ε/σ)² and Σ ln σ; None without pixels, and
+    where a factor of other items makes it too large for float64."""
+    if not pixels or not factor * factor:
         return None
     constant = 0.5 * math.log(2 * math.pi) + math.log(factor)
-    return constant + logs / pixels + squares / (2 * factor * factor * pixels)
+    value = constant + logs / pixels + squares / (2 * factor * factor * pixels)
+    return value if math.isfinite(value) else None
 
 
 _LEVI = "Levi et al. 2022"
@@ -201,7 +207,7 @@ class BinsOfSigma(Part[RegressionSettings]):
             n, errors, variances = (states[tally][k] for k in ("count", "errors", "variances"))
             bins = (n > 0).sum(axis=1, keepdims=True)
             both = (variances + np.sqrt(errors * variances)) * bins
-            return np.where(n > 0, 1 / np.where(n > 0, both, 1.0), 0.0)
+            return np.where(both > 0, over(np.ones(1), both), 0.0)
 
         def of_uce(states: Mapping[Tally, SetStates]) -> Array:
             pixels: Array = states[tally]["count"].sum(axis=1, keepdims=True)
@@ -260,8 +266,10 @@ class ScaleOfSigma(FittedPart[RegressionSettings]):
         for name, by in (("nll_before", 1.0), ("nll", factor)):
             if by is not None:
                 constant = 0.5 * math.log(2 * math.pi) + math.log(by)
-                values = constant + over(logs + squares / (2 * by * by), pixels)
-                results[(name,)] = np.where(zero > 0, np.nan, values)
+                with np.errstate(all="ignore"):  # a factor of other items
+                    values = constant + over(logs + squares / (2 * by * by), pixels)
+                is_defined = (zero == 0) & np.isfinite(values)
+                results[(name,)] = np.where(is_defined, values, np.nan)
         return results
 
     def held_out(self, state_of: Callable[[Tally], State]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from html import escape
@@ -16,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import MOST_REPORT, content_of, parse_json, read_bytes
-from uqeval.errors import StoreError, cut, number_of, printable, quoted
+from uqeval.errors import NotFiniteError, StoreError, cut, number_of, printable, quoted
 from uqeval.keys import family_of
 from uqeval.records.set_names import recorded_paths
 from uqeval.spelling import as_keywords, for_caller
@@ -103,28 +104,47 @@ class Report:
     def to_json(self) -> str:
         """Return the report as strict JSON, indented by two spaces, with one line per item.
 
-        Raises `ValueError` for NaN or infinity.
+        Raises `NotFiniteError`, a `ValueError`, for NaN or infinity.
         """
         return "".join(self.json_pieces())
+
+    def refuse_not_finite(self) -> None:
+        """Raise `NotFiniteError` for the first NaN or infinity, with its key."""
+        if (found := _first_not_finite(self.record(), "")) is not None:
+            key, value = found
+            raise NotFiniteError(
+                f"{cut(key)} is {value}; a report has finite numbers only, so it was not written. "
+                "The values at some pixels are too large or too small for the score: look for "
+                "extreme predictions, and mask them or leave the score out. This is also a bug of "
+                "uqeval: such a score should be null with a reason. Please report it."
+            )
 
     def json_pieces(self) -> Iterator[str]:
         """Yield the text of `to_json` in pieces, so the text of many items is never in memory at
         once."""
         record = self.record() | {"items": []}
-        text = json.dumps(record, indent=2, allow_nan=False)
+        text = self._json(record, indent=2)
         if self.items:
             head, text = text.split(_NO_ITEMS, 1)
             yield f'{head}\n  "items": [\n'
             for i, item in enumerate(self.items):
                 separator = ",\n" if i else ""
-                yield f"{separator}    {json.dumps(item, allow_nan=False)}"
+                yield f"{separator}    {self._json(item)}"
             yield "\n  ]"
         yield text + "\n"
+
+    def _json(self, record: Mapping[str, Any], indent: int | None = None) -> str:
+        try:
+            return json.dumps(record, indent=indent, allow_nan=False)
+        except ValueError:
+            self.refuse_not_finite()
+            raise
 
     @checks_types()
     def save(self, path: str | Path) -> None:
         """Write the report to a file, as `-o` does: completely or not at all. Raises
-        `OutputError`, `UsageError` for a file of another kind, and `ValueError` as `to_json` does.
+        `OutputError`, `UsageError` for a file of another kind, and `NotFiniteError` as `to_json`
+        does.
         """
         from uqeval.disk.output_kinds import refuse_other_kind
         from uqeval.disk.outputs import write
@@ -242,6 +262,20 @@ def _spell_names(report: Report) -> None:
     for part in report.slices.values():
         if isinstance(own := part.get("names"), list):
             part["names"] = [spelled.get(name, name) for name in own]
+
+
+def _first_not_finite(value: Any, key: str) -> tuple[str, float] | None:
+    """Return the key of the first NaN or infinity in a record, and it; None without one."""
+    if isinstance(value, Mapping):
+        parts: Iterable[tuple[str, Any]] = (
+            (f"{key}.{k}" if key else k, v) for k, v in value.items()
+        )
+    elif isinstance(value, list | tuple):
+        parts = ((f"{key}[{i}]", v) for i, v in enumerate(value))
+    else:
+        is_flaw = isinstance(value, float) and not math.isfinite(value)
+        return (key, value) if is_flaw else None
+    return next((f for k, v in parts if (f := _first_not_finite(v, k)) is not None), None)
 
 
 def _sweep_rows(sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:

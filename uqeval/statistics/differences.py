@@ -261,7 +261,7 @@ class _Pair:
         first, second = self._limits(a, 0, units), self._limits(b, 1, units)
         formula = mover.paired_mover_relative if self.relative else mover.paired_mover
         low, high = formula(first, second, _correlation(a, b))
-        error = float(_changes(a, b, self.relative).std())
+        error = methods.standard_deviation(_changes(a, b, self.relative))
         return Bounds(min(low, self.value), max(high, self.value), "mover", error)
 
     def _limits(self, draws: Floats, model: int, units: int) -> Limits:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from uqeval.arrays import Floats
 from uqeval.metrics._evaluation import Evaluation
+from uqeval.metrics._score_kinds import OverItems
 from uqeval.records.addresses import split_fields
 from uqeval.statistics.weighting import Subset
 
@@ -25,6 +26,26 @@ def set_score(record: dict[str, Any], name: str, value: float) -> None:
     else:
         record[last] = None
         record.setdefault(f"{last}_reason", "undefined for these items")
+
+
+def put_kept(record: dict[str, Any], over: OverItems, count: int) -> None:
+    """Add the number of items that a variant does not leave out; without any, give the reason of
+    all undefined scores."""
+    record[over.kept] = count
+    if not count:
+        _replace_reasons(record, over.none_kept, over.fitted)
+
+
+def _replace_reasons(value: Any, reason: str, except_of: Collection[str] = ()) -> None:
+    if isinstance(value, list):
+        for row in value:
+            _replace_reasons(row, reason)
+    elif isinstance(value, dict):
+        for name, own in value.items():
+            if name.endswith("_reason") and name.removesuffix("_reason") not in except_of:
+                value[name] = reason
+            else:
+                _replace_reasons(own, reason)
 
 
 def scores_over_items(

@@ -13,6 +13,9 @@ from uqeval.statistics.methods import Bounds, NoBounds, are_equal, clopper_pears
 
 #: Why a score has no jackknife.
 LEFT_OUT = "the score is undefined when one of the units is left out"
+_TOO_LARGE = "the score is so large that float64 has no square of its spread"
+#: Squares and cubes of smaller values, and their sums, are far from the largest float64.
+_LARGE = 2.0**160
 
 
 def jackknife_variance(without_unit: Floats) -> Floats:
@@ -37,10 +40,17 @@ class Spread:
 
         Variances, biases and third cumulants of several strata, with the `members` of each, are
         added. The degrees are Welch's: (Σ v)²/Σ v²/(n − 1) over the strata, of n units with the
-        variance v. A score that is undefined or infinite without a unit has none: NaN.
+        variance v. A score that is undefined or infinite without a unit has none: NaN. The variance
+        is infinite if it exceeds float64.
         """
         if not all(np.isfinite(without_unit[own]).all() for own in members):
             return cls(math.nan, math.nan, units - 1, 0.0)
+        if (largest := max(float(np.abs(without_unit[own]).max()) for own in members)) > _LARGE:
+            power = math.frexp(largest)[1]
+            small = cls.of(np.ldexp(value, -power), np.ldexp(without_unit, -power), members, units)
+            with np.errstate(over="ignore"):
+                variance, bias = np.ldexp((small.variance, small.bias), (2 * power, power))
+            return replace(small, variance=float(variance), bias=float(bias))
         parts = [float(jackknife_variance(without_unit[own])) for own in members]
         bias = sum(jackknife_bias(value, without_unit[own]) for own in members)
         variance = sum(parts)
@@ -110,6 +120,19 @@ class LeftOut:
         """Return the spread of the score."""
         return Spread.of(self.value, self.without, self.members, self.defined)
 
+    def standard_error(self) -> float:
+        """Return the root of the variance, also if the variance exceeds float64."""
+        error = math.sqrt(self.spread().variance)
+        if math.isfinite(error):
+            return error
+        largest = float(np.abs(self.without).max())
+        small = replace(self, value=self.value / largest, without=self.without / largest)
+        return math.sqrt(small.spread().variance) * largest
+
+    def no_spread(self) -> NoBounds:
+        """Return why `spread` is not finite."""
+        return NoBounds(_TOO_LARGE if np.isfinite(self.without).all() else LEFT_OUT)
+
     def is_constant(self, scale: float = 0.0) -> bool:
         """Return whether it does not matter which unit of a stratum is left out (`are_equal`)."""
         return all(are_equal(self.without[own], scale) for own in self.members)
@@ -119,7 +142,7 @@ def batch_means(scores: LeftOut, level: float) -> Bounds | NoBounds:
     """Return θ ± t·se from batches of a video."""
     spread = scores.spread()
     if not spread.is_finite:
-        return NoBounds(LEFT_OUT)
+        return scores.no_spread()
     reach = spread.reach(level)
     low, high = scores.value - reach, scores.value + reach
     return Bounds(low, high, "batch-means", math.sqrt(spread.variance))
@@ -135,7 +158,7 @@ def jackknife_t(scores: LeftOut, level: float, *, logit: bool) -> Bounds | NoBou
     """
     value, spread = scores.value, scores.spread()
     if not spread.is_finite:
-        return NoBounds(LEFT_OUT)
+        return scores.no_spread()
     error = math.sqrt(spread.variance)
     if not logit:
         return Bounds(*spread.ends(value, level), "jackknife-t", error)
@@ -167,7 +190,7 @@ def jackknife_log(scores: LeftOut, level: float) -> Bounds | NoBounds:
         return NoBounds("the score is not above 0 when one of the units is left out")
     logs = replace(scores, value=math.log(value), without=np.log(without))
     low, high = logs.spread().ends(logs.value, level)
-    return Bounds(_exp(low), _exp(high), "jackknife-t", math.sqrt(scores.spread().variance))
+    return Bounds(_exp(low), _exp(high), "jackknife-t", scores.standard_error())
 
 
 def _exp(x: float) -> float:

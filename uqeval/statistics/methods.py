@@ -117,6 +117,14 @@ def korn_graubard(
     return Bounds(*clopper_pearson(share, effective, level), "korn-graubard", error)
 
 
+def standard_deviation(draws: Floats) -> float:
+    """Return the standard deviation, also if float64 has no squares of such values."""
+    power = math.frexp(float(np.abs(draws).max()))[1]
+    return (
+        float(np.ldexp(np.ldexp(draws, -power).std(), power)) if power > 500 else float(draws.std())
+    )
+
+
 def expanded(draws: Floats, units: int, level: float) -> Bounds:
     """Return percentiles of `draws` values at the tail Φ(−√(n/(n−1))·t) of n units.
 
@@ -125,7 +133,7 @@ def expanded(draws: Floats, units: int, level: float) -> Bounds:
     t = student((1 + level) / 2, units - 1)
     tail = float(special().ndtr(-math.sqrt(units / (units - 1)) * t))
     low, high = np.quantile(draws, [tail, 1 - tail])
-    return Bounds(float(low), float(high), "expanded", float(draws.std()))
+    return Bounds(float(low), float(high), "expanded", standard_deviation(draws))
 
 
 def beyond_bias(bounds: Bounds, draws: Floats, value: float, units: int) -> Bounds:
@@ -182,4 +190,4 @@ def percentile(draws: Floats, level: float) -> Bounds:
     """Return the plain percentiles of `draws` values."""
     tail = (1 - level) / 2
     low, high = np.quantile(draws, [tail, 1 - tail])
-    return Bounds(float(low), float(high), "percentile", float(draws.std()))
+    return Bounds(float(low), float(high), "percentile", standard_deviation(draws))

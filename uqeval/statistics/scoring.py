@@ -18,7 +18,7 @@ from uqeval.records.addresses import Address, addresses_of, number_at, split_fie
 from uqeval.records.class_names import called, class_names
 from uqeval.statistics.blocks import in_blocks
 from uqeval.statistics.checked_states import StatesSource, checked_states
-from uqeval.statistics.item_scores import set_score
+from uqeval.statistics.item_scores import put_kept, set_score
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
 from uqeval.statistics.weighting import ItemSets, Subset
@@ -329,6 +329,9 @@ class Scoring:
             record = evaluation.scores(states, exact.get(key))
             for name in (*over.means, *over.of_fields, *over.of_states):
                 set_score(record, name, float(means[key, name][0]))
+            if over.kept:
+                ones = np.ones((self.items, 1), np.int64)
+                put_kept(record, over, int(self._kept(key, items).sums(ones)[0, 0]))
             own_key = Key.parse(key)
             if own_key.part:
                 put_part(results[own_key.whole], own_key.part, record, evaluation.flat)

@@ -84,7 +84,7 @@ def _ratios(maps: Maps, far: bool) -> Array:
         if far:
             ratio = (ratio >= 1.25).astype(np.float32)
         ratio[~(target > 0)] = np.inf
-    return np.asarray(np.where(maps["label"] == 0, ratio, 0.0), np.float32)
+        return np.asarray(np.where(maps["label"] == 0, ratio, 0.0), np.float32)
 
 
 class OfErrors(Tally):

@@ -14,19 +14,22 @@ from uqeval.tallies._fields import Counts, Field, Flaws
 
 #: The limits of max(ŷ/y, y/ŷ) of a1, a2 and a3.
 LIMITS = tuple(1.25**k for k in (1, 2, 3))
+#: Larger ε²/y have no sum: 2⁶³ of those below are a float64.
+_LARGEST = 2.0**960
 
 
 @dataclass(frozen=True)
 class DepthSums(Tally):
     """Sums over the evaluated pixels of depths: prediction ŷ, target y, ε = |ŷ - y|.
 
-    - `count` [1]; `bad` [y ≤ 0, and ŷ ≤ 0 < y]
-    - `sums` [ε/y, ε²/y] where y > 0; `logs` [d, d², |d|] of d = ln ŷ - ln y where ŷ > 0, too
+    - `count` [1]; `bad` [y ≤ 0, and ŷ ≤ 0 < y]; `small` [1]: y > 0, but ε/y or ε²/y has no sum
+    - `sums` [ε/y, ε²/y] at the other y > 0; `logs` [d, d², |d|] of d = ln ŷ - ln y where ŷ > 0, too
     - `within` [1]: Σ (d - d̄)² about the mean of each item; `means` [1]: Σ d̄² over its pixels
     - `close` [limit]: pixels with max(ŷ/y, y/ŷ) < 1.25, 1.25², 1.25³; none with ŷ ≤ 0
     """
 
     id: ClassVar[str] = "depth_sums"
+    added: ClassVar[tuple[str, ...]] = ("small",)
     evaluates = "count"
     inputs = ("label", "mean", "target", "error")
 
@@ -41,11 +44,13 @@ class DepthSums(Tally):
             "within": one,
             "means": one,
             "close": Field((3,), "int64"),
+            "small": Field((1,), "int64"),
         }
 
     def flaws(self, state: State) -> Flaws:
         count, close = state["count"], state["close"]
         yield "more depths of 0 or less than pixels", state["bad"].sum(axis=-1) > count[..., 0]
+        yield "more small depths than pixels", state["small"] > count
         for more, fewer in ((count, close), (close[..., 1:], close[..., :-1])):
             yield "more close depths than pixels", fewer > more
 
@@ -59,8 +64,12 @@ class DepthSums(Tally):
         has_logs = positive & (mean > 0)
         state["bad"] += ((~positive).sum(), positive.sum() - has_logs.sum())
         target, mean, error, has_logs = (own[positive] for own in (target, mean, error, has_logs))
-        relative = error / target
-        state["sums"] += (relative.sum(), (error * relative).sum())
+        with np.errstate(over="ignore"):
+            relative = error / target
+            squared = error * relative
+        has_sums = np.maximum(relative, squared) <= _LARGEST
+        state["small"] += (~has_sums).sum()
+        state["sums"] += (relative[has_sums].sum(), squared[has_sums].sum())
         target, mean = target[has_logs], mean[has_logs]
         if not target.size:
             return
@@ -70,7 +79,8 @@ class DepthSums(Tally):
         state["logs"] += (total, (logs * logs).sum(), np.abs(logs).sum())
         state["within"] += ((logs - centre) ** 2).sum()
         state["means"] += total * centre
-        ratio = np.maximum(mean / target, target / mean)
+        with np.errstate(over="ignore"):  # far from any limit
+            ratio = np.maximum(mean / target, target / mean)
         state["close"] += [(ratio < limit).sum() for limit in LIMITS]
 
 
@@ -78,7 +88,7 @@ class DepthSums(Tally):
 class ScaledErrors(OfErrors):
     """Sums for fitting the scale of σ: Σ (ε/σ)² and Σ ln σ over evaluated pixels with σ > 0.
 
-    `count` [all, σ = 0], `sums` [Σ (ε/σ)², Σ ln σ].
+    `count` [all, σ = 0 or ε/σ too large for its square], `sums` [Σ (ε/σ)², Σ ln σ] of the others.
     """
 
     id: ClassVar[str] = "scaled_errors"
@@ -100,11 +110,15 @@ class ScaledErrors(OfErrors):
         return state["count"][..., 0]
 
     def update(self, state: State, maps: Maps) -> None:
+        from uqeval.kernels.intervals import FARTHEST
+
         is_valid = maps["label"] != VOID
         error, sigma = (maps[name][is_valid].astype(np.float64) for name in ("error", self.sigma))
-        positive = sigma > 0
-        state["count"] += (sigma.size, sigma.size - positive.sum())
-        ratio, logs = error[positive] / sigma[positive], np.log(sigma[positive])
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = error / sigma
+        has_square = (sigma > 0) & (ratio <= FARTHEST)
+        state["count"] += (sigma.size, sigma.size - has_square.sum())
+        ratio, logs = ratio[has_square], np.log(sigma[has_square])
         state["sums"] += ((ratio * ratio).sum(), logs.sum())
 
 

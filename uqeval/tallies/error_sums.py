@@ -145,6 +145,7 @@ class ErrorSums(Tally):
         """Return the items' states with the targets counted from the first item's mean.
 
         The variance of the target stays the same, and the sums of its means keep their digits.
+        `within` of items with one target is 0, not its rounding.
         """
         count, sums = states["count"], states["sums"].copy()
         nonempty = count > 0
@@ -156,7 +157,8 @@ class ErrorSums(Tally):
             sums[..., 4] = np.where(nonempty, about, sums[..., 4])
             means = np.where(nonempty, sums[..., 4] ** 2 / count, states["means"])
         rest = np.zeros_like(states["rest"])
-        return states | {"sums": sums, "means": means, "rest": rest}
+        within = np.where(states["least"] == states["most"], 0.0, states["within"])
+        return states | {"sums": sums, "means": means, "rest": rest, "within": within}
 
 
 def _add_means(state: State) -> None:

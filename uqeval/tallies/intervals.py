@@ -22,10 +22,12 @@ class PredictiveScores(OfErrors):
 
     `nll` [1] where σ > 0; `crps` [1], |ε| where σ = 0 (Gneiting & Raftery 2007, eq. 21);
     `intervals` [level], the interval score (eq. 43) of μ ± factor·σ with `levels` of coverage:
-    2·factor·σ + 2/(1 - level)·max(ε - factor·σ, 0).
+    2·factor·σ + 2/(1 - level)·max(ε - factor·σ, 0). `far` [1]: pixels with σ > 0 whose NLL is too
+    large for a sum in float64; `nll` leaves them out.
     """
 
     id: ClassVar[str] = "predictive_scores"
+    added: ClassVar[tuple[str, ...]] = ("far",)
     laplace: bool
     levels: tuple[float, ...]
     factors: tuple[float, ...]
@@ -37,6 +39,7 @@ class PredictiveScores(OfErrors):
             "nll": Field((1,), "float64", signed=True),
             "crps": Field((1,), "float64"),
             "intervals": Field((len(self.levels),), "float64"),
+            "far": Field((1,), "int64"),
         }
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
@@ -45,6 +48,7 @@ class PredictiveScores(OfErrors):
         sum_scores(
             first, *self.flat(maps), VOID, self.laplace, np.array(self.factors),
             2.0 / (1.0 - np.array(self.levels)), state["nll"], state["crps"], state["intervals"],
+            state["far"],
         )  # fmt: skip
 
 

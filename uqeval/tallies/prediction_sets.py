@@ -8,7 +8,7 @@ from typing import ClassVar
 from uqeval.arrays import Array, Maps, State, np
 from uqeval.maps.names import is_lambda, void_of
 from uqeval.tallies._contract import KnownItems, Tally
-from uqeval.tallies._fields import CountedItems, Field, FieldOfItems, Flaws
+from uqeval.tallies._fields import CountedItems, Counts, Field, FieldOfItems, Flaws
 from uqeval.tallies.tempered import flat
 
 #: Scores of classes, other than "aps"; a score of numbers is the name of its map λ = ε/σ.
@@ -40,6 +40,9 @@ class EvaluatedPixels(Tally):
     classes: int
     of_class: int | None = None
 
+    def evaluated(self, state: State) -> Counts | None:
+        return state["pixels"][..., 0] if self.of_class is None else None
+
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
         is_counted = _counted(maps, self.classes, self.of_class).reshape(-1)
         total = np.concatenate([[0], np.cumsum(is_counted)])
@@ -57,6 +60,7 @@ class Nonconformity(Tally):
     """
 
     id: ClassVar[str] = "nonconformity"
+    checks_columns: ClassVar[bool] = True
     score: str
     classes: int
     of_class: int | None = None
@@ -73,6 +77,10 @@ class Nonconformity(Tally):
     @property
     def fields(self) -> dict[str, Field]:
         return {"counts": Field((_COARSE if self.coarse is None else _FINE,), "int64")}
+
+    def evaluated(self, state: State) -> Counts | None:
+        has_all = self.of_class is None and self.coarse is None
+        return state["counts"].sum(axis=-1) if has_all else None
 
     def value_of(self, coarse: int, fine: int) -> float:
         """Return the score of a key, ∞ where λ is; of classes 1 - score."""

@@ -27,9 +27,10 @@ def of_numbers(
     (m, s), (n, t) = p, q
     is_defined = (s > 0) & (t > 0)
     are_equal = (s == t) & (m == n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.log(t / s) + (s**2 + (m - n) ** 2) / (2 * t**2) - 0.5
-    infinite: Array = ~is_defined & ~are_equal
+    with np.errstate(all="ignore"):
+        value = np.log(t) - np.log(s) + ((s / t) ** 2 + ((m - n) / t) ** 2) / 2 - 0.5
+    # Nor can float64 hold the sum of values near its largest one.
+    infinite: Array = np.where(is_defined, ~(value <= 2.0**960), ~are_equal)
     return np.where(is_defined, value, 0.0), infinite
 
 

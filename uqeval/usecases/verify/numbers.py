@@ -22,6 +22,8 @@ _SIGMA: dict[str, Callable[[Array], Array]] = {
     "log_std": np.exp,
     "log_b": lambda x: math.sqrt(2) * np.exp(x),
 }
+#: The largest ε/σ whose NLL float64 can add up over any number of pixels.
+_FARTHEST = {"gaussian": 2.0**480, "laplace": 2.0**960}
 _ROOT_PI = math.sqrt(math.pi)
 #: Levels of the coverage and of the interval score.
 _LEVELS = (0.5, 0.9, 0.95)
@@ -175,8 +177,10 @@ def regression(data: Numbers, sigma: Array, settings: Mapping[str, Any]) -> dict
 
 
 def likelihood(e: Array, sigma: Array, law: str) -> tuple[float | None, float]:
-    """Return NLL (None where a σ is 0) and CRPS (|ε| where σ is 0)."""
-    is_positive = sigma > 0
+    """Return NLL and CRPS. Where σ is 0, or too small to divide ε by, there is no NLL, and the CRPS
+    is |ε|."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        is_positive = (sigma > 0) & (e / sigma <= _FARTHEST[law])
     z = e[is_positive] / sigma[is_positive]
     s = sigma[is_positive]
     if law == "laplace":
