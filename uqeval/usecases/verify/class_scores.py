@@ -152,6 +152,13 @@ def ties(patches: Patches, settings: Mapping[str, Any], threshold: float) -> dic
     }
 
 
+def without_threshold(accurate: Array) -> dict[str, float | None]:
+    """Return the counts and scores of patches without an uncertainty threshold."""
+    undefined: dict[str, float | None] = dict.fromkeys(("n_ac", "n_au", "n_ic", "n_iu"))
+    undefined |= dict.fromkeys(patch_scores(dict.fromkeys(undefined, 0)))
+    return undefined | {"p_accurate": ratio(int(accurate.sum()), accurate.size)}
+
+
 def patch_scores(n: Mapping[str, int]) -> dict[str, float | None]:
     """Return the patch scores of the four counts; phi and Surplus as covariances of 0 and 1."""
     n_ac, n_au, n_ic, n_iu = (n[k] for k in ("n_ac", "n_au", "n_ic", "n_iu"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import is_number
 from uqeval.keys import family_of
 from uqeval.records.report import NOT_HELD, OF_CUT
-from uqeval.records.scalars import BESIDE
+from uqeval.records.scalars import BESIDE, described
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
@@ -22,6 +22,8 @@ TOLERANCE = {
     "image_failure": 1e-6, "conformal": 1e-6, "annotators": 1e-6,
 }  # fmt: skip
 DEFAULT = 1e-9
+#: What follows a key of which the scores of the set alone are not recomputed.
+OF_THE_SET = " of the set"
 #: Names beside the keys of results, in records of items and in settings.
 _NO_KEYS = {"name", *OF_CUT}
 #: By family, what is of the set alone: an item's record has no curves and tables.
@@ -96,6 +98,9 @@ class Recomputed:
 class Comparison:
     """Comparison of a report with recomputed values; `why_not`: why a key is not recomputed.
 
+    `unmet`: the same of keys that no run over these stores can have written, such as one with a map
+    that the stores lack; `of_all_items`: the keys of which single items are not recomputed.
+
     `fields`: the compared fields by key, and `fields_of_set` those of the set; `intervals`: the
     addresses of compared intervals and debiased values, and `defined` those whose number of units
     was; `slices` and `rows`: the keys of which slices, or rows of classes, were compared;
@@ -115,6 +120,8 @@ class Comparison:
         for key in report.results:  # a family without choices may have no settings
             self.settings.setdefault(key, {})
         self.why_not: dict[str, str] = {}
+        self.unmet: dict[str, str] = {}
+        self.of_all_items: set[str] = set()
         self.tallies = {name: Tally(0, []) for name in _COMPARED}
         self.fields: dict[str, set[str]] = {}
         self.fields_of_set: dict[str, set[str]] = {}
@@ -131,6 +138,18 @@ class Comparison:
     def keys(self) -> list[str]:
         """Return the keys that are recomputed."""
         return [key for key in self.settings if key not in self.why_not]
+
+    def scores_of(self, key: str) -> list[str]:
+        """Return the fields of a key's results that are scores of the whole set."""
+        return [
+            name for name, value in self.report.results[key].items()
+            if is_number(value) and described(self.report.metrics, family_of(key), (name,))
+        ]  # fmt: skip
+
+    def refuse(self, key: str, reason: str) -> None:
+        """Note why no run over these stores can have written the scores under a key."""
+        self.unmet.setdefault(key, reason)
+        self.why_not[key] = reason
 
     def compare_keys(self) -> None:
         """Compare the keys of the set with those of the settings and the items."""
@@ -162,9 +181,9 @@ class Comparison:
             compare(where, key, row, scores.values, scores.slack, tally, scores.values)
 
     def hold(self, key: str, item: int | None, scores: Recomputed | str) -> None:
-        """Compare the scores of an item (None: of the set); a text is why there are none."""
+        """Compare the scores of an item (None: of the set); a text is why the stores give none."""
         if isinstance(scores, str):
-            self.why_not[key] = scores
+            self.refuse(key, scores)
             return
         record = self.report.results[key] if item is None else self.report.items[item].get(key, {})
         where = "the set" if item is None else f"item {self.report.items[item]['name']}"

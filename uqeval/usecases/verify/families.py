@@ -25,18 +25,22 @@ COVERED = (
 )  # fmt: skip
 
 
-def not_covered(
-    key: str, settings: Mapping[str, Any], kind: str, class_names: Sequence[str], source: Any
-) -> str | None:
-    """Return why the scores under a key are not recomputed from this kind of data; None if they
-    are."""
+def not_covered(key: str, settings: Mapping[str, Any], kind: str) -> str | None:
+    """Return why the scores under a key are not recomputed from this kind of data, although a run
+    may give them; None if they are."""
     family, region = family_of(key), Key.parse(key).region
     if family not in COVERED or (family == "annotators" and region is not None):
         return f"{family} is not recomputed in plain NumPy"
-    if region is not None and (reason := regions.not_covered(region, kind, class_names, source)):
+    if region is not None and (reason := regions.not_covered(region, kind)):
         return reason
     reason = not_supported(family, settings)
     return reason or (video.not_covered(settings) if family == "temporal" else None)
+
+
+def no_region(key: str, kind: str, class_names: Sequence[str], source: Any) -> str | None:
+    """Return why the region of a key is none of these stores; None if it is one, or without."""
+    region = Key.parse(key).region
+    return None if region is None else regions.unknown(region, kind, class_names, source)
 
 
 @dataclass
@@ -235,7 +239,12 @@ def _pavpu(
 ) -> Recomputed | str:  # fmt: skip
     threshold = results.get("uncertainty_threshold")
     if threshold is None:
-        return "its threshold is undefined"
+        accurate = cs.is_accurate(patches, settings, settings["accuracy_threshold"])
+        # The rule max-surplus needs patches of both kinds.
+        is_fitted = settings["threshold"] != "max-surplus" or accurate.all() != accurate.any()
+        if reported is results and accurate.size and is_fitted:
+            return "its uncertainty threshold is null, although the patches have one"
+        return Recomputed(cs.without_threshold(accurate))
     counts = cs.patch_counts(patches, settings, threshold)
     uncertain = float(counts.pop("near"))
     slack = dict.fromkeys((*counts, "ties.uncertainty"), uncertain)

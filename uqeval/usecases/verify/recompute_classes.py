@@ -191,11 +191,20 @@ class OfClasses(Recomputation):
         if of_image != key:
             threshold = self.report.results[of_image]["uncertainty_threshold"]
             self.hold(key, None, Recomputed({"uncertainty_threshold": threshold}))
-        elif (
-            settings.get("threshold") == "mean"
-            and not settings.get("threshold_from")
-            and all_pixels.label.size
-        ):
+        elif settings.get("threshold_from"):
+            pass  # it is that of another report
+        elif _is_number(settings.get("threshold")):
+            number = float(settings["threshold"])
+            self.hold(key, None, Recomputed({"uncertainty_threshold": number}))
+        elif settings.get("threshold") == "mean" and all_pixels.label.size:
             mean = float(np.mean(all_pixels.maps[key], dtype=np.float64))
             limit = {"uncertainty_threshold": 1e-6 * max(1.0, abs(mean))}
             self.hold(key, None, Recomputed({"uncertainty_threshold": mean}, limit))
+
+
+def _is_number(rule: Any) -> bool:
+    """Return whether the rule of a threshold is the threshold itself."""
+    try:
+        return bool(np.isfinite(float(rule)))
+    except (TypeError, ValueError):
+        return False

@@ -17,7 +17,7 @@ from uqeval.records.addresses import Address
 from uqeval.records.fingerprints import WHY_NONE
 from uqeval.records.folder import states_beside
 from uqeval.records.report import Report, load_with_sha256, now
-from uqeval.usecases.verify.comparing import is_not_held
+from uqeval.usecases.verify.comparing import OF_THE_SET, is_not_held
 from uqeval.usecases.verify.opening import (
     Role,
     fingerprints,
@@ -204,12 +204,39 @@ def _recompute(
         verification.checks.append(
             Checked("recomputation", False, f"nothing was recomputed: {error}")
         )
+    verification.checks += _refused(recomputation, report, pooled)
     for name, tally in recomputation.tallies.items():
         verification.compared[name] = tally.compared
         verification.differences += tally.differences
         verification.largest = max(verification.largest, tally.largest)
     verification.fields = {key: sorted(names) for key, names in recomputation.fields.items()}
     verification.not_verified += _left_out(recomputation, report)
+    verification.not_recomputed = {
+        key: reason for key, reason in recomputation.why_not.items()
+        if key.removesuffix(OF_THE_SET) in report.results and key not in recomputation.unmet
+    }  # fmt: skip
+
+
+def _refused(recomputation: Recomputation, report: Report, pooled: bool) -> list[Checked]:
+    """Return a failed check for each key that no run over these stores can have written, and for
+    each of which no score was compared although nothing says why."""
+    reasons = dict(recomputation.unmet)
+    for key in report.results:
+        is_said = key in recomputation.why_not or key + OF_THE_SET in recomputation.why_not
+        names = recomputation.scores_of(key)
+        of_set = recomputation.fields_of_set.get(key, set())
+        compared_of_items = recomputation.fields.keys() | recomputation.of_all_items
+        is_compared = not of_set.isdisjoint(names) if pooled else key in compared_of_items
+        if names and not is_said and not is_compared:
+            reasons[key] = "none of its scores could be compared"
+    return [
+        Checked(
+            f"recomputation of {key}", False,
+            f"{cut(key)}: nothing was recomputed: {reason}. A run over these stores does not write "
+            "such a report: its settings or its stores are others.",
+        )
+        for key, reason in reasons.items()
+    ]  # fmt: skip
 
 
 def _left_out(recomputation: Recomputation, report: Report) -> list[str]:
