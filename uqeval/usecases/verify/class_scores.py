@@ -97,7 +97,7 @@ def patches(
             box = (slice(y, y + window), slice(x, x + window))
             is_valid = ~void[box]
             of_image = 0 if void_of_image is None else int((~void_of_image[box]).sum())
-            is_inside = is_valid.sum() >= settings.get("region_share", 0.0) * of_image
+            is_inside = not of_image or is_valid.sum() >= settings["region_share"] * of_image
             if is_valid.any() and is_inside:
                 evaluated = values[box][is_valid]
                 mean = np.float32(math.fsum(evaluated) / evaluated.size)

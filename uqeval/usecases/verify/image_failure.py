@@ -61,7 +61,7 @@ class ImageFailure:
         settings = self._settings
         if not _is_aggregation(settings["confidence"]):
             return {}
-        found = aggregated(settings["confidence"], values, void, settings["patch"])
+        found = aggregated(settings["confidence"], values, void, settings)
         return {} if isinstance(found, str) else {"confidence": None if found is None else -found}
 
     def of_set(self) -> Recomputed | str:

@@ -78,7 +78,7 @@ class OutOfDistribution:
         record |= {"set": self._names[k], "out": int(k > 0)}
         # Patches of a region count by the share of their pixels in it.
         if aggregation != "patch-max" or maps.void_of_image is None:
-            record["score"] = aggregated(aggregation, values, maps.void, self._settings["patch"])
+            record["score"] = aggregated(aggregation, values, maps.void, self._settings)
         return Recomputed(record)
 
     def of_set(self) -> Recomputed | str:

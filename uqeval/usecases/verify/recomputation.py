@@ -17,7 +17,8 @@ from uqeval.usecases.verify.conformal import Conformal
 from uqeval.usecases.verify.image_failure import ImageFailure
 from uqeval.usecases.verify.options import converted
 from uqeval.usecases.verify.out_of_distribution import OutOfDistribution
-from uqeval.usecases.verify.pooled import compare_levels, compare_presence
+from uqeval.usecases.verify.pooled import compare_levels
+from uqeval.usecases.verify.presence import compare_presence
 from uqeval.usecases.verify.records import compare_records
 from uqeval.usecases.verify.slice_columns import compare_division
 
