@@ -108,7 +108,7 @@ def _changed(value: Any) -> Any:
         return 0.5 if value is None else not value
     if isinstance(value, int):
         return value + 1
-    return 0.97 * value + 0.01 if isinstance(value, float) else f"{value}x"
+    return 0.9 * value + 0.0123 if isinstance(value, float) else f"{value}x"
 
 
 def _without_numbers(steps: Sequence[str | int]) -> str:
@@ -328,3 +328,21 @@ def test_settings_without_effect_on_the_values_are_named(folder: Path) -> None:
     record = read("image_failure.json")  # a setting with an effect
     record["settings"]["image_failure"]["patch"] = 3
     assert not _verified(record)[0]
+
+
+def test_right_reports_of_rare_settings_pass(folder: Path) -> None:
+    """The factor of σ is held fixed, so it has no interval; pooled means need counts of pairs."""
+    scaled = {"regression": {"ence": True, "sigma_scale": True}}
+    uqeval.evaluate("numbers.npz", metrics=scaled, workers=1, ci=0.9, draws=100).save("own.json")
+    found = verify("own.json", everything=True)
+    assert found.passed, found.problems()
+    pooled = {"tc": {"flow": "file", "average": "pooled"}}
+    uqeval.evaluate(metrics=pooled, workers=1, video="video.npz").save("own.json")
+    found = verify("own.json", everything=True)
+    assert found.passed, found.problems()
+    reason = "--average pooled is not supported by uqeval verify"
+    assert found.not_recomputed == {"temporal of the set": reason}
+    outside = {"region": ["box:0:0.001,0:1"]}  # a region without pixels
+    uqeval.evaluate("numbers.npz", metrics=["nmerci"], workers=1, **outside).save("own.json")
+    found = verify("own.json", everything=True)
+    assert found.passed, found.problems()

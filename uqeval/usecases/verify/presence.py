@@ -14,6 +14,8 @@ from uqeval.usecases.verify.comparing import Comparison, Difference, Tally, comp
 from uqeval.usecases.verify.pooled import defined_scores, sets_of
 
 _UNDETECTED = "undetected_error_rate"
+#: Fitted numbers that have the kind of an interval, and none.
+_FITTED = {("regression", "sigma_scale", "value")}
 #: The fields of every interval, and of its units.
 _OF_INTERVAL = ("level", "low", "high", "method", "approximate")
 _OF_UNITS = ("name", "drawn", "defined")
@@ -81,6 +83,8 @@ def _has_interval(report: Report, family: str, fields: tuple[str, ...]) -> bool:
     """Return whether a run gives an interval of a defined score, or null with the reason."""
     if family == "failure" and fields[0] == "per_class" and fields[-1] != _UNDETECTED:
         return False  # saved states do not hold the ranks of a class
+    if (family, *fields) in _FITTED:
+        return False  # draws hold it fixed
     return described(report.metrics, family, fields).get("interval") is not None
 
 

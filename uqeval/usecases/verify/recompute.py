@@ -69,8 +69,11 @@ class OfVideo(Recomputation):
                 }  # fmt: skip
                 self.hold(key, item, Recomputed(pair_scores | place))
         for key, pairs in pairs_by_key.items() if pooled else ():
-            if self.settings[key].get("drop_cuts"):
-                self.why_not[key + OF_THE_SET] = "--drop-cuts is not supported by uqeval verify"
+            settings = self.settings[key]
+            pooled_average = settings.get("average") == "pooled"
+            if settings.get("drop_cuts") or pooled_average:
+                option = "--average pooled" if pooled_average else "--drop-cuts"
+                self.why_not[key + OF_THE_SET] = f"{option} is not supported by uqeval verify"
                 continue
             self.hold(key, None, Recomputed(video.means(pairs)))
         if pooled:

@@ -88,12 +88,11 @@ def _repeated(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the settings that a record of results repeats. Without those of another type: a rule
     has the name of its number, and a flag that of the results that it requests."""
-    names = dict.fromkeys((*_REPEATED.get(family_of(key), ()), *record))
+    always = _REPEATED.get(family_of(key), ())
     return {
-        name: settings[name] for name in names
-        if settings.get(name) not in (None, "") and (
-            record.get(name) is None or _kind(settings[name]) is _kind(record[name])
-        )
+        name: settings[name] for name in dict.fromkeys((*always, *record))
+        if settings.get(name) not in (None, "")
+        and (name in always or _kind(settings[name]) is _kind(record[name]))
     }  # fmt: skip
 
 
