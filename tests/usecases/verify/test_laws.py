@@ -268,6 +268,8 @@ REMOVED: dict[str, dict[Place, str]] = {
     "segmentation": {("settings", "segmentation"): "definition"},
     "regression": {("results", "regression", "auce_under_debiased"): "auce_under_debiased"},
     "conformal": {("results", "conformal", "alpha"): "conformal.alpha"},
+    "ood": {("results", "ood", "bravo"): "ood.bravo"},
+    "temporal": {("settings", "intervals"): "intervals"},
 }  # fmt: skip
 
 

@@ -34,6 +34,8 @@ def compare_presence(comparison: Comparison) -> None:
     report, tally = comparison.report, comparison.tallies["intervals"]
     compare_slice_fields(comparison)
     if "intervals" not in report.settings:
+        if any(intervals for _, intervals in intervals_of(report)):
+            comparison.tallies["records"].add_missing("the settings", "intervals")
         return
     for name, family, fields, _, address, intervals in defined_scores(report):
         where = "the set" if name is None else f"slice {name}"
