@@ -54,6 +54,8 @@ def verify(
     deliver_json(output, verification.to_json(), show)
     for text in verification.problems():
         tell(f"uqeval: {text}")
+    for key, reason in verification.not_recomputed.items():
+        tell(f"uqeval: not recomputed: {key}: {reason}.")
     if not verification.passed:
         raise typer.Exit(2)
 
@@ -79,5 +81,8 @@ def _show(verification: Verification) -> None:
         "Recomputed", [f"{key}: {', '.join(names)}" for key, names in verification.fields.items()]
     )
     paragraph("Not verified", verification.not_verified)
-    word = "[bold green]all compared values follow from the predictions[/]"
-    stdout.print(word if verification.passed else "[bold red]not verified[/]")
+    color = "green" if verification.passed else "red"
+    if verification.passed and verification.not_recomputed:
+        color = "yellow"
+    word = escape(printable(verification.conclusion()))
+    stdout.print(f"[bold {color}]{word}[/]", highlight=False, soft_wrap=True)

@@ -182,8 +182,8 @@ def test_intervals_of_few_events_or_without_width_are_of_an_earlier_version(
 def test_undefined_ends_are_none() -> None:
     """JSON has no NaN, so the record of the verification could not be written."""
     tally, ends = Tally(0, []), {"low": math.nan, "high": math.inf}
-    compare("interval of pavpu.phi", "pavpu", {"low": 0.5, "high": None}, ends, {}, tally, ends)
-    compare("interval of pavpu.phi", "pavpu", {}, {"low": math.nan}, {}, tally, ["low"])
+    compare("interval of pavpu.phi", "pavpu", {"low": 0.5, "high": None}, ends, {}, tally)
+    compare("interval of pavpu.phi", "pavpu", {}, {"low": math.nan}, {}, tally)
     assert [(one.reported, one.recomputed) for one in tally.differences] == [
         (0.5, None),
         (None, None),

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from uqeval.arrays import Array
 
 
-def aggregated(name: str, values: Array, void: Array, patch: int) -> float | str | None:
+def aggregated(
+    name: str, values: Array, void: Array, settings: Mapping[str, Any]
+) -> float | str | None:
     """Return mean, sum, max, pNN or patch-max of the non-void pixels of float32 [y, x].
+
+    `settings`: those with the side of a `patch`.
 
     None without pixels; for another aggregation, the reason why it is not recomputed.
     """
     evaluated = values[~void].astype(np.float64)
     if name == "patch-max":
-        return _patch_maximum(values.astype(np.float64), ~void, patch)
+        return _patch_maximum(values.astype(np.float64), ~void, settings["patch"])
     if name in ("share", "mean-above"):
         return f"--confidence {name} is not supported by uqeval verify"
     if not evaluated.size:

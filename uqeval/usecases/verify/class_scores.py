@@ -97,7 +97,7 @@ def patches(
             box = (slice(y, y + window), slice(x, x + window))
             is_valid = ~void[box]
             of_image = 0 if void_of_image is None else int((~void_of_image[box]).sum())
-            is_inside = is_valid.sum() >= settings.get("region_share", 0.0) * of_image
+            is_inside = not of_image or is_valid.sum() >= settings["region_share"] * of_image
             if is_valid.any() and is_inside:
                 evaluated = values[box][is_valid]
                 mean = np.float32(math.fsum(evaluated) / evaluated.size)
@@ -150,6 +150,13 @@ def ties(patches: Patches, settings: Mapping[str, Any], threshold: float) -> dic
         "accuracy": int((share == settings["accuracy_threshold"]).sum()),
         "uncertainty": int((patches.mean == np.float32(threshold)).sum()),
     }
+
+
+def without_threshold(accurate: Array) -> dict[str, float | None]:
+    """Return the counts and scores of patches without an uncertainty threshold."""
+    undefined: dict[str, float | None] = dict.fromkeys(("n_ac", "n_au", "n_ic", "n_iu"))
+    undefined |= dict.fromkeys(patch_scores(dict.fromkeys(undefined, 0)))
+    return undefined | {"p_accurate": ratio(int(accurate.sum()), accurate.size)}
 
 
 def patch_scores(n: Mapping[str, int]) -> dict[str, float | None]:

@@ -224,9 +224,11 @@ def _with_labels(
 def uncertainty_of(maps: ClassMaps, settings: Mapping[str, Any], classes: int) -> Array | None:
     """Return the float32 map [y, x] of the uncertainty that settings name; None without it."""
     values = maps.uncertainty.get(settings["uncertainty"])
+    if values is None or settings["uncertainty"] not in _NATS:
+        return values
     base = settings.get("log_base", math.e)
     base = float(classes) if base == "classes" else float(base)
-    if values is None or settings["uncertainty"] not in _NATS or base == math.e:
+    if base == math.e:
         return values
     return (values.astype(np.float64) / math.log(base)).astype(np.float32)
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import is_number
 from uqeval.keys import family_of
 from uqeval.records.report import NOT_HELD, OF_CUT
-from uqeval.records.scalars import BESIDE
+from uqeval.records.scalars import BESIDE, described
 
 if TYPE_CHECKING:
     from uqeval.records.report import Report
 
+#: In place of a value that a report lacks.
+_MISSING = object()
 #: Tolerances by family, relative to the larger of 1 and the value. Maps of classes are float32,
 #: whose last bit depends on the library's logarithm; other values are float64.
 TOLERANCE = {
@@ -22,6 +24,8 @@ TOLERANCE = {
     "image_failure": 1e-6, "conformal": 1e-6, "annotators": 1e-6,
 }  # fmt: skip
 DEFAULT = 1e-9
+#: What follows a key of which the scores of the set alone are not recomputed.
+OF_THE_SET = " of the set"
 #: Names beside the keys of results, in records of items and in settings.
 _NO_KEYS = {"name", *OF_CUT}
 #: By family, what is of the set alone: an item's record has no curves and tables.
@@ -31,6 +35,8 @@ _OF_SET = {
     "regression": {"calibration", "coverage", "interval_score"},
     "sparsification": {"curve", "error_curve", "fractions", "normalisation", "oracle"},
 }
+#: The place of all values of items.
+ITEMS = "items"
 #: What is compared and counted: `units` are the levels and units of intervals, `records` what a
 #: report says of metrics, inputs and settings.
 _COMPARED = ("items", "set", "intervals", "units", "slices", "records")
@@ -73,11 +79,21 @@ class Difference:
 
 @dataclass
 class Tally:
-    """The number of compared values, and those that differ."""
+    """The number of compared values, and those that differ.
+
+    `seen`: the place and the field of each compared value; `place`: that of all of them, of items.
+    """
 
     compared: int
     differences: list[Difference]
     largest: float = 0.0
+    place: str = ""
+    seen: set[tuple[str, str]] = field(default_factory=set)
+
+    def see(self, where: str, field: str) -> None:
+        """Note that a value of the report is compared."""
+        self.compared += 1
+        self.seen.add((self.place or where, field))
 
     def add_missing(self, where: str, field: str, recomputed: Any = None) -> None:
         """Add a difference for what a report lacks."""
@@ -95,6 +111,9 @@ class Recomputed:
 
 class Comparison:
     """Comparison of a report with recomputed values; `why_not`: why a key is not recomputed.
+
+    `unmet`: the same of keys that no run over these stores can have written, such as one with a map
+    that the stores lack; `of_all_items`: the keys of which single items are not recomputed.
 
     `fields`: the compared fields by key, and `fields_of_set` those of the set; `intervals`: the
     addresses of compared intervals and debiased values, and `defined` those whose number of units
@@ -115,7 +134,10 @@ class Comparison:
         for key in report.results:  # a family without choices may have no settings
             self.settings.setdefault(key, {})
         self.why_not: dict[str, str] = {}
+        self.unmet: dict[str, str] = {}
+        self.of_all_items: set[str] = set()
         self.tallies = {name: Tally(0, []) for name in _COMPARED}
+        self.tallies["items"].place = ITEMS
         self.fields: dict[str, set[str]] = {}
         self.fields_of_set: dict[str, set[str]] = {}
         self.intervals: set[str] = set()
@@ -131,6 +153,18 @@ class Comparison:
     def keys(self) -> list[str]:
         """Return the keys that are recomputed."""
         return [key for key in self.settings if key not in self.why_not]
+
+    def scores_of(self, key: str) -> list[str]:
+        """Return the fields of a key's results that are scores of the whole set."""
+        return [
+            name for name, value in self.report.results[key].items()
+            if is_number(value) and described(self.report.metrics, family_of(key), (name,))
+        ]  # fmt: skip
+
+    def refuse(self, key: str, reason: str) -> None:
+        """Note why no run over these stores can have written the scores under a key."""
+        self.unmet.setdefault(key, reason)
+        self.why_not[key] = reason
 
     def compare_keys(self) -> None:
         """Compare the keys of the set with those of the settings and the items."""
@@ -159,21 +193,20 @@ class Comparison:
         compare(place, key, number, expected, {}, tally)
         for row, scores in zip(reported, recomputed, strict=False):
             where = f"{place}, class {row.get('name')}"
-            compare(where, key, row, scores.values, scores.slack, tally, scores.values)
+            compare(where, key, row, scores.values, scores.slack, tally)
 
     def hold(self, key: str, item: int | None, scores: Recomputed | str) -> None:
-        """Compare the scores of an item (None: of the set); a text is why there are none."""
+        """Compare the scores of an item (None: of the set); a text is why the stores give none."""
         if isinstance(scores, str):
-            self.why_not[key] = scores
+            self.refuse(key, scores)
             return
         record = self.report.results[key] if item is None else self.report.items[item].get(key, {})
         where = "the set" if item is None else f"item {self.report.items[item]['name']}"
         tally = self.tallies["set" if item is None else "items"]
-        required = set(scores.values)
-        if item is not None:
-            required -= _OF_SET.get(family_of(key), set())
-        compare(where, key, record, scores.values, scores.slack, tally, required)
-        names = set(scores.values) & set(record)
+        of_set = _OF_SET.get(family_of(key), ()) if item is not None else ()
+        values = {name: own for name, own in scores.values.items() if name not in of_set}
+        compare(where, key, record, values, scores.slack, tally)
+        names = set(values) & set(record)
         self.fields.setdefault(key, set()).update(names)
         if item is None:
             self.fields_of_set.setdefault(key, set()).update(names)
@@ -181,20 +214,18 @@ class Comparison:
 
 def compare(
     where: str, key: str, reported: Mapping[str, Any], recomputed: Mapping[str, Any],
-    slack: Mapping[str, float], tally: Tally, required: Container[str] = (),
+    slack: Mapping[str, float], tally: Tally,
 ) -> None:  # fmt: skip
-    """Compare the fields that both have; `slack`: additional absolute tolerance of a field.
+    """Compare recomputed fields; `slack`: additional absolute tolerance of a field.
 
-    `required`: fields that the report must have if they are recomputed. A run writes null for an
-    undefined score, so a score that is missing was removed.
+    A run writes null for an undefined score, so a field that is missing was removed.
     """
-    for name, value in recomputed.items():
-        if name in required and name not in reported:
-            is_undefined = isinstance(value, float) and not math.isfinite(value)
-            tally.add_missing(where, f"{key}.{name}", None if is_undefined else value)
     tolerance = TOLERANCE.get(family_of(key), DEFAULT)
     for name, first, second in _values(reported, recomputed):
-        tally.compared += 1
+        if first is _MISSING:
+            tally.add_missing(where, f"{key}.{name}", second)
+            continue
+        tally.see(where, f"{key}.{name}")
         difference = distance(first, second)
         size = max(1.0, abs(second)) if is_number(second) else 1.0
         if math.isfinite(difference):
@@ -223,11 +254,13 @@ def numbers_of(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 def _values(
     reported: Mapping[str, Any], recomputed: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the fields that both have, with dots into their parts and lists, and both values."""
+    """Yield the recomputed fields, with dots into their parts and lists, and both values.
+
+    The reported value is `_MISSING` if the report lacks the field. A part that is not recomputed is
+    compared with None.
+    """
     for name, second in recomputed.items():
-        if name not in reported:
-            continue
-        first = reported[name]
+        first = reported.get(name, _MISSING)
         if isinstance(second, float) and not math.isfinite(second):
             second = None  # undefined, as in reports
         if isinstance(second, list) and isinstance(first, list):
@@ -240,7 +273,7 @@ def _values(
         if isinstance(second, dict) and isinstance(first, dict):
             for part in dict.fromkeys((*first, *second)):
                 if part in second or not part.endswith(BESIDE):
-                    both = ({part: own.get(part)} for own in (first, second))
+                    both = first, {part: second.get(part)}
                     yield from ((f"{name}.{at}", a, b) for at, a, b in _values(*both))
         else:
             yield name, first, second

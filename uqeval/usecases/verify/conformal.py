@@ -110,8 +110,9 @@ class Conformal:
         if self.keeps_pixels:
             (self._calibration if is_used else self._evaluated).append(own)
         if is_used:
-            return Recomputed(dict.fromkeys(("coverage", self._size, "loss", "above")))
-        values = self._sizes([own])
+            undefined = dict.fromkeys(("coverage", self._size, "loss", "above"))
+            return Recomputed(undefined | {"calibration": True})
+        values = self._sizes([own]) | {"calibration": False}
         loss = own.loss
         values |= {"loss": loss, "above": None if loss is None else loss > self._settings["alpha"]}
         slack = own.near / max(int(own.at_risk.sum()), 1)

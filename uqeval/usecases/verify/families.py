@@ -25,18 +25,22 @@ COVERED = (
 )  # fmt: skip
 
 
-def not_covered(
-    key: str, settings: Mapping[str, Any], kind: str, class_names: Sequence[str], source: Any
-) -> str | None:
-    """Return why the scores under a key are not recomputed from this kind of data; None if they
-    are."""
+def not_covered(key: str, settings: Mapping[str, Any], kind: str) -> str | None:
+    """Return why the scores under a key are not recomputed from this kind of data, although a run
+    may give them; None if they are."""
     family, region = family_of(key), Key.parse(key).region
     if family not in COVERED or (family == "annotators" and region is not None):
         return f"{family} is not recomputed in plain NumPy"
-    if region is not None and (reason := regions.not_covered(region, kind, class_names, source)):
+    if region is not None and (reason := regions.not_covered(region, kind)):
         return reason
     reason = not_supported(family, settings)
     return reason or (video.not_covered(settings) if family == "temporal" else None)
+
+
+def no_region(key: str, kind: str, class_names: Sequence[str], source: Any) -> str | None:
+    """Return why the region of a key is none of these stores; None if it is one, or without."""
+    region = Key.parse(key).region
+    return None if region is None else regions.unknown(region, kind, class_names, source)
 
 
 @dataclass
@@ -116,11 +120,12 @@ def join_pixels(parts: list[Pixels]) -> Pixels:
 
 def of_classes(
     key: str, pixels: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any],
-    reported: Mapping[str, Any], in_bins: bool = False,
+    reported: Mapping[str, Any], in_bins: bool = False, of_item: bool = False,
 ) -> Recomputed | str:  # fmt: skip
     """Return the scores of a key over some pixels of class data, or why there are none.
 
-    `in_bins`: with ranks from bins, as those of a slice.
+    `in_bins`: with ranks from bins, as those of a slice. `of_item`: of an item, which has neither
+    ties nor bounds.
     """
     family = family_of(key)
     if family == "segmentation":
@@ -128,14 +133,15 @@ def of_classes(
         return Recomputed(cs.segmentation(matrix))
     if family == "calibration":
         of_set = results if reported is results else None
-        return _calibration(pixels, settings, of_set, reported)
+        return _calibration(pixels, settings, of_set, of_item)
     if key not in pixels.maps:
         return f"the store holds no map {settings['uncertainty']} to recompute it from"
     if family == "pavpu":
-        return _pavpu(pixels.patches[key], settings, results, reported)
+        return _pavpu(pixels.patches[key], settings, results, reported, with_ties=not of_item)
     if family == "failure":
         all_pixels = np.ones(pixels.label.shape, bool)
-        return _failure(key, pixels, all_pixels, results, reported, in_bins)
+        bounds_of = None if of_item else reported
+        return _failure(key, pixels, all_pixels, results, bounds_of, in_bins)
     error = error_of(pixels, settings)
     if error is None:
         return "the store holds neither brier nor mean_probs to recompute it from"
@@ -206,16 +212,18 @@ def rows_of_classes(
 
 
 def _failure(
-    key: str, pixels: Pixels, own: Array, results: Mapping[str, Any], reported: Mapping[str, Any],
-    in_bins: bool = False,
+    key: str, pixels: Pixels, own: Array, results: Mapping[str, Any],
+    reported: Mapping[str, Any] | None, in_bins: bool = False,
 ) -> Recomputed:  # fmt: skip
+    """`reported`: the record with bounds; None without bounds."""
     score, wrong, rounding = pixels.maps[key][own], pixels.wrong[own], pixels.rounding[key][own]
     if in_bins:
         recomputed = slice_ranks.failure(score, wrong, rounding)
     else:
         slack = ranks.slack_of_order(ranks.failure_of_groups, score, wrong, rounding)
         recomputed = Recomputed(ranks.failure(score, wrong), slack)
-        add_bounds(recomputed.values, slack, reported, (score, wrong, rounding))
+        if reported is not None:
+            add_bounds(recomputed.values, slack, reported, (score, wrong, rounding))
     return _with_undetected(recomputed, key, pixels, own, results)
 
 
@@ -231,33 +239,35 @@ def _with_undetected(
 
 def _pavpu(
     patches: cs.Patches, settings: Mapping[str, Any], results: Mapping[str, Any],
-    reported: Mapping[str, Any],
+    reported: Mapping[str, Any], *, with_ties: bool = False,
 ) -> Recomputed | str:  # fmt: skip
     threshold = results.get("uncertainty_threshold")
     if threshold is None:
-        return "its threshold is undefined"
+        accurate = cs.is_accurate(patches, settings, settings["accuracy_threshold"])
+        # The rule max-surplus needs patches of both kinds.
+        is_fitted = settings["threshold"] != "max-surplus" or accurate.all() != accurate.any()
+        if reported is results and accurate.size and is_fitted:
+            return "its uncertainty threshold is null, although the patches have one"
+        return Recomputed(cs.without_threshold(accurate))
     counts = cs.patch_counts(patches, settings, threshold)
     uncertain = float(counts.pop("near"))
     slack = dict.fromkeys((*counts, "ties.uncertainty"), uncertain)
     # What follows from the counts is held against the report's own, which may differ by `near`.
     reported_counts = {name: int(reported.get(name) or 0) for name in counts}
     ties = {}
-    if "ties" in reported:
+    if with_ties:
         ties = {"ties": cs.ties(patches, settings, threshold)}
-        of_report = reported["ties"]
+        of_report = reported.get("ties")
         if isinstance(of_report, Mapping) and is_not_held(of_report, "uncertainty"):
             del ties["ties"]["uncertainty"]
     return Recomputed(counts | cs.patch_scores(reported_counts) | ties, slack)
 
 
 def _calibration(
-    pixels: Pixels, settings: Mapping[str, Any], of_set: Mapping[str, Any] | None,
-    reported: Mapping[str, Any],
+    pixels: Pixels, settings: Mapping[str, Any], of_set: Mapping[str, Any] | None, of_item: bool
 ) -> Recomputed | str:  # fmt: skip
-    """`of_set`: the results of the set, None for an item, which has no published estimates.
-
-    `reported`: the record of the set or the item. Only some have a smooth ECE, or `pixels`.
-    """
+    """`of_set`: the results of the set; None for an item, and a slice from bins, which have no
+    published estimates. Items have their number of pixels, and no smooth ECE."""
     scores: dict[str, Any] = {}
     right = ~pixels.wrong
     slack: dict[str, float] = {}
@@ -275,7 +285,7 @@ def _calibration(
             scores["adaptive_ece"] = cs.adaptive_ece(conf, right, settings["bins"])
         if of_set is not None:
             scores |= estimates(conf, right, settings, of_set)
-        if "smooth_ece" in reported and (recomputed := smooth_ece(conf, right)) is not None:
+        if not of_item and (recomputed := smooth_ece(conf, right)) is not None:
             scores["smooth_ece"], slack["smooth_ece"] = recomputed
     if settings["bins"] in pixels.by_class:
         class_bins, uncertain = pixels.by_class[settings["bins"]]
@@ -297,6 +307,6 @@ def _calibration(
         scores["nll"] = cs.nll(pixels.maps["label_probability"], settings["clip"])
     if not scores:
         return "the store holds no probabilities to recompute it from"
-    if "pixels" in reported:
+    if of_item:
         scores["pixels"] = int(pixels.label.size)
     return Recomputed(scores, slack)

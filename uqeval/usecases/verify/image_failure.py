@@ -34,6 +34,8 @@ class ImageFailure:
         if not isinstance(risk, str):
             record["risk"] = risk
         values = uncertainty_of(maps, settings, classes)
+        if values is None and _is_aggregation(settings["confidence"]):
+            return f"the store holds no map {settings['uncertainty']} to recompute it from"
         # Patches of a region count by the share of their pixels in it.
         is_patch_of_region = (
             settings["confidence"] == "patch-max" and maps.void_of_image is not None
@@ -46,7 +48,10 @@ class ImageFailure:
 
     def of_numbers(self, data: Numbers) -> Recomputed | str:
         """Return the confidence of an item with a target."""
-        sigma = data.sigma_of(self._settings["uncertainty"] or "sigma")
+        name = self._settings["uncertainty"] or "sigma"
+        sigma = data.sigma_of(name)
+        if sigma is None and _is_aggregation(self._settings["confidence"]):
+            return f"the store holds no {name} to recompute it from"
         if sigma is None or self._settings["confidence"] == "patch-max":
             return Recomputed({})
         return Recomputed(self._confidence(sigma, np.zeros(sigma.shape, bool)))
@@ -56,7 +61,7 @@ class ImageFailure:
         settings = self._settings
         if not _is_aggregation(settings["confidence"]):
             return {}
-        found = aggregated(settings["confidence"], values, void, settings["patch"])
+        found = aggregated(settings["confidence"], values, void, settings)
         return {} if isinstance(found, str) else {"confidence": None if found is None else -found}
 
     def of_set(self) -> Recomputed | str:

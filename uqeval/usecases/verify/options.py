@@ -31,7 +31,7 @@ _PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
 #: Options with any value: the plain path computes with them, or knows which fields to leave out.
 _COMPUTED: dict[str, str] = {
     "pavpu": "uncertainty window stride region_share log_base threshold threshold_from curve_range "
-    "accuracy_threshold accuracy_op uncertainty_op",
+    "deciles accuracy_threshold accuracy_op uncertainty_op",
     "calibration": "bins estimator clip adaptive temperature temperature_of fit_on",
     "failure": "uncertainty threshold threshold_from log_base",
     "image_failure": "uncertainty threshold threshold_from log_base risk confidence patch "
@@ -49,7 +49,6 @@ _COMPUTED: dict[str, str] = {
 
 #: Options that change only fields that are not recomputed.
 _OF_OTHER_FIELDS: dict[str, str] = {
-    "pavpu": "deciles",
     "calibration": "isotonic vector",
     "regression": "ence ence_bins sigma_scale fit_on",
     "nmerci": "depth_step",

@@ -41,7 +41,8 @@ class OutOfDistribution:
 
     def __init__(self, key: str, report: Report, settings: Mapping[str, Any]) -> None:
         self._key, self._report, self._settings = key, report, settings
-        self._bravo = report.results[key].get("bravo")
+        is_bravo = settings["definition"] == "bravo"
+        self._bravo = report.results[key].get("bravo", {} if is_bravo else None)
         self._names = [str(own["name"]) for own in report.inputs.get("sets") or ()]
         self._values: list[Array] = []
         self._rounding: list[Array] = []
@@ -78,7 +79,7 @@ class OutOfDistribution:
         record |= {"set": self._names[k], "out": int(k > 0)}
         # Patches of a region count by the share of their pixels in it.
         if aggregation != "patch-max" or maps.void_of_image is None:
-            record["score"] = aggregated(aggregation, values, maps.void, self._settings["patch"])
+            record["score"] = aggregated(aggregation, values, maps.void, self._settings)
         return Recomputed(record)
 
     def of_set(self) -> Recomputed | str:

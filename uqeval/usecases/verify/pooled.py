@@ -34,7 +34,6 @@ _SAME = 1e-6
 _OF_SLICES = (
     "segmentation", "pavpu", "calibration", "failure", "sparsification", "regression", "nmerci",
 )  # fmt: skip
-_UNDETECTED = "undetected_error_rate"
 #: Units that are items or groups of them; those of a video follow from a series of pairs.
 _COUNTED = ("item", "group")
 
@@ -66,21 +65,7 @@ def _note_draws(comparison: Comparison, resampled: Resampled) -> None:
         comparison.of_intervals |= {"draws", "seed"}
 
 
-def compare_presence(comparison: Comparison) -> None:
-    """Add a difference for each defined score without a record of its interval, also of slices.
-
-    A run writes an interval that is undefined as null, with the reason.
-    """
-    report, tally = comparison.report, comparison.tallies["intervals"]
-    if "intervals" not in report.settings:
-        return
-    for name, family, fields, _, address, intervals in _defined_scores(report):
-        if address not in intervals and _has_interval(report, family, fields):
-            where = "the set" if name is None else f"slice {name}"
-            tally.add_missing(where, f"interval of {address}")
-
-
-def _defined_scores(
+def defined_scores(
     report: Report,
 ) -> Iterator[tuple[str | None, str, tuple[str, ...], Any, str, Mapping[str, Any]]]:
     """Yield the slice (None: the set), family, fields, value and address of each defined score, and
@@ -94,13 +79,6 @@ def _defined_scores(
                 if value is not None:
                     address = Address.of_key(key, fields).within
                     yield name, family_of(key), fields, value, address, intervals
-
-
-def _has_interval(report: Report, family: str, fields: tuple[str, ...]) -> bool:
-    """Return whether a run gives an interval of a defined score, or null with the reason."""
-    if family == "failure" and fields[0] == "per_class" and fields[-1] != _UNDETECTED:
-        return False  # saved states do not hold the ranks of a class
-    return described(report.metrics, family, fields).get("interval") is not None
 
 
 def sets_of(report: Report) -> list[str] | None:
@@ -151,7 +129,7 @@ def _compare_ends(
     metric: Mapping[str, Any], resampled: Resampled, counts: Counted,
 ) -> bool:  # fmt: skip
     """Compare the ends of an interval; return whether it has ends that are recomputed."""
-    if record.get("method") is None:
+    if all(record.get(name) is None for name in ("method", "low", "high")):
         return False
     settings = comparison.report.settings.get("intervals") or {}
     score = float(counts.score(counts.counts.sum(axis=0)[None])[0])
@@ -226,7 +204,7 @@ def compare_slices(
             if "uncertainty_threshold" in of_set:
                 values |= {"uncertainty_threshold": of_set["uncertainty_threshold"]}
             tally = comparison.tallies["slices"]
-            compare(f"slice {name}", key, record, values, recomputed.slack, tally, values)
+            compare(f"slice {name}", key, record, values, recomputed.slack, tally)
             if path.rows is not None:
                 comparison.hold_rows(key, path.rows(key, own, record, in_bins), name)
             comparison.slices.add(key)
@@ -249,12 +227,15 @@ def _compare_slice_intervals(
     for fields, counts in counted.items():
         address = Address.of_key(key, fields).within
         metric = described(report.metrics, family_of(key), fields)
+        where = f"interval of {address} of slice {name}"
+        if address in intervals:
+            defined = {"units.defined": resampled.defined(counts)}
+            _compare_fields(comparison, where, address, intervals[address], defined)
         # A changed level alone is one difference, and not two ends.
         record = (intervals.get(address) or {}) | {"level": settings["level"]}
         results = report.slices[name]["results"][key]
         if method := method_of_null(comparison, resampled, counts, record, address, results):
             record |= {"method": method}
-        where = f"interval of {address} of slice {name}"
         if _compare_ends(comparison, where, key, record, metric, resampled, counts):
             comparison.slice_intervals.add((name, address))
     _note_draws(comparison, resampled)
@@ -287,7 +268,7 @@ def _compare_methods(comparison: Comparison, settings: Mapping[str, Any]) -> Non
     report = comparison.report
     if "frames" in report.inputs:
         return
-    for name, family, fields, score, address, intervals in _defined_scores(report):
+    for name, family, fields, score, address, intervals in defined_scores(report):
         record = intervals.get(address) or {}
         if record.get("method") is not None:
             kind = described(report.metrics, family, fields).get("interval") or ""
@@ -333,7 +314,5 @@ def _compare_fields(
     units = record.get("units") or {}
     reported = dict(record) | {f"units.{name}": value for name, value in units.items()}
     key, tally = Address.parse(address).key, comparison.tallies["units"]
-    # A field that is missing in the report is one that differs.
-    reported = {name: reported.get(name) for name in expected}
     slack = {"lag1": _SAME, "effective": _SAME * (expected.get("effective") or 0.0)}
     compare(where, key, reported, expected, slack, tally)

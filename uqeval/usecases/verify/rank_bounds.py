@@ -72,7 +72,7 @@ def add_bounds(
 
     `pixels`: score, whether wrong, and `rounding` [pixel, draw]. `fields`: names in `FAILURE`.
     """
-    stated = {own: bound for own in fields if (bound := reported.get(f"{own}_bound")) is not None}
+    stated = {own: reported.get(f"{own}_bound") for own in fields if reported.get(own) is not None}
     if not stated:
         return
     score, wrong, rounding = ranks.ascending(*pixels)

@@ -12,12 +12,13 @@ from uqeval.keys import Key, family_of
 from uqeval.usecases.verify import divergence
 from uqeval.usecases.verify import families as f
 from uqeval.usecases.verify.annotators import Annotators
-from uqeval.usecases.verify.comparing import Comparison
+from uqeval.usecases.verify.comparing import OF_THE_SET, Comparison
 from uqeval.usecases.verify.conformal import Conformal
 from uqeval.usecases.verify.image_failure import ImageFailure
 from uqeval.usecases.verify.options import converted
 from uqeval.usecases.verify.out_of_distribution import OutOfDistribution
-from uqeval.usecases.verify.pooled import compare_levels, compare_presence
+from uqeval.usecases.verify.pooled import compare_levels
+from uqeval.usecases.verify.presence import compare_presence
 from uqeval.usecases.verify.records import compare_records
 from uqeval.usecases.verify.slice_columns import compare_division
 
@@ -45,9 +46,10 @@ class Recomputation(Comparison, ABC):
         self.kind = inputs.source.kind
         options, names = report.inputs.get("options") or {}, inputs.class_names
         for key, settings in self.settings.items():
-            reason = f.not_covered(key, settings, self.kind, names, self._source())
-            if reason := reason or converted(options):
+            if reason := f.not_covered(key, settings, self.kind) or converted(options):
                 self.why_not[key] = reason
+            elif reason := f.no_region(key, self.kind, names, self._source()):
+                self.refuse(key, reason)
         self._item_scores: dict[str, Any] = {
             key: _BY_ITEM[family_of(key)](key, report, self.settings[key])
             for key in self.keys if family_of(key) in _BY_ITEM
@@ -89,7 +91,7 @@ class Recomputation(Comparison, ABC):
         """Return whether the set is not recomputed, because it is too large, and note it."""
         reason = self._why_too_large(bytes_a_pixel)
         if reason:
-            self.why_not |= {f"{key} of the set": reason for key in self.keys}
+            self.why_not |= {key + OF_THE_SET: reason for key in self.keys}
         return bool(reason)
 
     def _keep_pixels(self, pooled: bool) -> None:
@@ -123,7 +125,7 @@ class Recomputation(Comparison, ABC):
         """Whether the score of the set is the mean over items, which is not recomputed."""
         mean = self.settings[key].get("scope") == "item"
         if mean:
-            self.why_not[f"{key} of the set"] = "--scope item is not supported by uqeval verify"
+            self.why_not[key + OF_THE_SET] = "--scope item is not supported by uqeval verify"
         return mean
 
     def _divergence(
@@ -136,7 +138,7 @@ class Recomputation(Comparison, ABC):
             if isinstance(item_maps, tuple):
                 values = divergence.of_numbers(item_maps, reference_maps)
             elif item_maps.probs is None or reference_maps.probs is None:
-                self.why_not[key] = "the store holds no mean_probs to recompute it from"
+                self.refuse(key, "the store holds no mean_probs to recompute it from")
                 continue
             else:
                 p, q = (

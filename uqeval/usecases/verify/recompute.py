@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.keys import Key
 from uqeval.usecases.verify import video
-from uqeval.usecases.verify.comparing import Recomputed
+from uqeval.usecases.verify.comparing import OF_THE_SET, Recomputed
 from uqeval.usecases.verify.out_of_distribution import OutOfDistribution, item_of_sets
 from uqeval.usecases.verify.pooled import compare_intervals
 from uqeval.usecases.verify.recomputation import Recomputation
@@ -49,6 +49,7 @@ class OfVideo(Recomputation):
         inputs = self.opened
         assert inputs.video is not None
         keys = [key for key in self.keys if key not in self._item_scores]
+        self.of_all_items |= self._item_scores.keys()
         pairs_by_key: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
         for item in items:
             for key in keys:
@@ -68,8 +69,13 @@ class OfVideo(Recomputation):
                 }  # fmt: skip
                 self.hold(key, item, Recomputed(pair_scores | place))
         for key, pairs in pairs_by_key.items() if pooled else ():
-            means = {} if self.settings[key].get("drop_cuts") else video.means(pairs)
-            self.hold(key, None, Recomputed(means))
+            settings = self.settings[key]
+            pooled_average = settings.get("average") == "pooled"
+            if settings.get("drop_cuts") or pooled_average:
+                option = "--average pooled" if pooled_average else "--drop-cuts"
+                self.why_not[key + OF_THE_SET] = f"{option} is not supported by uqeval verify"
+                continue
+            self.hold(key, None, Recomputed(video.means(pairs)))
         if pooled:
             self._pooled_item_scores()
 

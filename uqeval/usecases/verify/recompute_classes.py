@@ -69,7 +69,7 @@ class OfClasses(Recomputation):
 
     def _keeps_probabilities(self, views: int, classes: int) -> bool:
         """Return whether a temperature is recomputed, which needs all probabilities of pixels."""
-        keys = [key for key in self.keys if "temperature" in self.report.results[key]]
+        keys = [key for key in self.keys if self.settings[key].get("temperature")]
         why_not = self._why_too_large(64 * views + classes * (4 * views + 8))
         for key in keys:
             settings = self.settings[key]
@@ -183,7 +183,8 @@ class OfClasses(Recomputation):
         for key, settings in settings_of_keys.items():
             results = self.report.results[key]
             record = results if item is None else self.report.items[item].get(key, {})
-            yield key, f.of_classes(key, pixels, settings, results, record)
+            of_item = item is not None
+            yield key, f.of_classes(key, pixels, settings, results, record, of_item=of_item)
 
     def _threshold(self, key: str, all_pixels: f.Pixels) -> None:
         """Compare a threshold that is the mean of all pixels, or in a region that of the image."""
@@ -191,11 +192,20 @@ class OfClasses(Recomputation):
         if of_image != key:
             threshold = self.report.results[of_image]["uncertainty_threshold"]
             self.hold(key, None, Recomputed({"uncertainty_threshold": threshold}))
-        elif (
-            settings.get("threshold") == "mean"
-            and not settings.get("threshold_from")
-            and all_pixels.label.size
-        ):
+        elif settings.get("threshold_from"):
+            pass  # it is that of another report
+        elif _is_number(settings.get("threshold")):
+            number = float(settings["threshold"])
+            self.hold(key, None, Recomputed({"uncertainty_threshold": number}))
+        elif settings.get("threshold") == "mean" and all_pixels.label.size:
             mean = float(np.mean(all_pixels.maps[key], dtype=np.float64))
             limit = {"uncertainty_threshold": 1e-6 * max(1.0, abs(mean))}
             self.hold(key, None, Recomputed({"uncertainty_threshold": mean}, limit))
+
+
+def _is_number(rule: Any) -> bool:
+    """Return whether the rule of a threshold is the threshold itself."""
+    try:
+        return bool(np.isfinite(float(rule)))
+    except (TypeError, ValueError):
+        return False

@@ -40,6 +40,8 @@ class Verification:
     differences: list[Difference] = field(default_factory=list)
     fields: dict[str, list[str]] = field(default_factory=dict)
     not_verified: list[str] = field(default_factory=list)
+    #: By key of results, or `KEY of the set`, why its scores were not recomputed.
+    not_recomputed: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     finished: str = ""
     seconds: float = 0.0
@@ -73,6 +75,15 @@ class Verification:
             return f"{len(self.differences)} of all compared values differ."
         return f"all agree (largest relative difference {self.largest:.1e})."
 
+    def conclusion(self) -> str:
+        """Return the result in one sentence, which names the keys that were not recomputed."""
+        if not self.passed:
+            return "not verified"
+        if not self.not_recomputed:
+            return "all compared values follow from the predictions"
+        keys = "; ".join(f"{key} ({reason})" for key, reason in self.not_recomputed.items())
+        return f"all compared values follow from the predictions, but not recomputed: {keys}"
+
     def problems(self) -> list[str]:
         """Return the differences from the report, in sentences."""
         texts = [check.text for check in self.checks if not check.same]
@@ -99,6 +110,7 @@ class Verification:
             "problems": self.problems(),
             "differences": [asdict(difference) for difference in self.differences[:1000]],
             "not_verified": self.not_verified,
+            "not_recomputed": self.not_recomputed,
             "versions": self.versions,
             "finished": self.finished,
             "seconds": self.seconds,

@@ -27,6 +27,18 @@ _COMPARED = {
 _OF_CUT_COMPARED = {"columns", "lag1", "effective"}
 #: In records of inputs: paths may be others, and fingerprints and options have checks of their own.
 _NOT_OF_CONTENT = {"path", "fingerprint", "stored_bytes", "options", "name"}
+#: By family, the settings that its results repeat.
+_REPEATED = {
+    "annotators": ("uncertainty",), "calibration": ("bins",), "divergence": ("clip",),
+    "conformal": ("method", "risk", "alpha"), "failure": ("uncertainty",), "nmerci": ("alpha",),
+    "image_failure": ("risk", "confidence", "uncertainty"), "ood": ("uncertainty",),
+    "pavpu": ("uncertainty", "window", "stride", "accuracy_threshold"),
+    "sparsification": ("uncertainty", "error"), "temporal": ("model",),
+}  # fmt: skip
+#: The settings of intervals that nothing else compares, whether they are there or not.
+_OF_INTERVALS = {
+    "level", "method", "draws", "seed", "numpy", "group_by", "groups", "held_fixed",
+}  # fmt: skip
 #: The generator of the draws.
 _GENERATOR = "PCG64"
 
@@ -42,11 +54,14 @@ def compare_records(comparison: Comparison, inputs: Inputs) -> None:
     parts += [(f"slice {n}", own.get("results") or {}) for n, own in report.slices.items()]
     for where, results in parts:
         for key, record in results.items():
-            expected = _repeated(comparison.settings.get(key, {}), record)
-            _compare(comparison, where, {f"{key}.{n}": record[n] for n in expected},
-                     {f"{key}.{name}": value for name, value in expected.items()})  # fmt: skip
+            expected = _repeated(comparison.settings.get(key, {}), key, record)
+            _compare(
+                comparison, where, {f"{key}.{n}": record[n] for n in expected if n in record},
+                {f"{key}.{name}": value for name, value in expected.items()},
+            )  # fmt: skip
             if where == "the set":
                 comparison.fields_of_set.setdefault(key, set()).update(expected)
+    _compare_settings(comparison)
     intervals = report.settings.get("intervals") or {}
     if intervals and "frames" not in report.inputs:
         groups = intervals.get("groups")
@@ -68,13 +83,32 @@ def _metrics_of(report: Report) -> dict[str, Any]:
     return dict(json.loads(json.dumps(records)))
 
 
-def _repeated(settings: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+def _repeated(
+    settings: Mapping[str, Any], key: str, record: Mapping[str, Any]
+) -> dict[str, Any]:  # fmt: skip
     """Return the settings that a record of results repeats. Without those of another type: a rule
     has the name of its number, and a flag that of the results that it requests."""
+    always = _REPEATED.get(family_of(key), ())
     return {
-        name: settings[name] for name, value in record.items()
-        if name in settings and _kind(settings[name]) is _kind(value)
+        name: settings[name] for name in dict.fromkeys((*always, *record))
+        if settings.get(name) not in (None, "")
+        and (name in always or _kind(settings[name]) is _kind(record[name]))
     }  # fmt: skip
+
+
+def _compare_settings(comparison: Comparison) -> None:
+    """Add a difference for each setting that a run records, and the report lacks."""
+    tally = comparison.tallies["records"]
+    if "intervals" in comparison.report.settings:
+        for name in _OF_INTERVALS - comparison.report.settings["intervals"].keys():
+            tally.add_missing("settings of intervals", name)
+    for key in comparison.report.results:
+        if (known := families().get(family_of(key))) is None:
+            continue
+        own = comparison.report.settings.get(key) or {}
+        for name in known.settings_type.__dataclass_fields__:
+            if name not in own:
+                tally.add_missing(f"settings of {key}", name)
 
 
 def _kind(value: Any) -> type:
@@ -98,7 +132,7 @@ def _compare(
     """Add a difference for each name whose values differ, or that only one of both has."""
     tally = comparison.tallies["records"]
     for name in dict.fromkeys((*expected, *reported)):
-        tally.compared += 1
+        tally.see(where, name)
         first, second = reported.get(name), expected.get(name)
         if name not in reported:
             tally.differences.append(Difference(where, name, None, second, is_missing=True))
@@ -114,7 +148,10 @@ def records_left_out(comparison: Comparison) -> list[str]:
     """Return sentences that name the parts of a report, and the settings, that nothing compared."""
     report = comparison.report
     parts = [f.name for f in fields(report) if f.name not in _COMPARED and getattr(report, f.name)]
-    parts += ["inputs.options", "texts of reasons"]
+    parts += [
+        "inputs.options", "paths, names and stored_bytes of inputs",
+        "names of items that the stores do not name", "texts of reasons",
+    ]  # fmt: skip
     for name in sorted(OF_CUT & report.settings.keys()):
         own = report.settings[name]
         compared = _OF_CUT_COMPARED | (comparison.of_intervals if name == "intervals" else set())

@@ -26,11 +26,17 @@ COVERED = {
 _DEPTHS = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)-(inf|[0-9.]+(?:e[+-]?[0-9]+)?)")
 
 
-def not_covered(region: str, kind: str, class_names: Sequence[str], source: Any) -> str | None:
+def not_covered(region: str, kind: str) -> str | None:
     """Return why the scores of a region are not recomputed; None if they are."""
-    form, _, value = region.partition(":")
+    form = region.partition(":")[0]
     if form not in COVERED.get(kind, ()):
         return f"regions {form}: of {kind} data are not recomputed"
+    return None
+
+
+def unknown(region: str, kind: str, class_names: Sequence[str], source: Any) -> str | None:
+    """Return why the opened stores have no such region; None if they have it."""
+    form, _, value = region.partition(":")
     try:
         _numbers_in(region, class_names)
     except ValueError:

@@ -1,8 +1,8 @@
 """The slices of a report: those of the same columns divide its items.
 
 Each item has one value in a column, so it is in one slice of these columns: a slice that was
-removed leaves its items without one. The settings name the columns; those of earlier versions do
-not. An out-of-distribution item without a value is in all slices of the columns.
+removed leaves its items without one. The settings name the columns. An out-of-distribution item
+without a value is in all slices of the columns.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ def compare_division(report: Report, tally: Tally) -> None:
             if 1 < counts[name] <= slices_of[columns]:
                 counts[name] = 1
         _compare(f"the slices of {columns}", counts, names, tally)
-    for names_of_columns in report.settings.get("slices", {}).get("columns") or ():
-        if (columns := _shown(names_of_columns)) not in of_columns:
-            tally.add_missing("the report", f"every slice of {columns}")
+    settings = report.settings.get("slices") or {}
+    in_settings = {_shown(own): None for own in settings.get("columns") or ()}
+    for columns in in_settings.keys() - of_columns.keys():
+        tally.add_missing("the report", f"every slice of {columns}")
+    for columns in of_columns.keys() - in_settings.keys():
+        tally.add_missing("settings of slices", f"columns {columns}")
 
 
 def _out_names(report: Report) -> set[str]:

@@ -34,7 +34,9 @@ def temperature(
     Scores are those at the temperature of the report. `held_out`: the parts that are not fitted on,
     None if all items are.
     """
-    at = reported["temperature"]["value"]
+    own = reported.get("temperature")
+    own = own if isinstance(own, Mapping) else {}
+    at = own.get("value")
     value, slack = _fitted(fitted_on, settings["clip"], at)
     label_probs = np.concatenate([item.maps["label_probability"] for item in fitted_on])
     record: dict[str, Any] = {
@@ -44,7 +46,7 @@ def temperature(
         "ece": None, "mce": None, "nll": None,
     }  # fmt: skip
     if settings["fit_on"]:  # compared with the names of the file before
-        record["fitted_on_digest"] = reported["temperature"]["fitted_on_digest"]
+        record["fitted_on_digest"] = own.get("fitted_on_digest")
     all_slack = {"temperature.value": slack}
     if at is None:
         return Recomputed({"temperature": record}, all_slack)

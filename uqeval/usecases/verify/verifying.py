@@ -5,19 +5,18 @@ from __future__ import annotations
 import platform
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uqeval.disk.files import content_of
-from uqeval.errors import StoreError, UqevalError, UsageError, cut, listed, number_of
-from uqeval.keys import family_of
-from uqeval.records.addresses import Address
+from uqeval.errors import StoreError, UqevalError, UsageError, cut, number_of
 from uqeval.records.fingerprints import WHY_NONE
 from uqeval.records.folder import states_beside
 from uqeval.records.report import Report, load_with_sha256, now
-from uqeval.usecases.verify.comparing import is_not_held
+from uqeval.usecases.verify.comparing import OF_THE_SET
+from uqeval.usecases.verify.left_out import left_out
 from uqeval.usecases.verify.opening import (
     Role,
     fingerprints,
@@ -28,15 +27,12 @@ from uqeval.usecases.verify.opening import (
 )
 from uqeval.usecases.verify.options import refuse_other_settings
 from uqeval.usecases.verify.record import Checked, Verification
-from uqeval.usecases.verify.records import records_left_out
 from uqeval.version import VERSION
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.usecases.verify.recomputation import Recomputation
 
-#: The largest number of names in one sentence.
-_NAMED = 60
 #: What no verification checks.
 _ALWAYS = ("Stored files are decoded by the same code as in the run; what follows is independent.",)
 
@@ -198,148 +194,39 @@ def _recompute(
         verification.checks.append(
             Checked("recomputation", False, f"nothing was recomputed: {error}")
         )
+    verification.checks += _refused(recomputation, report, pooled)
     for name, tally in recomputation.tallies.items():
         verification.compared[name] = tally.compared
         verification.differences += tally.differences
         verification.largest = max(verification.largest, tally.largest)
     verification.fields = {key: sorted(names) for key, names in recomputation.fields.items()}
-    verification.not_verified += _left_out(recomputation, report)
+    verification.not_verified += left_out(recomputation, report, selected, pooled)
+    verification.not_recomputed = {
+        key: reason for key, reason in recomputation.why_not.items()
+        if key.removesuffix(OF_THE_SET) in report.results and key not in recomputation.unmet
+    }  # fmt: skip
 
 
-def _left_out(recomputation: Recomputation, report: Report) -> list[str]:
-    """Return sentences that name all of the items' records that was not recomputed."""
-    reasons = {key: [reason] for key, reason in recomputation.why_not.items()}
-    messages = _grouped(reasons, "{}.")
-    fields_of: dict[str, list[str]] = {}
-    for key, names in recomputation.fields.items():
-        found = {
-            name: None for item in report.items for name, value in (item.get(key) or {}).items()
-            if name not in names and value is not None and not name.endswith("_reason")
-        }  # fmt: skip
-        if found:
-            fields_of[key] = list(found)
-    messages += _grouped(fields_of, "not recomputed of the items: {}.")
-    of_set = _of_set_left_out(recomputation, report)
-    messages += _grouped(of_set, "not recomputed of the set: {}.")
-    messages += _intervals_left_out(recomputation, report)
-    return messages + records_left_out(recomputation)
-
-
-def _of_set_left_out(recomputation: Recomputation, report: Report) -> dict[str, list[str]]:
-    """Return the fields of the set with a value that were not recomputed, by key.
-
-    Rows of classes and debiased values have sentences of their own; settings are no results.
-    """
-    omitted: dict[str, list[str]] = {}
-    for key, recomputed in recomputation.fields_of_set.items():
-        settings = report.settings.get(key, {})
-        for name, value in report.results[key].items():
-            is_named = name in recomputed or f"{key}.{name}" in recomputation.why_not
-            is_setting = name in settings and settings[name] == value
-            is_beside = name.endswith(("_reason", "_debiased")) or name == "per_class" or is_setting
-            if is_not_held(report.results[key], name) or (
-                not is_named and not is_beside and value is not None
-            ):
-                omitted.setdefault(key, []).append(name)
-            elif isinstance(value, dict):
-                inner = [f"{name}.{field}" for field in value if is_not_held(value, field)]
-                if inner:
-                    omitted.setdefault(key, []).extend(inner)
-    return omitted
-
-
-def _grouped(fields_of: Mapping[str, Sequence[str]], sentence: str) -> list[str]:
-    """Return a sentence for each list of fields, after the keys that share it."""
-    keys_of: dict[tuple[str, ...], list[str]] = {}
-    for key, fields in fields_of.items():
-        keys_of.setdefault(tuple(fields), []).append(key)
-    return [f"{_all(keys)}: {sentence.format(_all(fields))}" for fields, keys in keys_of.items()]
-
-
-def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[str]:
-    """Return sentences that name the intervals, debiased values and slices that were not
-    recomputed."""
-    omitted = [name for name, record in report.intervals.items()
-            if record.get("low") is not None and name not in recomputation.intervals]  # fmt: skip
-    debiased: dict[str, list[str]] = {}
-    for key, record in report.results.items():
-        for name in record:
-            address = Address.of_key(key, (name,)).within
-            if name.endswith("_debiased") and address not in recomputation.intervals:
-                debiased.setdefault(key, []).append(name)
-    rows = sum(".per_class." in name for name in omitted)
-    omitted_scores = [name for name in omitted if ".per_class." not in name]
-    messages = []
-    has_rows = [key for key, record in report.results.items() if record.get("per_class")]
-    if keys := [key for key in has_rows if key not in recomputation.rows]:
-        messages.append(f"{_all(keys)}: rows of classes are not recomputed.")
-    if rows:
-        messages.append(f"{number_of(rows, 'interval')} of rows of classes are not recomputed.")
-    fields_of: dict[str, list[str]] = {}
-    for score in map(Address.parse, omitted_scores):
-        fields_of.setdefault(score.key, []).append(".".join(score.fields))
-    messages += _grouped(fields_of, "the intervals of {} are not recomputed.")
-    messages += _grouped(debiased, "{} are not recomputed.")
-    if earlier := recomputation.earlier_rule:
-        messages.append(f"By the rule of an earlier version, not of this one: {_all(earlier)}.")
-    messages += _records_left_out(recomputation, report)
-    if report.slices:
-        messages.append(_slices_left_out(recomputation, report))
-    swept = [key for key, record in report.results.items() if "sweep_bins" in record]
-    if swept:
-        messages.append(f"{listed(swept, 4)}: sweep_bins is taken from the report.")
-    curves = [key for key in recomputation.fields_of_set if family_of(key) == "failure"]
-    if curves:
-        messages.append(
-            f"{_all(curves)}: the points and the coverages of curve are taken from the report."
+def _refused(recomputation: Recomputation, report: Report, pooled: bool) -> list[Checked]:
+    """Return a failed check for each key that no run over these stores can have written, and for
+    each of which no score was compared although nothing says why."""
+    reasons = dict(recomputation.unmet)
+    for key in report.results:
+        is_said = key in recomputation.why_not or key + OF_THE_SET in recomputation.why_not
+        names = recomputation.scores_of(key)
+        of_set = recomputation.fields_of_set.get(key, set())
+        compared_of_items = recomputation.fields.keys() | recomputation.of_all_items
+        is_compared = not of_set.isdisjoint(names) if pooled else key in compared_of_items
+        if names and not is_said and not is_compared:
+            reasons[key] = "none of its scores could be compared"
+    return [
+        Checked(
+            f"recomputation of {key}", False,
+            f"{cut(key)}: nothing was recomputed: {reason}. A run over these stores does not write "
+            "such a report: its settings or its stores are others.",
         )
-    return messages
-
-
-def _slices_left_out(recomputation: Recomputation, report: Report) -> str:
-    """Return a sentence that names the values of slices that were not recomputed."""
-    keys = [key for key in report.results if key not in recomputation.slices]
-    number = sum(
-        record.get("low") is not None and (name, address) not in recomputation.slice_intervals
-        for name, own in report.slices.items()
-        for address, record in (own.get("intervals") or {}).items()
-    )
-    omitted = [number_of(number, "interval")] if number else []
-    omitted += [f"all scores of {_all(keys)}"] if keys else []
-    approximate = {
-        family_of(key) for own in report.slices.values() for key in own.get("approximate", ())
-    }
-    omitted += ["scores in bins of equal mass"] if "calibration" in approximate else []
-    omitted += ["curves of patches and of risk", "temperatures", "scores of single images"]
-    return f"Not recomputed of {number_of(len(report.slices), 'slice')}: {'; '.join(omitted)}."
-
-
-def _records_left_out(recomputation: Recomputation, report: Report) -> list[str]:
-    """Return sentences that name the fields of intervals, beside their ends, that were not
-    compared."""
-    if not report.intervals:
-        return []
-    messages = [
-        "Of intervals, approximate is taken from the report, and standard_error is not recomputed."
-    ]
-    if omitted := [name for name in report.intervals if name not in recomputation.defined]:
-        messages.append(
-            f"units.defined is not recomputed for {len(omitted)} of "
-            f"{number_of(len(report.intervals), 'interval')}."
-        )
-    if "lag1" in report.settings.get("intervals", {}):
-        omitted = [name for name in report.intervals if ("", name) not in recomputation.series]
-        messages.append(
-            f"lag1 and effective are taken from the report, in the settings and for {len(omitted)} "
-            f"of {number_of(len(report.intervals), 'interval')}."
-        )
-    return messages
-
-
-def _all(names: Sequence[str]) -> str:
-    """Return all names, up to as many as a report of ours can have."""
-    remaining = len(names) - _NAMED
-    return ", ".join(map(cut, names[:_NAMED])) + (f" and {remaining} more" if remaining > 0 else "")
+        for key, reason in reasons.items()
+    ]  # fmt: skip
 
 
 def _versions(report: Report) -> dict[str, str]:

@@ -37,7 +37,7 @@ def of_set(
     if family == "calibration" and "confidence" in joined.maps:
         yield _per_image(parts, settings)
         with_probs = fitted_on and all(item.probs is not None for item in image_parts)
-        if results.get("temperature") and with_probs:
+        if with_probs:
             held_out = None
             if settings["fit_on"]:
                 fitted = set(fitted_on)
@@ -60,7 +60,7 @@ def _curves(
     yield threshold_curve(patches, settings, (low, high), results)
     if not is_not_held(results, "accuracy_curve"):
         yield accuracy_curve(patches, settings, results["uncertainty_threshold"])
-    if "accuracy_by_uncertainty" in results:
+    if settings["deciles"]:
         yield accuracy_table(
             of_image, joined.maps[key], joined.label, joined.prediction, class_names
         )
