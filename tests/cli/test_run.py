@@ -620,7 +620,9 @@ def test_a_single_command_takes_the_file(folder: Path) -> None:
     several = "uqeval.yaml has several stores for sparsification: city, depth; give --store NAME."
     refused(run_uqeval("sparsification", cwd=folder), several)
     run_well("sparsification", "--store", "depth", cwd=folder)
-    refused(run_uqeval("sparsification", "--store", "x", cwd=folder), "--store x is not a store of")
+    refused(
+        run_uqeval("sparsification", "--store", "x", cwd=folder), "--store x is not a store of"
+    )
     refused(run_uqeval("nmerci", "--store", "city", cwd=folder), "holds classes data")
     refused(run_uqeval("pavpu", "preds.zarr", "--store", "city", cwd=folder), "leave out paths")
     refused(run_uqeval("tc", "video", "--store", "drive", cwd=folder), "leave out a VIDEO")
