@@ -148,7 +148,7 @@ def test_one_line_a_frame(there: Path, expected: list[float], tmp_path: Path) ->
 def test_a_full_disk_is_told_with_the_file(there: Path) -> None:
     outcome = run_uqeval("observe", there, "-o", "/dev/full", "--limit", "1")
     assert outcome.status == 2
-    assert "uqeval: /dev/full cannot be written: No space left on device." in outcome.stderr
+    assert "uqeval: /dev/full: cannot be written: No space left on device." in outcome.stderr
 
 
 def test_quiet_and_limit(there: Path) -> None:

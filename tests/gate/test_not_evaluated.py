@@ -96,7 +96,7 @@ def test_all_rules_are_named_if_none_can_be_judged() -> None:
     with pytest.raises(UsageError) as caught:
         judged(*(rule(address, line, min=0.1) for line, address in enumerate(wrong, 1)))
     for line, address in enumerate(wrong, 1):
-        assert f"gate.yaml:{line}: {address} matches nothing" in str(caught.value)
+        assert f"gate.yaml:{line}: {address}: matches nothing" in str(caught.value)
     many = [rule(f"pavpu.pavpu{n}", n, min=0.1) for n in range(1, 31)]
     with pytest.raises(UsageError, match="There are 10 more"):
         judged(*many)

@@ -158,8 +158,8 @@ def test_junit_says_why_an_inconclusive_verdict_is_a_failure() -> None:
     root = ElementTree.fromstring(to_junit(judgement("inconclusive")))
     failure = next(root.iter("failure"))
     assert failure.get("type") == "inconclusive"
-    assert str(failure.get("message")).startswith("inconclusive, counts as fail is 0.6")
-    assert "at least 0.5: inconclusive, counts as fail is 0.6" in str(failure.text)
+    assert str(failure.get("message")).startswith("inconclusive, counts as fail: is 0.6")
+    assert "at least 0.5: inconclusive, counts as fail: is 0.6" in str(failure.text)
 
 
 def test_a_terminal_of_100_columns_shows_the_verdict_with_its_value() -> None:

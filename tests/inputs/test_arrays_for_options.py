@@ -91,10 +91,10 @@ def test_one_out_set_without_a_list(kind: Callable[[Any], Any], tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        ({"video": 3}, ("video is a int", "Or give the path of a store")),
+        ({"video": 3}, ("video: is a int", "Or give the path of a store")),
         ({"video": ""}, ("video=''; expected a path",)),
         ({"video": "a\0"}, ("video=", "expected a path")),
-        ({"video": FRAMES / 255}, ("video (array in memory) holds float64; frames are uint8",)),
+        ({"video": FRAMES / 255}, ("video (array in memory): holds float64; frames are uint8",)),
         ({"video": FRAMES, "flow_path": FLOW[:1]}, ("flow_path (array in memory)", "of 1 pairs")),
         ({"video": FRAMES, "invalid": 0}, ("invalid is for", "array in memory has none")),
         ({"video": FRAMES, "out": [PROBS]}, ("array in memory is a video",)),

@@ -244,7 +244,7 @@ def test_a_map_of_regions_that_is_removed_while_its_ids_are_read(
         return read(self, item)
 
     monkeypatch.setattr(Planes, "read", removing)
-    with pytest.raises(ChangedError, match=rf"{name} \(item celle\) was removed"):
+    with pytest.raises(ChangedError, match=rf"{name} \(item celle\): was removed"):
         uqeval.evaluate(metrics=metrics, **given)
 
 
@@ -265,7 +265,7 @@ def test_watch(tmp_path: Path) -> None:
         pass
     with pytest.raises(StoreError, match="another error"), watch.reading((2,)):
         raise StoreError("another error")
-    with pytest.raises(ChangedError, match=r"celle\.png \(item celle\) was removed"):
+    with pytest.raises(ChangedError, match=r"celle\.png \(item celle\): was removed"):
         _remove_while_read(watch, tmp_path / "l/celle.png")
     watch.check((0, 1))
     with pytest.raises(ChangedError, match="celle"):
@@ -298,7 +298,7 @@ def test_a_part_that_is_read_once(tmp_path: Path) -> None:
     parts = open_inputs(*label_folder(tmp_path)[0].values(), InputOptions()).watch.parts[2]
     with read_whole(parts[-1], "it"):
         pass
-    with pytest.raises(ChangedError, match=r"celle\.png changed while it was read"):
+    with pytest.raises(ChangedError, match=r"celle\.png: changed while it was read"):
         _replace_while_read(parts[-1], tmp_path / "l/celle.png")
 
 
@@ -397,7 +397,7 @@ def test_a_file_of_an_option_that_changes_ends_the_run(
 
     with monkeypatch.context() as changing:
         changing.setattr(Scratch, "read", change_and_read)
-        with pytest.raises(ChangedError, match=f"{file} changed after this run had begun"):
+        with pytest.raises(ChangedError, match=f"{file}: changed after this run had begun"):
             uqeval.evaluate(**arguments)
     assert next(batches) > batch
     assert not (tmp_path / "r.states.zip").exists()

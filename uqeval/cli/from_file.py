@@ -141,7 +141,7 @@ def _config(needs: str, store_names: Sequence[str], quiet: bool = False) -> Conf
         if name not in config.stores:
             store_list = ", ".join(config.stores) or "none"
             raise UsageError(
-                f"--store {cut(name)} is not a store of {FILE}; its stores are {cut(store_list)}."
+                f"--store {cut(name)}: is not a store of {FILE}; its stores are {cut(store_list)}."
             )
     return config
 

@@ -249,12 +249,12 @@ def check_url(url: str) -> None:
         parts = urlsplit(url)
         secret = parts.password is not None
     except ValueError as error:
-        raise StoreError(f"{cut(url)} is not a valid URL ({error}). Check it.") from error
+        raise StoreError(f"{cut(url)}: is not a valid URL ({error}). Check it.") from error
     if prefix_of(url) != "AZURE":  # abfss://container@account…
         secret = secret or parts.username is not None
     if secret:
         raise UsageError(
-            f"{cut(url)} contains credentials, which would appear in reports and logs. Leave "
+            f"{cut(url)}: contains credentials, which would appear in reports and logs. Leave "
             f"them out of the URL. {_CREDENTIALS[prefix_of(url)]}"
         )
     if parts.query or parts.fragment:
@@ -265,7 +265,7 @@ def check_url(url: str) -> None:
         )
     if parts.scheme == "file":
         path = unquote(parts.path)
-        raise StoreError(f"{cut(url)} is a file of this machine; give its path: {cut(path)}.")
+        raise StoreError(f"{cut(url)}: is a file of this machine; give its path: {cut(path)}.")
     if parts.scheme not in (*_PREFIXES, *_PORTS):
         raise StoreError(
             f"{cut(url)}: uqeval does not read {cut(parts.scheme)}:// URLs; expected s3://, gs://, "

@@ -54,7 +54,7 @@ class ObjectFile:
         self._folder, _, self.key = url.rpartition("/")
         if not self.key or self._folder.endswith(":/"):
             raise kind(
-                f"{cut(url)} names no object; expected a URL of a file, such as "
+                f"{cut(url)}: names no object; expected a URL of a file, such as "
                 f"{cut(url).rstrip('/')}/report.json."
             )
         self._connection = Connection(self._folder, url, kind)
@@ -100,7 +100,8 @@ class ObjectFile:
             response = self._obstore.get(store, self.key)
             if (size := int(response.meta["size"])) > most:
                 raise self._kind(
-                    f"{cut(self.url)} has {size:,} bytes; expected at most {most:,}. Check the URL."
+                    f"{cut(self.url)}: has {size:,} bytes; expected at most {most:,}. Check the "
+                    "URL."
                 )
             return self._connection.content(self.url, self.key, response)
 
@@ -143,7 +144,7 @@ class ObjectFile:
             return True
 
         if not self._ask("be written", put):
-            raise self._kind(f"{cut(self.url)} cannot be written. Check the URL.")
+            raise self._kind(f"{cut(self.url)}: cannot be written. Check the URL.")
 
     def _changed(self) -> OutputError:
         return OutputError(

@@ -230,7 +230,7 @@ def _names_nothing(
     )
     names, reports = [named.name for named in candidates], [named.report for named in candidates]
     if rule.address.where and not any(report.slices for report in reports):
-        return UsageError(f"{rule.place} matches nothing in the reports: {NO_SLICES}.")
+        return UsageError(f"{rule.place}: matches nothing in the reports: {NO_SLICES}.")
     families = {family_of(key) for report in reports for key in report.results}
     keys = {key for report in reports for key in report.results}
     command = "" if rule.address.key in keys else how_to_evaluate(rule.address.key)
@@ -240,4 +240,4 @@ def _names_nothing(
     hint = f" Did you mean {suggested}?" if suggested else ""
     if command and not suggested:
         hint = f" Evaluate it with `{command}`."
-    return UsageError(f"{rule.place} matches nothing in the reports: {nearest.why}.{hint}")
+    return UsageError(f"{rule.place}: matches nothing in the reports: {nearest.why}.{hint}")

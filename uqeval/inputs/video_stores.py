@@ -176,7 +176,7 @@ def _models(
         models = inside(video, PREDICTIONS)
         if models is None and store is None:
             raise UsageError(
-                f"{cut(path_of(video))} has no folder `{PREDICTIONS}`; give the predictions after "
+                f"{cut(path_of(video))}: has no folder `{PREDICTIONS}`; give the predictions after "
                 "the video: a folder of PNGs of class ids, or a store."
             )
         sources: list[Any] = [store if models is None else models]

@@ -82,10 +82,10 @@ def why_without_states(path: Path, report: Report) -> str | None:
     """Return why a report has no file of states, and what to do; None if it has one."""
     states = states_beside(path, report)
     if states is None:
-        return f"{path} has no saved states; {saving_states(path)}"
+        return f"{path}: has no saved states; {saving_states(path)}"
     if is_file(states):
         return None
-    missing = f"{cut(states)} does not exist, but {path} needs these states. "
+    missing = f"{cut(states)}: does not exist, but {path} needs these states. "
     renamed = _states_of_name(path)
     if not is_file(renamed):
         return f"{missing}Put the file there, or {saving_states(path)}"
@@ -167,6 +167,8 @@ def _is_report(path: Path) -> bool:
         with readable(path):
             record: Any = read_json(path)
     except ValueError as error:
-        raise StoreError(f"{cut(path)} is not JSON: {error}. Move it, or write it again.") from None
+        raise StoreError(
+            f"{cut(path)}: is not JSON: {error}. Move it, or write it again."
+        ) from None
     schema = record.get("schema") if isinstance(record, dict) else None
     return isinstance(schema, str) and schema.startswith("uqeval.report/")

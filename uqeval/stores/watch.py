@@ -309,7 +309,7 @@ def read_whole(part: Watched, description: str) -> Iterator[None]:
     for path, state in part.states().items():
         if before.get(path) != state:
             raise ChangedError(
-                f"{cut(path)} changed while {description} was read. Write each file under "
+                f"{cut(path)}: changed while {description} was read. Write each file under "
                 "another name, then rename it."
             )
 

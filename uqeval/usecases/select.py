@@ -219,7 +219,7 @@ def _refuse_slice(field: str, addresses: Collection[str]) -> None:
         score = address.within
         instead = f" --by {score} ranks all items." if score in addresses else ""
         raise UsageError(
-            f"--by {quoted(field)} is a score of a slice, which cannot rank items.{instead} The "
+            f"--by {quoted(field)}: is a score of a slice, which cannot rank items.{instead} The "
             "page of the report (uqeval report) filters its items by slice."
         )
 

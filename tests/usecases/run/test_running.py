@@ -73,11 +73,11 @@ P = "p: {predictions: p.zarr}"
         ),
         (
             P, "slices: {table: items.csv, by: [wether]}\n",
-            ":4: slices.by: {0}/items.csv has no column 'wether'; did you mean 'weather'?",
+            ":4: slices.by: {0}/items.csv: has no column 'wether'; did you mean 'weather'?",
         ),
         (
             P, "slices: items.csv\nci: 0.9\ngroup_by: drive\n",
-            ":6: group_by: {0}/items.csv has no column 'drive'; it has weather.",
+            ":6: group_by: {0}/items.csv: has no column 'drive'; it has weather.",
         ),
     ],
 )  # fmt: skip

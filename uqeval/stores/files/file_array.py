@@ -53,7 +53,7 @@ class FileArray(StoredArray):
             size = file.readinto(values.view(np.uint8).data)
             is_complete = size == values.nbytes and not file.read(1)
         if not is_complete:
-            raise StoreError(f"{cut(self._path)} changed while it was read. Start again.")
+            raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
         return values.reshape(shape)
 
 

@@ -295,7 +295,7 @@ class ZipSource(Source):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._zip = open_zip(path, f"{path} cannot be opened as a zip file")
+        self._zip = open_zip(path, f"{path}: cannot be opened as a zip file")
         # Not `is_dir`, which fails for an empty name in Python 3.11.
         members = self._zip.infolist()
         infos = {info.filename: info for info in members if not info.filename.endswith("/")}

@@ -74,7 +74,7 @@ def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
             roles = roles_of(report)
             reason = why_outside(roles) or str(error).removeprefix(f"{path}: ")
             raise UsageError(
-                f"{cut(path)} cannot be verified here: {reason} "
+                f"{cut(path)}: cannot be verified here: {reason} "
                 f"Where its stores are, run: {command_of(str(path), roles)} "
                 "-o verification.json; then give --verify verification.json to uqeval evidence."
             ) from None
