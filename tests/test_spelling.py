@@ -129,7 +129,7 @@ def test_the_output_of_a_function_is_not_its_states() -> None:
 
 
 #: Methods that raise none of the errors with options.
-_QUIET = {"close", "missing", "record", "to_json", "json_pieces"}
+_QUIET = {"close", "missing", "record", "to_json", "json_pieces", "refuse_not_finite"}
 
 
 @pytest.mark.parametrize("name", sorted(set(uqeval.__all__) - {"__version__"}))
