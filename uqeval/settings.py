@@ -44,9 +44,9 @@ class Option:
     `uqeval.yaml` is relative to the file. `in_file`: whether `uqeval.yaml` may set it. `data`: the
     only kind of data that it applies to: "classes", "regression" or "video". `needs`: the option
     without which it has no effect. `changes_only`: the only fields of results that it changes or
-    adds, from the top (`occluded.mtc`) and with all below them; scores of all other fields stay
-    comparable. `normal`: returns the one spelling of a valid
-    value, such as "1" for "1.0"; it may raise `UsageError`.
+    adds, with all below them, wherever they are (`ece`, also in `temperature.held_out`); scores of
+    all other fields stay comparable. `normal`: returns the one spelling of a valid value, such as
+    "1" for "1.0"; it may raise `UsageError`.
     """
 
     help: str

@@ -36,6 +36,7 @@ CREDENTIALS = ObjectServer.credentials("http://127.0.0.1:1")
         ("AWS_ENDPOINT", "", "is empty"),
         ("AWS_ENDPOINT", "http://[::1", "is not a valid URL"),
         ("AWS_ENDPOINT", "http://host:1/a b", "has a character that no URL has"),
+        ("AWS_ENDPOINT", "http://host:9000 ", "has a character that no URL has"),
         ("AWS_ENDPOINT", "http://ü.org", "has a character that no URL has"),
         ("GOOGLE_BASE_URL", "http://127.0.0.1:99999", "has a port that is not a number"),
     ],
@@ -55,6 +56,8 @@ def test_the_variable_is_named(
         ("AWS_SESSION_TOKEN", "a\tb é"), ("AWS_ENDPOINT", "http://[::1]:9000/"),
         ("AWS_ENDPOINT_URL", "https://user:pass@host/path"), ("AZURE_CREDENTIALS", "{\n}\n"),
         ("GOOGLE_SERVICE_ACCOUNT_KEY", "{\n}\n"), ("AWSX_TOKEN", "a\n"), ("GOOGLE_ENDPOINT", ""),
+        ("AWS_LAMBDA_TOKEN", "{\n}"), ("GOOGLE_CLIENT_SECRET", "{\n}"),
+        ("AZURE_DEVOPS_TOKEN", "a\n"),
     ],
 )  # fmt: skip
 def test_values_that_are_valid_or_not_used(
@@ -63,6 +66,14 @@ def test_values_that_are_valid_or_not_used(
     for own, text in (CREDENTIALS | {name: value}).items():
         monkeypatch.setenv(own, text)
     assert [flaw_of_environment(prefix) for prefix in ("AWS", "GOOGLE", "AZURE")] == [None] * 3
+
+
+def test_an_empty_address_beside_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as `AWS_ENDPOINT=${X:-}` in a file of Compose."""
+    monkeypatch.setenv("AWS_ENDPOINT", "")
+    assert "is empty" in str(flaw_of_environment("AWS"))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://host:9000")
+    assert flaw_of_environment("AWS") is None
 
 
 @pytest.mark.parametrize(

@@ -169,10 +169,8 @@ def is_changed(family: str, own: dict[str, Any], fields: Sequence[str]) -> bool:
 
 
 def fields_of(place: tuple[str, ...]) -> list[str]:
-    """The fields of a value of `scores_of`: an item and a sequence have those of the whole."""
+    """The fields of a value of `scores_of`: an item has those of the whole."""
     fields = list(place[1:] if place[0] == "results" else place[2:])
-    if fields[:1] == ["sequences"]:
-        del fields[:2]
     return [field.removesuffix("_reason") for field in fields]
 
 
@@ -240,3 +238,25 @@ def test_other_scores_have_the_same_p_values(
     if name not in OF_SHARED_TALLIES:
         assert all(is_same_model([base, same_with_it], text) for text in addresses)
     assert not any(is_same_model([base, with_it], text) for text in addresses)
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "changed", "same"),
+    [
+        (
+            "calibration", "bins",
+            "ece ece_debiased temperature.held_out.after.ece isotonic.held_out.before.mce "
+            "per_class.road.ece", "nll brier_decomposition.uncertainty",
+        ),
+        ("calibration", "clip", "nll isotonic.held_out.after.nll temperature.value", "ece"),
+        ("regression", "distribution", "auce_debiased auce_over nll", "rmse sharpness"),
+        ("temporal", "average", "mtc sequences.0.mtc occluded.mtc sequences.1.occluded.mtc",
+         "mtc_pooled mtc_frequency_weighted sequences.0.mtc_pooled miou_mean"),
+        ("temporal", "tracks", "tracks.survival sequences.0.tracks.survival", "mtc"),
+    ],
+)  # fmt: skip
+def test_where_fields_may_be(family: str, name: str, changed: str, same: str) -> None:
+    """Also inside parts, of a sequence, of a class, and debiased."""
+    for texts, expected in ((changed, True), (same, False)):
+        for text in texts.split():
+            assert is_changed(family, {name: None}, text.split(".")) == expected, text

@@ -230,6 +230,17 @@ def test_an_interval_without_width_is_none() -> None:
     assert methods.unless_same(wide, np.linspace(0, 1, 100), "the score") is wide
 
 
+@pytest.mark.parametrize("power", [-480, -360, -170])
+def test_scores_whose_cubes_are_below_float64(power: int) -> None:
+    """The sharpness of a tiny σ is such a score."""
+    without = np.random.default_rng(0).uniform(1, 2, 12)
+    plain = jackknife.LeftOut(1.5, without, [np.arange(12)], 12, 5)
+    tiny = replace(plain, value=math.ldexp(1.5, power), without=np.ldexp(without, power))
+    a, b = plain.spread(), tiny.spread()
+    assert (a.degrees, a.skewness, math.ldexp(a.bias, power)) == (b.degrees, b.skewness, b.bias)
+    assert tiny.standard_error() == pytest.approx(math.ldexp(plain.standard_error(), power))
+
+
 @pytest.mark.parametrize("power", [170, 600, 1000])
 def test_scores_whose_squares_exceed_float64(power: int) -> None:
     """An NLL with a tiny σ is such a score. A power of two changes no bit."""

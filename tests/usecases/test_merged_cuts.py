@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import run_well
 from small_stores import labels, probs, save
 
 import uqeval
@@ -193,6 +194,9 @@ def test_a_merge_without_a_level_warns_of_the_lost_intervals(folder: Path, tmp_p
         assert Path(paths[-1]).stem.split(".")[0] in text
         assert not [own for own in uqeval.merge(paths, ci=0.9).warnings if "has none" in own]
     assert not [own for own in uqeval.merge(folder / "plain.json").warnings if "intervals" in own]
+    merged = tmp_path / "merged.json"
+    run_well("merge", folder / "a_items.json", folder / "b_items.json", "-o", merged)
+    assert not [own for own in uqeval.merge(merged).warnings if "has none" in own]
 
 
 def test_draws_that_differ_are_told(folder: Path) -> None:

@@ -6,13 +6,16 @@ import os
 import re
 from urllib.parse import urlsplit
 
-#: Variables, without their prefix, whose values the client sends or takes as an address. Others
-#: may have several lines: some programs put JSON into GOOGLE_CREDENTIALS.
+#: The variables with one line that the client reads. Others, such as those with JSON, may have
+#: several.
 _ONE_LINE = re.compile(
-    r".*(KEY_ID|ACCESS_KEY|STORAGE_ACCOUNT_KEY|ACCOUNT_NAME|SAS_KEY|TOKEN|REGION|ENDPOINT\w*|PROXY_URL|"
-    r"BASE_URL|(CLIENT|TENANT)_ID|CLIENT_SECRET|ROLE_ARN|SESSION_NAME|APPLICATION_CREDENTIALS|"
-    r"SERVICE_ACCOUNT(_PATH)?|TOKEN_FILE|URI)",
-    re.IGNORECASE,
+    r"AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN|TOKEN|(DEFAULT_)?REGION"
+    r"|ENDPOINT(_URL(_S3)?)?|ROLE_ARN|ROLE_SESSION_NAME|WEB_IDENTITY_TOKEN_FILE"
+    r"|CONTAINER_CREDENTIALS_(RELATIVE|FULL)_URI|CONTAINER_AUTHORIZATION_TOKEN_FILE|PROXY_URL)"
+    r"|AZURE_((STORAGE_)?(ACCOUNT_NAME|ACCOUNT_KEY|ACCESS_KEY|SAS_KEY|SAS_TOKEN|TOKEN|CLIENT_ID"
+    r"|CLIENT_SECRET|TENANT_ID|AUTHORITY_ID|ENDPOINT)|AUTHORITY_HOST|FEDERATED_TOKEN_FILE"
+    r"|(MSI|IDENTITY)_ENDPOINT|PROXY_URL)"
+    r"|GOOGLE_(SERVICE_ACCOUNT(_PATH)?|APPLICATION_CREDENTIALS|BASE_URL|PROXY_URL)"
 )
 #: Control characters; a tab is valid in a header of HTTP.
 _CONTROL = re.compile(r"[\0-\x08\x0a-\x1f\x7f]")
@@ -32,16 +35,17 @@ def flaw_of_environment(prefix: str) -> str | None:
     The text has the name of the variable, never its value, which may be a secret.
     """
     for name, value in sorted(os.environ.items()):
-        start, _, own = name.partition("_")
-        if not prefix or start != prefix:
+        if not prefix or name.partition("_")[0] != prefix:
             continue
-        if (match := _CONTROL.search(value)) and _ONE_LINE.fullmatch(own):
+        if (match := _CONTROL.search(value)) and _ONE_LINE.fullmatch(name):
             is_line_end = match[0] in "\r\n"
             what = "a line end" if is_line_end else "a control character"
             end = "" if _CONTROL.sub("", value[match.start() :]).strip() else " at its end"
             how = f": export {name}=\"$(tr -d '\\r\\n' < FILE)\"" if is_line_end else ""
             return f"the environment variable {name} has {what}{end}. Set it without{how}."
-        if name in _ADDRESSES and (flaw := _flaw_of_address(value)):
+        has_other = any(os.environ.get(f"{name}_URL{end}") for end in ("", "_S3"))
+        is_used = name in _ADDRESSES and bool(value or not has_other)
+        if is_used and (flaw := _flaw_of_address(value)):
             return (
                 f"the environment variable {name} {flaw}; expected an address such as "
                 "https://host:9000. Correct it, or unset it for the provider's own address."
@@ -53,6 +57,8 @@ def _flaw_of_address(value: str) -> str | None:
     """Return what is wrong with the address of a server; None if nothing is."""
     if not value:
         return "is empty"
+    if not value.isascii() or " " in value:
+        return "has a character that no URL has: a space, or one that is not ASCII"
     try:
         parts = urlsplit(value)
         has_host = bool(parts.hostname)
@@ -64,8 +70,4 @@ def _flaw_of_address(value: str) -> str | None:
         return "has a port that is not a number from 0 to 65535"
     if parts.scheme not in ("http", "https"):
         return "does not start with https:// or http://"
-    if not has_host:
-        return "names no host"
-    if not value.isascii() or " " in value:
-        return "has a character that no URL has: a space, or one that is not ASCII"
-    return None
+    return None if has_host else "names no host"

@@ -54,12 +54,11 @@ class OtherSetting(NamedTuple):
 
 
 def is_among(fields: Collection[str], changed: Collection[str]) -> bool:
-    """Return whether the value at these fields, of the whole or of a class or a set, is one of
-    `changed` or below one of them. `mtc` is not `mtc_pooled`, nor `nll` `sigma_scale.nll`."""
-    path = list(without_row_names(fields))
-    of_whole = [field for field in path if field not in ROWS]
-    names = tuple(f"{name}." for name in changed)
-    return any(f"{'.'.join(own)}.".startswith(names) for own in (path, of_whole))
+    """Return whether the value at these fields may be one of `changed`: whether its path has one of
+    these names, such as `held_out.after.ece` has `ece`. `mtc_pooled` does not have `mtc`."""
+    names = (name.removesuffix("_debiased") for name in without_row_names(fields))
+    path = f".{'.'.join(name for name in names if name not in ROWS and not name.isdigit())}."
+    return any(f".{name}." in path for name in changed)
 
 
 def refuse_other_settings(

@@ -40,10 +40,6 @@ _BINNED = (
     "bins", "reliability", "ece", "mce", "ace", "adaptive_ece", "classwise_ece", "per_image",
     "brier_decomposition.reliability", "brier_decomposition.resolution",
     "brier_decomposition.remainder", *_ESTIMATED,
-    *(
-        f"{part}.{name}" for part in ("temperature", "isotonic", "vector")
-        for name in ("ece", "mce", "held_out.ece", "held_out.mce", "reliability")
-    ),
 )  # fmt: skip
 
 
@@ -77,7 +73,7 @@ class CalibrationSettings(Settings):
     clip: float = option(
         2.0**-24, "Clip probabilities below this value in the NLL.",
         metavar="P", above=0, below=1, several=False, shown="2^-24",
-        changes_only=("nll", "temperature", "isotonic.nll", "isotonic.held_out.nll", "vector"))
+        changes_only=("nll", "temperature", "vector"))
     adaptive: bool = option(
         True, "Compute the adaptive ECE. Its bins need the whole set, so a set that grows is "
         "read again.", panel=_BINS, changes_only=("adaptive_ece",))

@@ -52,8 +52,7 @@ class TemporalSettings(Settings):
         metavar="N", panel=_CHOICES, least=0, several=False)
     average: str = option(
         "pairs", "mTC is the mean over pairs, or comes from pooled counts.",
-        choices=("pairs", "pooled"), panel=_CHOICES,
-        changes_only=("mtc", "mtc_no_warp", "occluded.mtc"))
+        choices=("pairs", "pooled"), panel=_CHOICES, changes_only=("mtc", "mtc_no_warp"))
     grid: str = option(
         "current", "Warp t-1 to the current frame, or t back to the previous frame.",
         choices=("current", "previous"), panel=_CHOICES)

@@ -45,7 +45,8 @@ class Spread:
         """
         if not all(np.isfinite(without_unit[own]).all() for own in members):
             return cls(math.nan, math.nan, units - 1, 0.0)
-        if (largest := max(float(np.abs(without_unit[own]).max()) for own in members)) > _LARGE:
+        largest = max(float(np.abs(without_unit[own]).max()) for own in members)
+        if largest > _LARGE or 0 < largest < 1 / _LARGE:
             power = math.frexp(largest)[1]
             small = cls.of(np.ldexp(value, -power), np.ldexp(without_unit, -power), members, units)
             with np.errstate(over="ignore"):

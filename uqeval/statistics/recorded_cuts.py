@@ -63,8 +63,11 @@ class RecordedRun:
 
     @property
     def has_intervals(self) -> bool:
-        """Return whether the run was evaluated with intervals."""
-        return bool(_intervals_of(self.report) or self.file.index.get("draws"))
+        """Return whether the run was evaluated with intervals. Only shards and lone states record
+        that in the states alone: those of a merge also have the options of its parts."""
+        if self.report is not None and not self.report.partial:
+            return bool(_intervals_of(self.report))
+        return bool(self.file.index.get("draws"))
 
     @property
     def level(self) -> Any:
