@@ -56,9 +56,10 @@ class OtherSetting(NamedTuple):
 def is_among(fields: Collection[str], changed: Collection[str]) -> bool:
     """Return whether the value at these fields may be one of `changed`: whether its path has one of
     these names, such as `held_out.after.ece` has `ece`. `mtc_pooled` does not have `mtc`."""
-    names = (name.removesuffix("_debiased") for name in without_row_names(fields))
-    path = f".{'.'.join(name for name in names if name not in ROWS and not name.isdigit())}."
-    return any(f".{name}." in path for name in changed)
+    names = [name.removesuffix("_debiased") for name in without_row_names(fields)]
+    of_whole = [name for name in names if name not in ROWS and not name.isdigit()]
+    paths = [f".{'.'.join(path)}." for path in (names, of_whole)]
+    return any(f".{name}." in path for name in changed for path in paths)
 
 
 def refuse_other_settings(
