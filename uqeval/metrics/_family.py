@@ -132,8 +132,10 @@ def settings_of(kind: Any, record: Mapping[str, Any]) -> Any:
 
 
 def recorded_settings(kind: Any, record: Mapping[str, Any], path: object, key: str) -> Any:
-    """Return the settings of a result from their record in the file `path`, which may come from
-    anyone. Raises `StoreError` for a value that no run records; nobody gave it as an option."""
+    """Return the settings of a result from their record in a report or in states at `path`.
+
+    Raises `StoreError` for a value that no run records: the file is wrong, not an option.
+    """
     try:
         return settings_of(kind, record)
     except UsageError as error:
