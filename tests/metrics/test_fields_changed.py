@@ -107,10 +107,24 @@ def leaves(value: Any, *place: str) -> Iterator[tuple[tuple[str, ...], str]]:
         yield place, repr(value)
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data of two models of each kind, and the names of the items of a fit."""
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path_factory.mktemp("fields")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        _write_data()
+    return folder
+
+
+@pytest.fixture
+def folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the data, in which the test runs."""
+    monkeypatch.chdir(data)
+    return data
+
+
+def _write_data() -> None:
     for kind in ("classes", "numbers", "video"):
         arrays = getattr(synthetic_data, kind)("add")
         # The flow is estimated.
@@ -129,7 +143,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         np.savez(f"{kind}-other.npz", **arrays | {name: mixed})
     Path(FIT_ON).write_text("0\n2\n", "utf-8")
     evaluated("failure", {"threshold": "p80"}, "-other").save(Path(FITTED))
-    return tmp_path
 
 
 def evaluated(family: str, settings: dict[str, Any], model: str = "", **options: Any) -> Report:
@@ -154,9 +167,25 @@ def evaluated(family: str, settings: dict[str, Any], model: str = "", **options:
     return uqeval.evaluate(**given)
 
 
-def scores_of(family: str, settings: dict[str, Any]) -> dict[tuple[str, ...], str]:
+#: Reports and saved states of runs, by folder and settings: many cases share them.
+_runs: dict[tuple[Path, str], tuple[Report, Scoring]] = {}
+
+
+def run(
+    folder: Path, family: str, settings: dict[str, Any], model: str = ""
+) -> tuple[Report, Scoring]:
+    """The report of a model and its saved states; each run is made once."""
+    key = folder, f"{family} {sorted(settings.items())} {model}"
+    if key not in _runs:
+        path = folder / f"run{len(_runs)}.json"
+        report = evaluated(family, settings, model, states=path.with_suffix(".states.zip"))
+        report.save(path)
+        _runs[key] = report, scoring(path)
+    return _runs[key]
+
+
+def scores_of(report: Report, family: str) -> dict[tuple[str, ...], str]:
     """The results and the items' records of a run."""
-    report = evaluated(family, settings)
     items = {own["name"]: own.get(family) for own in report.items}
     return dict(leaves({"results": report.results[family], "items": items}))
 
@@ -180,11 +209,12 @@ EACH_CASE = pytest.mark.parametrize(
 
 
 @EACH_CASE
-@pytest.mark.usefixtures("folder")
 def test_other_scores_are_the_same_bits(
-    family: str, settings: dict[str, Any], own: dict[str, Any]
+    family: str, settings: dict[str, Any], own: dict[str, Any], folder: Path
 ) -> None:
-    with_it, without = (scores_of(family, settings | other) for other in (own, {}))
+    with_it, without = (
+        scores_of(run(folder, family, settings | other)[0], family) for other in (own, {})
+    )
 
     def others(scores: dict[tuple[str, ...], str]) -> dict[tuple[str, ...], str]:
         return {
@@ -201,14 +231,8 @@ def test_other_scores_are_the_same_bits(
 def test_other_scores_have_the_same_p_values(
     family: str, settings: dict[str, Any], own: dict[str, Any], folder: Path
 ) -> None:
-    def saved(name: str, model: str, added: dict[str, Any]) -> Scoring:
-        path = folder / f"{name}.json"
-        states = path.with_suffix(".states.zip")
-        evaluated(family, settings | added, model, states=states).save(path)
-        return scoring(path)
-
-    base = saved("base", "", {})
-    with_it, without = saved("with", "-other", own), saved("without", "-other", {})
+    base = run(folder, family, settings)[1]
+    with_it, without = (run(folder, family, settings | added, "-other")[1] for added in (own, {}))
     addresses = [
         text
         for text in base.addresses.keys() & with_it.addresses.keys() & without.addresses.keys()
@@ -234,7 +258,7 @@ def test_other_scores_have_the_same_p_values(
         assert tests == others
         p = [own.p for own in tests[0].values() if isinstance(own, SwapTest)]
         assert min(p) < 1
-    same_with_it = saved("same", "", own)
+    same_with_it = run(folder, family, settings | own)[1]
     if name not in OF_SHARED_TALLIES:
         assert all(is_same_model([base, same_with_it], text) for text in addresses)
     assert not any(is_same_model([base, with_it], text) for text in addresses)
