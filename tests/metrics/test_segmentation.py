@@ -83,3 +83,24 @@ def test_a_void_item_has_reasons() -> None:
     for name in ("pixel_accuracy", "mean_accuracy", "miou"):
         assert item[name] is None
         assert item[f"{name}_reason"] == "no labelled pixel"
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_masks_of_0_and_255_are_doubted(channels: int) -> None:
+    """255 is void, but many masks of two classes have it where the class is 1."""
+    rng = np.random.default_rng(2)
+    likely = rng.random((3, 1, 8, 8), np.float32)
+    probs = likely if channels == 1 else np.concatenate([1 - likely, likely], 1)
+    mask = rng.random((3, 8, 8)) < 0.25
+    for labels, is_doubted in (
+        (np.where(mask, 255, 0), True),
+        (np.where(mask, 255, likely[:, 0] > 0.9), False),  # void pixels, and two classes
+        (np.zeros(mask.shape), False),
+        (mask, False),
+    ):
+        report = uqeval.evaluate(probs, labels.astype(np.uint8), metrics="pavpu")
+        doubts = [text for text in report.warnings if "no label is 1" in text]
+        assert len(doubts) == is_doubted
+        assert (
+            not doubts or f"{mask.mean():.0%} of the pixels are void, with the id 255" in doubts[0]
+        )

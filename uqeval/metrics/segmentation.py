@@ -131,7 +131,17 @@ class Segmentation(Evaluation[SegmentationSettings]):
 
     def warnings(self, run: Run) -> list[str]:
         doubt = _doubt(run.results)
-        return [doubt.warning] if doubt else []
+        warnings = [doubt.warning] if doubt else []
+        total = run.total(self._counts)
+        void = int(total["void"][0])
+        if self.info.classes == 2 and void and not total["labelled"][1]:
+            share = void / (void + int(total["labelled"][0]))
+            warnings.append(
+                f"no label is 1, and {share:.0%} of the pixels are void, with the id "
+                f"{self.info.ignore_index}. If your masks have {self.info.ignore_index} where the "
+                f"class is 1, save them as `(mask == {self.info.ignore_index}).astype('uint8')`."
+            )
+        return warnings
 
     def check(self, results: Mapping[Tally, TallyResult]) -> None:
         """Raise `DataError` where every label is void."""
