@@ -16,6 +16,9 @@ from uqeval.stores.names import checked_names, natural, plain_name
 _DIGITS = re.compile(r"[0-9]{1,999}")
 _JOINTS = "_-. "
 _EXPECTED = "one that ends in a number, as 0016E5_07959 or frame_000123"
+#: Differences as near to the step as this fraction of it, and not equal to it, are those of time
+#: stamps if more than this share of neighbours have one.
+_NEAR, _FEW = 0.1, 0.1
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,8 @@ def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequenc
 
     The last digits of a name are its number; the rest, with its folder, is its sequence. Frames
     without names are one sequence, called "", in their order. Messages begin with `where`. Raises
-    `StoreError` for a name without a number, for two frames with the same number, and if there is
-    no pair.
+    `StoreError` for a name without a number, for two frames with the same number, for time stamps
+    in place of numbers, and if there is no pair.
     """
     if count < 2:
         raise StoreError(
@@ -76,7 +79,7 @@ def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequenc
     pairs: list[Pair] = []
     for name in sorted(numbered, key=natural):
         numbers = sorted(numbered[name])
-        step = _step([number for number, _ in numbers])
+        step = _step([number for number, _ in numbers], name, where)
         found = list(_pairs(name, numbers, step))
         frames = tuple(index for _, index in numbers)
         sequences.append(FrameSequence(name, frames, step, len(frames) - 1 - len(found)))
@@ -170,8 +173,22 @@ class Neighbours:
         )
 
 
-def _step(numbers: Sequence[int]) -> int | None:
-    return _most_common(Counter(after - before for before, after in pairwise(numbers)))
+def _step(numbers: Sequence[int], sequence: str, where: str) -> int | None:
+    """Return the step of a sequence. Raises `StoreError` for time stamps, which differ by a little
+    more or less: most neighbours would be gaps."""
+    steps = Counter(after - before for before, after in pairwise(numbers))
+    step = _most_common(steps)
+    if step is None:
+        return None
+    near = {own: count for own, count in steps.items() if abs(own - step) <= _NEAR * step}
+    if sum(near.values()) - near[step] > _FEW * steps.total():
+        raise StoreError(
+            f"{where}: the frames of the sequence {quoted(sequence)} have time stamps in place of "
+            f"numbers: the differences of neighbours are {min(near)} to {max(near)}. Expected "
+            "frames that are numbered in order, as frame_000123. Rename them, and their "
+            "predictions."
+        )
+    return step
 
 
 def _most_common(steps: Counter[int]) -> int | None:
