@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import PurePosixPath
 
 from uqeval.errors import StoreError, listed, quoted
@@ -16,9 +16,11 @@ from uqeval.stores.names import checked_names, natural, plain_name
 _DIGITS = re.compile(r"[0-9]{1,999}")
 _JOINTS = "_-. "
 _EXPECTED = "one that ends in a number, as 0016E5_07959 or frame_000123"
-#: Differences as near to the step as this fraction of it, and not equal to it, are those of time
-#: stamps if more than this share of neighbours have one.
-_NEAR, _FEW = 0.1, 0.1
+#: Time stamps have differences near their median, by this fraction of it, that are not the most
+#: common one: more than this share of all, and at least as many.
+_NEAR, _SHARE, _LEAST = 0.25, 0.25, 4
+#: The number of neighbours of a stream of which this is checked.
+_FIRST = 20
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,17 @@ def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequenc
         numbered = _numbered(checked_names(list(names), where, count), where)
     sequences: list[FrameSequence] = []
     pairs: list[Pair] = []
+    all_steps: list[Counter[int]] = []
     for name in sorted(numbered, key=natural):
         numbers = sorted(numbered[name])
-        step = _step([number for number, _ in numbers], name, where)
+        steps = _steps([number for number, _ in numbers])
+        step = _most_common(steps)
+        all_steps.append(steps)
         found = list(_pairs(name, numbers, step))
         frames = tuple(index for _, index in numbers)
         sequences.append(FrameSequence(name, frames, step, len(frames) - 1 - len(found)))
         pairs += found
+    _refuse_time_stamps(all_steps, where)
     if not pairs:
         raise StoreError(
             f"{where}: no two of the {count} frames belong to one sequence; the sequences are "
@@ -148,7 +154,7 @@ class Neighbours:
         """Return the frame's sequence, and why it is no neighbour of the frame before (None if it
         is).
 
-        Raises `StoreError` for a name without a number.
+        Raises `StoreError` for a name without a number, and for time stamps in place of numbers.
         """
         name_parts = split_name(name)
         if name_parts is None:
@@ -163,6 +169,8 @@ class Neighbours:
         difference = number - last[1]
         if difference > 0:
             self._steps[difference] += 1
+            if self._steps.total() <= _FIRST:
+                _refuse_time_stamps([self._steps], where)
         step = _most_common(self._steps)
         if difference == step:
             self.step = step
@@ -173,22 +181,26 @@ class Neighbours:
         )
 
 
-def _step(numbers: Sequence[int], sequence: str, where: str) -> int | None:
-    """Return the step of a sequence. Raises `StoreError` for time stamps, which differ by a little
-    more or less: most neighbours would be gaps."""
-    steps = Counter(after - before for before, after in pairwise(numbers))
-    step = _most_common(steps)
-    if step is None:
-        return None
-    near = {own: count for own, count in steps.items() if abs(own - step) <= _NEAR * step}
-    if sum(near.values()) - near[step] > _FEW * steps.total():
+def _steps(numbers: Sequence[int]) -> Counter[int]:
+    return Counter(after - before for before, after in pairwise(numbers))
+
+
+def _refuse_time_stamps(steps: Sequence[Counter[int]], where: str) -> None:
+    """Raise `StoreError` if the numbers of sequences, of which these are the differences, are time
+    stamps: they differ by a little more or less, so many neighbours would be gaps."""
+    near: list[int] = []
+    for of_sequence in steps:
+        differences = sorted(of_sequence.elements())
+        if differences:
+            median, step = differences[len(differences) // 2], _most_common(of_sequence)
+            is_near = (d != step and abs(d - median) <= _NEAR * median for d in differences)
+            near += compress(differences, is_near)
+    if len(near) >= _LEAST and len(near) > _SHARE * sum(own.total() for own in steps):
         raise StoreError(
-            f"{where}: the frames of the sequence {quoted(sequence)} have time stamps in place of "
-            f"numbers: the differences of neighbours are {min(near)} to {max(near)}. Expected "
-            "frames that are numbered in order, as frame_000123. Rename them, and their "
-            "predictions."
+            f"{where}: the frames seem to have time stamps in place of numbers: many neighbours "
+            f"differ by {listed(sorted({*near}), 4)}. Expected frames that are numbered in order, "
+            "as frame_000123. Rename them, and their predictions."
         )
-    return step
 
 
 def _most_common(steps: Counter[int]) -> int | None:
