@@ -9,9 +9,11 @@ from unicodedata import normalize
 import numpy as np
 import pytest
 import scenes
-from command import run_well
+import zarr
+from command import refused, run_well
 
 import uqeval
+from uqeval.errors import StoreError
 from uqeval.records.report import Report
 from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.verify.verifying import verify
@@ -120,3 +122,38 @@ def test_items_whose_names_differ_only_in_spelling(
         assert temperature["value"] == expected_temperature["value"]
     for key, part in expected.slices.items():
         assert report.slices[key]["results"]["segmentation"] == part["results"]["segmentation"]
+
+
+@pytest.mark.parametrize("form", ["folder", "groups"])
+def test_labels_without_names_need_one_order_of_the_files(form: str, tmp_path: Path) -> None:
+    """By letter, i10 comes before i2; labels in one array may have the other order."""
+    count, predictions = 11, tmp_path / "p.zarr"
+    probs, labels = scenes.softmax(0, count, 1, 3, 4, 4), scenes.labels(0, count, 4, 4, classes=3)
+
+    def write(name: str, values: Any) -> None:
+        if form == "folder":
+            predictions.mkdir(exist_ok=True)
+            np.save(predictions / name, values)
+        else:
+            group = zarr.open_group(predictions, mode="a").require_group(f"items/{name}")
+            group.create_array("probs", data=values)
+
+    def miou(labels: Any, **options: Any) -> Any:
+        report = uqeval.evaluate(predictions, labels, metrics=("segmentation",), **options)
+        return report.results["segmentation"]["miou"]
+
+    for i in range(10):
+        write(f"i{i}", probs[i])
+    assert miou(labels[:10]) == miou({"labels": labels[:10], "names": [f"i{i}" for i in range(10)]})
+    write("i10", probs[10])
+    names = [f"i{i}" for i in range(count)]
+    expected = miou({"labels": labels, "names": names})
+    assert miou(labels, names=names) == expected
+    words = "i0, i1, i10 … (by letter) or i0, i1, i2 … (by number)", "Store an array `names`"
+    refused(lambda: miou(labels), *words, error=StoreError)
+    member = probs[np.argsort(names)]  # as the files are listed
+    labels_by_name = {"labels": labels, "names": names}
+    refused(
+        lambda: uqeval.evaluate([predictions, member], labels_by_name, metrics=("segmentation",)),
+        *words, error=StoreError,
+    )  # fmt: skip

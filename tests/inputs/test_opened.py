@@ -15,7 +15,7 @@ from small_videos import save_images, save_store, video
 from tensors import Capsule, Tensor
 
 import uqeval
-from uqeval.errors import UqevalError, UsageError
+from uqeval.errors import StoreError, UqevalError, UsageError
 
 PROBS, LABEL = scenes.softmax(0, 2, 3, 4, 8, 12), scenes.labels(0, 2, 8, 12, classes=4)
 
@@ -275,9 +275,21 @@ def test_given_names_do_not_mix_members_of_another_order() -> None:
         {"probs": PROBS[:, :1], "names": ["a", "b"]},
         {"probs": PROBS[order, 1:], "names": ["b", "a"]},
     ]
-    expected = miou(members, LABEL)
-    assert miou(members, LABEL, names=["y", "z"]) == expected
+    expected = miou(members, {"labels": LABEL, "names": ["a", "b"]})
+    renamed = {"labels": LABEL, "names": ["y", "z"]}
+    assert miou(members, renamed, names=["y", "z"]) == expected
     assert expected == miou([PROBS[:, :1], PROBS[:, 1:]], LABEL)
+    # Of which member would labels without names have the order?
+    for names in (None, ["y", "z"]):
+        refused(
+            lambda names=names: miou(members, LABEL, names=names),
+            "the items of labels (array in memory) have no names", "in different orders",
+            error=StoreError,
+        )  # fmt: skip
+    refused(
+        lambda: miou([*members, PROBS[:, :1]], {"labels": LABEL, "names": ["a", "b"]}),
+        "the items of member 3 (array in memory) have no names", error=StoreError,
+    )  # fmt: skip
 
 
 FEWER, TALLER = PROBS[:1], np.pad(LABEL, ((0, 0), (0, 1), (0, 0)))

@@ -121,6 +121,9 @@ def open_predictions(
     refuse_other_orders(stores)
     if names_of_items is not None:
         named = next(store for store in stores if store.names is not None)
+        for store in stores:
+            if store.names is None:
+                refuse_unsure_order(named, store)
         stores = [warn_of_positions(store, named, named=True) for store in stores]
     return PredictionStores(stores_or_paths, stores, names_of_items)
 
@@ -173,7 +176,12 @@ def _in_order_of_first(stores: Sequence[Store]) -> tuple[list[Store], tuple[str,
     first = next((store for store in stores if store.names is not None), None)
     if first is None:
         return list(stores), None
-    return [_in_order_of(store, first) for store in stores], first.names
+    others = [s.path for s in stores if s.names not in (None, first.names)]
+    ordered = [_in_order_of(store, first) for store in stores]
+    if others:
+        reason = f"{first.path} and {others[0]} have them in different orders"
+        ordered = [replace(store, unsure_order=reason) for store in ordered]
+    return ordered, first.names
 
 
 def _in_order_of(store: Store, first: Store) -> Store:
@@ -227,6 +235,10 @@ def in_order_of(
     show another order.
     """
     refuse_other_order(store, predictions, by_name=store.names is not None and names is not None)
+    if store.names is None and names is not None:
+        refuse_unsure_order(predictions, store)
+    elif names is None:
+        refuse_unsure_order(store, predictions)
     count = predictions.items
     if store.names is not None and names is not None and store.names != names:
         place = {name: i for i, name in enumerate(store.names)}
@@ -243,6 +255,16 @@ def in_order_of(
             "give names to both, or the same items in the same order."
         )
     return parts
+
+
+def refuse_unsure_order(named: Store, other: Store) -> None:
+    """Raise `StoreError` if the items of `other`, which have no names, cannot be matched by
+    position with those of a store, because the order of its items is not clear."""
+    if named.unsure_order:
+        raise StoreError(
+            f"the items of {other.path} have no names, and the order of those of {named.path} is "
+            f"not clear: {named.unsure_order}. Store an array `names` in {other.path}."
+        )
 
 
 #: The arguments of ground truth, by the noun of its items.

@@ -346,6 +346,8 @@ class Store:
     unlisted: bool = False
     #: The group (case, volume) of each item, if the store has groups.
     groups: tuple[str, ...] | None = None
+    #: Why nobody can tell the order of the items without their names; empty if it is known.
+    unsure_order: str = ""
     #: The coordinates of axes, by their own names.
     coordinates: Mapping[str, Coordinate] = field(default_factory=dict)
     #: Of an ensemble: the path of the member that has an array which the first member lacks.

@@ -85,6 +85,14 @@ def natural(name: str) -> tuple[object, ...]:
     return tuple((len(p), p) if k % 2 else p for k, p in enumerate(parts)), name
 
 
+def two_orders(names: Sequence[str]) -> str:
+    """Return why the order of names, as files are listed, is not clear; empty if it is."""
+    by_number = sorted(names, key=natural)
+    if by_number == list(names):
+        return ""
+    return f"it may be {listed(names, 3)} (by letter) or {listed(by_number, 3)} (by number)"
+
+
 #: Endings that data sets add to the names of their files.
 _ENDINGS = (
     "_leftImg8bit",

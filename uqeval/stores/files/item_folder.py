@@ -29,7 +29,7 @@ from uqeval.stores.kinds import (
     with_scale,
 )
 from uqeval.stores.matching import RENAME_ANY, RENAME_FILES, match_files, warnings_of_match
-from uqeval.stores.names import files_below, selected_names
+from uqeval.stores.names import files_below, selected_names, two_orders
 from uqeval.stores.shared_attributes import Declaring, shared_attributes
 
 #: Names of folders, and ends of stems, that tell the kind of array in their files.
@@ -149,6 +149,7 @@ def open_item_folder(path: str, opening: Opening) -> Store:
         attributes,
         tuple(warnings),
         groups=tuple(groups[place] for place in addresses) if volumes else None,
+        unsure_order=two_orders(order) if opening.names is None else "",
     )
 
 

@@ -29,7 +29,7 @@ from uqeval.stores.contents import (
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.kinds import IDS, KNOWN, REGRESSION, Declared, resolve
 from uqeval.stores.map_names import READ_BY_NAME
-from uqeval.stores.names import checked_names
+from uqeval.stores.names import checked_names, two_orders
 from uqeval.stores.orders import coordinates_of, with_coordinates
 from uqeval.stores.shared_attributes import Declaring, shared_attributes
 from uqeval.stores.zarr.array import ZarrArray
@@ -274,7 +274,11 @@ class ZarrStore(Contents):
             )
         attributes, of_attributes = _attributes_of(root, [groups[folders[n]] for n in order], path)
         warnings = (*left_out.values(), *of_attributes, *self._warnings())
-        return Store(path, {k: tuple(v) for k, v in parts.items()}, order, attributes, warnings)
+        is_listed = names is None and stored is None
+        return Store(
+            path, {k: tuple(v) for k, v in parts.items()}, order, attributes, warnings,
+            unsure_order=two_orders(order) if is_listed else "",
+        )  # fmt: skip
 
 
 def _attributes_of(
