@@ -232,6 +232,27 @@ def test_one_probability_is_the_foreground(tmp_path: Path, dtype: str) -> None:
     assert found[0]["entropy"][0, :2].tolist() == [0, 0]
 
 
+@pytest.mark.parametrize(("dtype", "one"), [("u1", 255), ("u1", 100), ("u2", 65535)])
+def test_whole_numbers_of_the_foreground_are_exact(tmp_path: Path, dtype: str, one: int) -> None:
+    """Sums of samples tie as those of both classes do."""
+    p = np.random.default_rng(1).integers(0, one + 1, (N, 4, 1, 16, 16))
+    p[:, 1::2] = one - p[:, ::2]  # the sum of all four is half of the largest
+    p[1:, 0] = np.where(p[1:, 0] < one, p[1:, 0] + 1, 0)
+    p = p.astype(dtype)
+    scale = {"attributes": {"scale": 1 / one}}
+    both = np.concatenate([one - p, p], 2).astype(dtype)
+    paths = [zarr_group(tmp_path / k, {"probs": (v, scale)}) for k, v in (("a", p), ("b", both))]
+    all_same(*map(read_maps, paths))
+    assert not read_maps(paths[0])[0]["prediction"][0].any()  # a tie: the lowest id
+
+
+@pytest.mark.parametrize("scale", [1 / 256, 1 / 200.5, 0.004])
+def test_scales_of_the_foreground_without_a_whole_one(tmp_path: Path, scale: float) -> None:
+    q = np.random.default_rng(1).integers(0, 200, (N, T, 1, H, W)).astype("u1")
+    path = zarr_group(tmp_path / "s", {"probs": (q, {"attributes": {"scale": scale}})})
+    close(read_maps(path), np.concatenate([1 - q * scale, q * scale], 2))
+
+
 def test_quantized_logits_are_scaled(tmp_path: Path) -> None:
     z = np.random.default_rng(0).integers(0, 256, (N, T, C, H, W)).astype("u1")
     options = {"attributes": {"scale": 1 / 32}}

@@ -41,7 +41,8 @@ class StackMaps(MapSource):
 
     def _form(self) -> Form:
         stack = self._samples
-        if stack.kind == "logits" or stack.classes == 1 or not stack.uniform:
+        is_converted = stack.classes == 1 and stack.certain is None
+        if stack.kind == "logits" or is_converted or not stack.uniform:
             dtype = np.dtype(np.float64 if np.dtype("f8") in stack.dtypes else np.float32)
         else:
             dtype = next(iter(stack.dtypes))
@@ -198,13 +199,14 @@ class StackMaps(MapSource):
                 raise DataError(f"{self._place_of(tile)}: {not_logits(total)}")
             values = sigmoid(values) if stack.classes == 1 else softmax(values)
         if stack.classes == 1:
-            if (bad := int((values > 1).sum())) and stack.kind == "probs":
+            one = 1 if stack.certain is None else stack.certain
+            if (bad := int((values > one).sum())) and stack.kind == "probs":
                 raise DataError(
                     f"{self._place_of(tile)}: {bad} of {values.size} foreground probabilities in "
                     f"rows {tile.box.y0} to {tile.box.y1 - 1} are above 1, the largest is "
-                    f"{values.max():.6g}. {LOGITS}"
+                    f"{values.max() / one:.9g}. {LOGITS}"
                 )
-            values = foreground(values)
+            values = foreground(values, one)
         if form.dtype.kind == "f":
             values = values.astype(form.dtype, copy=False)
         return kernel_view(values)
@@ -270,7 +272,11 @@ def sigmoid(logits: Array) -> Array:
     return p
 
 
-def foreground(p: Array) -> Array:
-    """Return probabilities [sample, 2, y, x] of background and foreground from the foreground's."""
-    wide: Array = p.astype(np.float64 if p.dtype == np.float64 else np.float32)
-    return np.concatenate([1.0 - wide, wide], axis=1, dtype=wide.dtype)
+def foreground(p: Array, one: int = 1) -> Array:
+    """Return probabilities [sample, 2, y, x] of background and foreground from the foreground's.
+
+    Integers, of which `one` is a probability of 1, stay integers: so ties of their sums are exact.
+    """
+    if one == 1:
+        p = p.astype(np.float64 if p.dtype == np.float64 else np.float32)
+    return np.concatenate([p.dtype.type(one) - p, p], axis=1, dtype=p.dtype)

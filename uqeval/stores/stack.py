@@ -216,6 +216,18 @@ class Stack:
         """Return whether all arrays have one dtype and one scale."""
         return len({(a.dtype, self.scale(a)) for a in self.arrays}) == 1
 
+    @cached_property
+    def certain(self) -> int | None:
+        """Return which integer is a foreground probability of 1; None for floats, logits, several
+        classes, several scales, and where no integer of the dtype is."""
+        dtype = self.arrays[0].dtype
+        if self.kind != "probs" or self.classes > 1 or dtype.kind != "u" or not self.uniform:
+            return None
+        scale = self.scale(self.arrays[0])
+        certain = round(1 / scale)
+        is_near = abs(certain * scale - 1) <= 1e-6
+        return certain if is_near and certain <= np.iinfo(dtype).max else None
+
     def tolerance(self, array: StoredArray) -> float:
         """Return the largest |Σ_c p - 1| that the probabilities of an array may have.
 
