@@ -275,7 +275,7 @@ def test_an_older_baseline(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("rules", "says"),
     [
-        ("pavpu.pavpuu: {min: 0.001}", "gate.yaml:1: pavpu.pavpuu: matches nothing"),
+        ("pavpu.pavpuu: {min: 0.001}", "gate.yaml:1: pavpu.pavpuu: the address matches nothing"),
         ("pavpu.pavpuu: {min: 0.001}", "Did you mean pavpu.pavpu?"),
         ("pavpu.per_class.raod.pavpu: {min: 0.001}", "Did you mean pavpu.per_class.road.pavpu?"),
         ("pavpu.pavpu@weather=night: {min: 0.1}", "no report has slices; add them with `uqeval"),
@@ -334,7 +334,7 @@ def test_one_rule_that_cannot_be_judged_stops_no_other(folder: Path) -> None:
     assert done.status == 2 and "Traceback" not in done.stderr
     assert "gate failed: 1 passed, 1 failed, 1 not evaluated" in done.stdout
     assert done.stderr.startswith(
-        "uqeval: gate.yaml:1: pavpu.pavpuu: not evaluated: matches nothing"
+        "uqeval: gate.yaml:1: pavpu.pavpuu: not evaluated: the address matches nothing"
     )
     said = (done.stdout + done.stderr).count("Did you mean pavpu.pavpu?")
     assert said == 1, "the reason is given once, on stderr"

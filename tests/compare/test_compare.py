@@ -793,6 +793,20 @@ def test_results_of_one_model_are_named(folder: Path, tmp_path: Path) -> None:
     assert not compare(load_models(paths), Choice(CHEAP, level=None)).warnings
 
 
+def test_a_key_with_a_comma_and_a_colon_has_its_reason(folder: Path, tmp_path: Path) -> None:
+    key, paths = "pavpu@map:a, b: c:1", [tmp_path / "a.json", tmp_path / "b.json"]
+    save(paths[0], *BAD)
+    save(paths[1], *GOOD, metrics={"pavpu": {"window": 2}, "calibration": {}})
+    for path in paths:
+        own = Report.load(path)
+        of_key = {"results": own.results | {key: own.results["pavpu"]}}
+        change(path, **of_key, settings=own.settings | {key: own.settings["pavpu"]})
+    with pytest.raises(UsageError, match=rf"pavpu, {key}: left out: stride is 4 in"):
+        compare(
+            load_models(list(map(str, paths))), Choice(('pavpu@"map:a, b: c:1".pavpu',), level=None)
+        )
+
+
 def test_a_threshold_taken_over_is_the_same_rule(folder: Path, tmp_path: Path) -> None:
     said = Report.load(save(tmp_path / "b.json", *GOOD)).settings
     number = Report.load(folder / "bad.json").results["pavpu"]["uncertainty_threshold"]

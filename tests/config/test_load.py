@@ -443,6 +443,30 @@ def test_errors_at_a_place(tmp_path: Path) -> None:
         raise UsageError("give --names.")
 
 
+@pytest.mark.parametrize(
+    ("message", "key"),
+    [
+        ("{0}/my preds: no arrays.", "predictions"),
+        ("{0}/my preds is unfinished.", "predictions"),
+        ("{0}/my preds, item 2: no ids.", "predictions"),
+        ("{0}/my preds b is unfinished.", "labels"),
+        ("{0}/my predsx is unfinished.", None),
+        ("{0}/other is unfinished.", None),
+        ("probs is the kind.", None),
+    ],
+)
+def test_an_error_that_begins_with_a_path_has_the_place_of_its_key(
+    message: str, key: str | None, tmp_path: Path
+) -> None:
+    paths = "predictions: my preds, labels: my preds b, kind: probs"
+    config = load(tmp_path, f"stores: {{a: {{{paths}}}}}\nevaluate: {{a: {{pavpu: }}}}")
+    text = message.format(tmp_path)
+    with pytest.raises(UsageError) as caught, config.errors_at("stores", "a"):
+        raise UsageError(text)
+    place = "stores.a" if key is None else f"stores.a.{key}"
+    assert str(caught.value) == f"{tmp_path}/uqeval.yaml:1: {place}: {text}"
+
+
 def test_options_of_the_command_line_only_are_those_of_a_run() -> None:
     keys = {*Config.model_fields}
     assert set(options_of(RunSettings)) >= COMMAND_LINE_ONLY and not keys & COMMAND_LINE_ONLY

@@ -15,7 +15,7 @@ import uqeval.maps.names as names_of
 from uqeval.argument_types import checks_types
 from uqeval.arrays import Maps, State, np
 from uqeval.engine.options import usable_cpus
-from uqeval.errors import DataError, UqevalError, UsageError
+from uqeval.errors import DataError, UqevalError, UsageError, begins_with
 from uqeval.inputs.ids import UNKNOWN_CLASSES
 from uqeval.maps.flow_method import flow_method
 from uqeval.maps.labels import label_map
@@ -165,8 +165,9 @@ class TemporalObserver:
         except UqevalError as error:
             self._before, self._why = None, f"the frame before it, {name}, was refused"
             where, message = f"frame {name}", str(error)
-            is_named = message.startswith((f"{where}:", f"{where},"))
-            raise DataError(message if is_named else f"{where}: {message}") from error
+            if not begins_with(message, where):
+                message = f"{where}: {message}"
+            raise DataError(message) from error
         reason = None
         if record is None:
             record, reason = {}, self._why

@@ -72,7 +72,7 @@ def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
     except UqevalError as error:
         if not is_merged(report) and report.uqeval_version == VERSION:
             roles = roles_of(report)
-            reason = why_outside(roles) or str(error).removeprefix(f"{path}: ")
+            reason = why_outside(roles) or str(error)
             raise UsageError(
                 f"{cut(path)}: cannot be verified here: {reason} "
                 f"Where its stores are, run: {command_of(str(path), roles)} "
