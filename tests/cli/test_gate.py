@@ -287,7 +287,7 @@ def test_an_older_baseline(folder: Path) -> None:
         ("a.b: !!python/name:os.system {}", "the tag"),
         (BOMB, "with aliases expanded"),
         ("pavpu.pavpu: {max_drop: 0.1}", "needs a baseline"),
-        ("pavpu.pavpu: {min: 0.001, waive: {by: A, why: B}}", "waive: lacks the key 'until'"),
+        ("pavpu.pavpu: {min: 0.001, waive: {by: A, why: B}}", "waive lacks the key 'until'"),
         ("pavpu.pavpu: {min: 0.001}\npavpu.pavpu: {max: 0.99}", "given twice"),
         ("stores: {a: {predictions: 'C:/x'}}\ngate: {pavpu.pavpu: {min: 0.001}}", "Windows path"),
     ],
@@ -390,7 +390,7 @@ def test_what_cannot_be_judged(folder: Path) -> None:
     (folder / "empty").mkdir()
     refused(gate(folder, rules, report="empty"), "no report in this folder")
     refused(gate(folder, None), "no RULES given", "uqeval.yaml")
-    refused(gate(folder, None, "none.yaml"), "none.yaml: cannot be read")
+    refused(gate(folder, None, "none.yaml"), "none.yaml cannot be read")
 
 
 def test_bad_outputs(folder: Path) -> None:
@@ -406,7 +406,7 @@ def test_bad_outputs(folder: Path) -> None:
 def test_a_report_in_the_place_of_rules(folder: Path) -> None:
     shutil.copy(folder / "report.json", folder / "two.json")
     done = run_uqeval("gate", "report.json", "two.json", cwd=folder)
-    refused(done, "two.json: is a report, not rules", "--baseline FILE", "uqeval compare")
+    refused(done, "two.json is a report, not rules", "--baseline FILE", "uqeval compare")
 
 
 @pytest.mark.parametrize(("report", "baseline"), [
@@ -461,7 +461,7 @@ def test_schema_says_which_files_are_valid(tmp_path: Path) -> None:
 
 def test_schema_of_a_report(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text('{"schema": "uqeval.report/1", "slices": {}}')
-    refused(run_uqeval("schema", tmp_path / "r.json"), "r.json: is a report; expected a uqeval")
+    refused(run_uqeval("schema", tmp_path / "r.json"), "r.json is a report; expected a uqeval")
 
 
 def test_the_workflow_runs_as_it_stands(stores: Path, tmp_path: Path) -> None:

@@ -484,7 +484,7 @@ def test_a_file_cut_short(pair: tuple[Path, Path]) -> None:
 def test_an_index_without_its_keys(key: str, pair: tuple[Path, Path], tmp_path: Path) -> None:
     one, two = pair
     bad = rewritten(two, tmp_path / "bad.states.zip", lambda index: index.pop(key))
-    with pytest.raises(StoreError, match=f"bad.states.zip: is damaged: `{key}` is missing"):
+    with pytest.raises(StoreError, match=f"bad.states.zip is damaged: `{key}` is missing"):
         merge([one, bad])
 
 

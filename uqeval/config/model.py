@@ -249,8 +249,12 @@ class Config(_ConfigKeys):
         return self._notes
 
     def locate(self, *place: str) -> str:
-        """Return the start of a message about a place: file, line and key."""
-        return f"{self._at(place)}: " if self._at else ""
+        """Return a place for messages: file, line and key. Empty without a file."""
+        return self._at(place) if self._at else ""
+
+    def message_at(self, message: object, *place: str) -> str:
+        """Return a message after its place in the file."""
+        return f"{self.locate(*place)}: {message}" if self._at else str(message)
 
     @contextmanager
     def errors_at(self, *place: str) -> Iterator[None]:
@@ -260,7 +264,7 @@ class Config(_ConfigKeys):
             yield
         except UqevalError as error:
             found = self._place_in(str(error), place[:2]) if place[:1] == ("stores",) else None
-            error.args = (printable(f"{self.locate(*(found or place))}{error}"),)
+            error.args = (printable(self.message_at(error, *(found or place))),)
             raise
 
     @contextmanager
@@ -275,7 +279,7 @@ class Config(_ConfigKeys):
             above = (("evaluate", store, command), ("stores", store), ())
             places = (self._place_in(str(error), place, typed) for place in above)
             if found := next(filter(None, places), None):
-                error.args = (printable(f"{self.locate(*found)}{error}"),)
+                error.args = (printable(self.message_at(error, *found)),)
             raise
 
     def _place_in(

@@ -217,7 +217,7 @@ class TemporalObserver:
         frame, prediction = (own.values for own in arrays.values())
         if frame.ndim != 3 or frame.shape[2] != 3 or frame.dtype != np.uint8 or not frame.size:
             raise DataError(
-                f"{where}: has the shape {frame.shape} of {frame.dtype}; expected uint8 "
+                f"{where} has the shape {frame.shape} of {frame.dtype}; expected uint8 "
                 "[height, width, 3], red, green and blue."
             )
         size = frame.shape[:2]
@@ -232,7 +232,7 @@ class TemporalObserver:
             )
         if self._before is not None and (was := self._before["grey"].shape) != size:
             raise DataError(
-                f"{where}: is {_size_text(size)}, the frame before it {_size_text(was)} "
+                f"{where} is {_size_text(size)}, the frame before it {_size_text(was)} "
                 "(height×width); the frames of a sequence have one size. A new sequence begins "
                 "with reset(), or in `uqeval observe` with frames of another name, such as b_000."
             )
