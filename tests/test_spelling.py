@@ -176,25 +176,35 @@ def test_the_caller_determines_the_spelling(tmp_path: Path) -> None:
 
 #: Verbs whose subject stands before them: `PATH is unfinished`, not `PATH: is unfinished`.
 _VERBS = (
-    "is|are|was|were|has|have|had|holds?|cannot|can|could|does|do|may|must|will|names(?! of)|"
-    "lacks?|contains?|needs?|belongs?|begins?|ends?|starts?|lies|comes?|exists?|repeats?|matches|differs?|"
-    "changed|appears?|claims?|looks?|declares?|verifies|judges|writes|reads|says|gives|takes"
+    "is|are|was|were|has|have|had|holds?|cannot|can|could|does|may|must|will|names(?! of)|lacks?|"
+    "contains?|needs?|belongs?|begins?|ends?|starts?|lies|comes?|exists?|repeats?|matches|differs?|"
+    "changed|appears?|claims?|looks|declares?|verifies|judges|writes|reads|says|gives|takes"
 )
-#: A colon between a value in a message and such a verb.
-_SPLIT = re.compile(rf"[\"'`)\]*]*: (?:{_VERBS})\b")
+#: A colon between a subject and such a verb; not in a question (`Calibration: is it right?`), and
+#: not after the star of a footnote.
+_SPLIT = re.compile(rf"[^\s*]: (?:{_VERBS})\b(?!(?:[^.]|\.\d)*\?)")
 _READERS = {"partition", "rpartition", "split", "rsplit", "removeprefix"}
 
 
 def _split_sentences(code: str) -> list[int]:
-    """Return the lines of f-strings with a colon between a value and the verb after it."""
+    """Return the lines of texts with a colon between a subject and its verb."""
+    tree = ast.parse(code)
+    docstrings = {id(own.value) for own in ast.walk(tree) if isinstance(own, ast.Expr)}
+    parts = {
+        id(part) for own in ast.walk(tree) if isinstance(own, ast.JoinedStr) for part in own.values
+    }
     return [
-        text.lineno
-        for text in ast.walk(ast.parse(code))
-        if isinstance(text, ast.JoinedStr)
-        for value, after in zip(text.values, text.values[1:], strict=False)
-        if isinstance(value, ast.FormattedValue) and isinstance(after, ast.Constant)
-        and _SPLIT.match(after.value)
-    ]  # fmt: skip
+        own.lineno
+        for own in ast.walk(tree)
+        if id(own) not in docstrings | parts and _SPLIT.search(_text_of(own))
+    ]
+
+
+def _text_of(node: ast.AST) -> str:
+    """Return a text, with `{}` for the values of an f-string; empty for other nodes."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text_of(part) or "{}" for part in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _readers_of_colons(code: str) -> list[int]:
@@ -218,11 +228,12 @@ def _sources() -> Iterator[tuple[Path, str]]:
 def test_a_message_has_no_colon_between_its_subject_and_its_verb() -> None:
     bad = [f"{path}:{line}" for path, code in _sources() for line in _split_sentences(code)]
     assert not bad, f"write `{{path}} is …`, not `{{path}}: is …`: {bad}"
-    for text in ("{path}: is unfinished", "{cut(p)}::{q}: holds", "'{p}': cannot be read"):
-        assert _split_sentences(f'f"{text}."') == _split_sentences(f'f"{text[:-2]}" "{text[-2:]}"')
-        assert _split_sentences(f'f"{text}."') == [1]
-    for text in ("{path} is unfinished", "{path}: the labels", "{name}: names of items", "{n}: 3"):
-        assert not _split_sentences(f'f"{text}"')
+    for text in ("{path}: is unfinished", "{p}::{q}: holds", "'{p}': cannot be read", "x: has no"):
+        assert _split_sentences(f'f"{text}."') == [], "an expression is no message"
+        assert _split_sentences(f'm = f"{text}."') == [1]
+        assert _split_sentences(f'm = (f"{text[:-3]}"\n"{text[-3:]}")') == [1]
+    for text in ("{p} is unfinished", "{p}: the labels", "{p}: names of items", "Sigma: is it 3?"):
+        assert not _split_sentences(f'm = f"{text}"')
 
 
 def test_no_code_reads_the_text_before_a_colon_of_a_message() -> None:

@@ -112,7 +112,7 @@ def sentences(verdict: Verdict) -> list[str]:
     if verdict.value is None:
         reasons.append(f"undefined: {verdict.reason}")
     else:
-        text = f"is {distinguishable(verdict.value, verdict.limit)}"
+        text = f"the value is {distinguishable(verdict.value, verdict.limit)}"
         if verdict.baseline is not None:
             before = format_number(float(verdict.baseline))
             if text.endswith(f" {before}") and verdict.baseline != verdict.value:

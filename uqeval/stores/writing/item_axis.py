@@ -105,7 +105,7 @@ def of_items(
     called = ", ".join(map(str, axes))
     named = f" and the axes [{called}]" if axes else ""
     raise DataError(
-        f"batch of {count} items: has the shape {list(own.values.shape)}{named}, expected "
+        f"batch of {count} items has the shape {list(own.values.shape)}{named}, expected "
         f"[{count}, C, H, W] or [{count}, T, C, H, W].{_remedy(own.values, axes, names)}"
     )
 
