@@ -316,7 +316,7 @@ def test_different_sizes_and_names_that_would_leave_the_folder(tmp_path: Path) -
             for t in range(SAMPLES):
                 writer.add(name, stack[t], sample=t)
             writer.add_labels(name, np.full((5 + i, 7), i % CLASSES))
-        with pytest.raises(DataError, match=r"'../up' has the shape"):
+        with pytest.raises(DataError, match=r"'../up': the shape is"):
             writer.add("../up", probs(CLASSES, 5, 8), sample=0)
     assert {p.name for p in (path / "items").iterdir() if p.is_dir()} == {
         "%2E.%2Fup", "a%2Fb", "100%25", "%2Ehidden", "plain ü",
@@ -384,7 +384,7 @@ def test_maps_hold_one_item_in_memory(tmp_path: Path) -> None:
     writer.add("a", STACK[0, 0], sample=0)
     with pytest.raises(DataError, match="'b' comes before all samples"):
         writer.add("b", STACK[1, 0], sample=0)
-    with pytest.raises(DataError, match="'a', sample 0 was written already"):
+    with pytest.raises(DataError, match="'a', sample 0: this was written already"):
         writer.add("a", STACK[0, 0], sample=0)
 
 
@@ -469,7 +469,7 @@ def test_labels_of_another_size_than_the_predictions(tmp_path: Path) -> None:
     writer = PredictionWriter(tmp_path / "p.zarr", **about)
     labels = np.zeros((6, 8), np.uint8)
     writer.add(NAMES[0], STACK[0])
-    with pytest.raises(DataError, match=r"labels of item 'a' has the shape \[6, 8\], expected"):
+    with pytest.raises(DataError, match=r"labels of item 'a': the shape is \[6, 8\], expected"):
         writer.add_labels(NAMES[0], labels)
     writer.add_labels(NAMES[1], labels)
     with pytest.raises(DataError, match=r"item 'b': .*, 6, 10\], expected \[6, 8\]"):

@@ -57,9 +57,8 @@ def test_a_finished_store_is_resumed_at_once(tmp_path: Path) -> None:
         assert not writer.add("a", STACK[1])
         assert not writer.add("b", STACK[1, 0], sample=0)
         assert writer.add_batch(["a", "b"], STACK[:2]) == 0
-        with pytest.raises(
-            OutputError, match=r"item 'a': .*p.zarr is finished and has no labels\. .* second path"
-        ):
+        says = r"item 'a' cannot be added: .*p.zarr is finished and has no labels\. .* second path"
+        with pytest.raises(OutputError, match=says):
             writer.add_labels("a", LABELS)
     assert {file: file.stat().st_mtime_ns for file in files_of(path)} == before
     assert not (path / zw.HIDDEN).exists()

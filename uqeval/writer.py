@@ -334,7 +334,7 @@ class PredictionWriter:
         earlier = self._sizes.get(index) or self._store.size(index) or size
         if earlier != size:
             raise DataError(
-                f"{where} has the shape {list(values.shape)}, expected {list(earlier)} for rows "
+                f"{where}: the shape is {list(values.shape)}, expected {list(earlier)} for rows "
                 "and columns, as the item had before. Predictions and labels have one size: give "
                 "that one, or begin the store again with overwrite=True."
             )

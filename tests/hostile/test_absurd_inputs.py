@@ -252,7 +252,7 @@ def test_a_report_beside_states_of_another_run(store: Path, tmp_path: Path) -> N
         (["pavpu", "s.zarr", "-o", f"{'x' * 250}.json"], "too long"),
         (["pavpu", "s.zarr", "-o", "/dev/full"], "No space left"),
         (["pavpu", "s.zarr", "-o", "loop"], "loop cannot be written: Too many levels of symb"),
-        (["reduce", "s.zarr", "-o", "loop"], "loop: "),
+        (["reduce", "s.zarr", "-o", "loop"], "loop is not a Zarr store"),
         (["convert", "wide.npy", "c.zarr"], "has the shape (2, 4, 16, 0), which is empty along x"),
         (["convert", "wide", "c.zarr"], "claims to be 0 × 16 pixels"),
         (["pavpu", "s.zarr", "--names", "same.json"], "more)…"),

@@ -219,14 +219,14 @@ class NewStore:
         # NaN equals itself only as text.
         if own != before and len({json.dumps(x, sort_keys=True) for x in (own, before)}) > 1:
             raise DataError(
-                f"{kind} of item {self.label(index)} have the attributes {own}; what was written "
+                f"{kind} of item {self.label(index)}: the attributes are {own}; what was written "
                 f"before has {before}. Write all items of a store in one dtype, with equal "
                 "attributes."
             )
         if array.shape[first:] != shape:
             sizes = ", ".join(map(str, array.shape[first:]))
             raise DataError(
-                f"{kind} of item {self.label(index)} has the shape {list(shape)}; what was "
+                f"{kind} of item {self.label(index)}: the shape is {list(shape)}; what was "
                 f"written before has [{sizes}]."
             )
         return tuple(array.chunks[first:])

@@ -236,8 +236,8 @@ class UnfinishedStore:
         if self._skip:
             return False
         raise DataError(
-            f"{description} was written already, or another process is writing it. If a batch "
-            "failed after its first items, give those alone of which done() is False. "
+            f"{description}: this was written already, or another process is writing it. If a "
+            "batch failed after its first items, give those alone of which done() is False. "
             "PredictionWriter(repeated='skip') leaves out what is written: for batches that are "
             "given again, and for distributed samplers that repeat items to fill the last batch."
         )
