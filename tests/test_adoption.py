@@ -166,7 +166,7 @@ def test_the_hook_checks_settings_files(tmp_path: Path) -> None:
     lines = ended.stderr.splitlines()
     assert len(lines) == 3
     assert "bad.yaml:2: evaluate.a.pavpu.windw: unknown key" in lines[0]
-    assert "did you mean 'min'?" in lines[1] and "none.yaml: cannot be read" in lines[2]
+    assert "did you mean 'min'?" in lines[1] and "none.yaml cannot be read" in lines[2]
 
 
 def test_the_schema_for_schemastore() -> None:

@@ -122,7 +122,7 @@ def test_a_name_with_half_a_character(tmp_path: Path) -> None:
 
 
 def test_a_scratch_folder_that_is_not_there() -> None:
-    with pytest.raises(OutputError, match=r"nowhere: cannot hold temporary files: No such file"):
+    with pytest.raises(OutputError, match=r"nowhere cannot hold temporary files: No such file"):
         uqeval.Evaluator(scratch="nowhere")
 
 

@@ -1,7 +1,10 @@
-"""Messages to callers in Python name keywords; those of commands name flags."""
+"""Messages to callers in Python name keywords; those of commands name flags. All are sentences."""
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -169,3 +172,73 @@ def test_the_caller_determines_the_spelling(tmp_path: Path) -> None:
     refused(call[1], "temperature_of='y'")
     refused(call[2], "draws and seed need intervals; give ci=LEVEL, such as ci=0.95")
     refused(run_uqeval("pavpu", store, labels, "--draws", "200"), "such as --ci 0.95")
+
+
+#: Verbs whose subject stands before them: `PATH is unfinished`, not `PATH: is unfinished`.
+_VERBS = (
+    "is|are|was|were|has|have|had|holds?|cannot|can|could|does|may|must|will|names(?! of)|lacks?|"
+    "contains?|needs?|belongs?|begins?|ends?|starts?|lies|comes?|exists?|repeats?|matches|differs?|"
+    "changed|appears?|claims?|looks|declares?|verifies|judges|writes|reads|says|gives|takes"
+)
+#: A colon between a subject and such a verb; not in a question (`Calibration: is it right?`), and
+#: not after the star of a footnote.
+_SPLIT = re.compile(rf"[^\s*]: (?:{_VERBS})\b(?!(?:[^.]|\.\d)*\?)")
+_READERS = {"partition", "rpartition", "split", "rsplit", "removeprefix"}
+
+
+def _split_sentences(code: str) -> list[int]:
+    """Return the lines of texts with a colon between a subject and its verb."""
+    tree = ast.parse(code)
+    docstrings = {id(own.value) for own in ast.walk(tree) if isinstance(own, ast.Expr)}
+    parts = {
+        id(part) for own in ast.walk(tree) if isinstance(own, ast.JoinedStr) for part in own.values
+    }
+    return [
+        own.lineno
+        for own in ast.walk(tree)
+        if id(own) not in docstrings | parts and _SPLIT.search(_text_of(own))
+    ]
+
+
+def _text_of(node: ast.AST) -> str:
+    """Return a text, with `{}` for the values of an f-string; empty for other nodes."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text_of(part) or "{}" for part in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _readers_of_colons(code: str) -> list[int]:
+    """Return the lines of calls that take a text apart at a colon and a space, as prose has it."""
+    return [
+        call.lineno
+        for call in ast.walk(ast.parse(code))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        and call.func.attr in _READERS
+        and any(isinstance(part, ast.Constant) and ": " in str(part.value)
+                for argument in call.args for part in ast.walk(argument))
+    ]  # fmt: skip
+
+
+def _sources() -> Iterator[tuple[Path, str]]:
+    root = Path(uqeval.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        yield path.relative_to(root), path.read_text("utf-8")
+
+
+def test_a_message_has_no_colon_between_its_subject_and_its_verb() -> None:
+    bad = [f"{path}:{line}" for path, code in _sources() for line in _split_sentences(code)]
+    assert not bad, f"write `{{path}} is …`, not `{{path}}: is …`: {bad}"
+    for text in ("{path}: is unfinished", "{p}::{q}: holds", "'{p}': cannot be read", "x: has no"):
+        assert _split_sentences(f'f"{text}."') == [], "an expression is no message"
+        assert _split_sentences(f'm = f"{text}."') == [1]
+        assert _split_sentences(f'm = (f"{text[:-3]}"\n"{text[-3:]}")') == [1]
+    for text in ("{p} is unfinished", "{p}: the labels", "{p}: names of items", "Sigma: is it 3?"):
+        assert not _split_sentences(f'm = f"{text}"')
+
+
+def test_no_code_reads_the_text_before_a_colon_of_a_message() -> None:
+    bad = [f"{path}:{line}" for path, code in _sources() for line in _readers_of_colons(code)]
+    assert not bad, f"keep the parts of a message beside it, and do not take it apart: {bad}"
+    for call in ('m.partition(": ")', 'm.split(": ", 1)', 'm.removeprefix(f"{place}: ")'):
+        assert _readers_of_colons(call) == [1]
+    assert not _readers_of_colons('key.partition(":")')

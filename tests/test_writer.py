@@ -189,7 +189,7 @@ def test_shapes_of_batches_have_a_call_that_works(tmp_path: Path) -> None:
 def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
     writer = PredictionWriter(tmp_path / "p.zarr", **ABOUT)
     for value in ([[1.0]], None, Fake(STACK[0], "detach", "cpu")):
-        with pytest.raises(DataError, match=r"item 'a': is a .*expected an array"):
+        with pytest.raises(DataError, match=r"item 'a' is a .*expected an array"):
             writer.add("a", value)
     elsewhere = Jaxlike(STACK[0], "cpu")
     elsewhere.cpu = lambda: elsewhere  # does not come to the CPU
@@ -227,7 +227,7 @@ def put(value: float) -> Callable[[np.ndarray], None]:
         (lambda v: np.log(v) * 4, "item 'b', sample 0: values from -.*logits"),
         (lambda v: v * 0.99, "item 'b', sample 0: .* 60 of 60 pixels do not sum to 1"),
         (lambda v: v * 0, "do not sum to 1, the worst to 0 "),
-        (lambda v: v.transpose(0, 2, 3, 1), r"item 'b': has the shape \[4, 6, 10, 3\], expected"),
+        (lambda v: v.transpose(0, 2, 3, 1), r"item 'b' has the shape \[4, 6, 10, 3\], expected"),
         (lambda v: v[:3], r"has the shape \[3, 3, 6, 10\], expected \[4, 3, 6, 10\] \(or \[3, 6"),
         (lambda v: v[0], r"has the shape \[3, 6, 10\], expected \[4, 3, 6, 10\]"),
         (lambda v: v.astype(int), "holds int64, expected floating point"),
@@ -248,14 +248,14 @@ def test_bad_values_are_refused_before_they_are_written(
 
 def test_other_refusals(tmp_path: Path) -> None:
     writer = PredictionWriter(tmp_path / "p.zarr", **ABOUT)
-    with pytest.raises(DataError, match="'d': is not among the 3 names"):
+    with pytest.raises(DataError, match="'d' is not among the 3 names"):
         writer.add("d", STACK[0])
     with pytest.raises(DataError, match="sample 4 is not among 0 … 3"):
         writer.add("a", STACK[0, 0], sample=4)
     with pytest.raises(DataError, match="batch of 2 items"):
         writer.add_batch(("a", "b"), STACK)
     writer.add("a", STACK[0])
-    with pytest.raises(DataError, match="item 'b', sample 1: is added alone"):
+    with pytest.raises(DataError, match="item 'b', sample 1 is added alone"):
         writer.add("b", STACK[1, 1], sample=1)
     with pytest.raises(DataError, match="labels of item 'a': 60 pixels have ids outside 0 … 2"):
         writer.add_labels("a", np.full(SIZE, 7))
@@ -316,7 +316,7 @@ def test_different_sizes_and_names_that_would_leave_the_folder(tmp_path: Path) -
             for t in range(SAMPLES):
                 writer.add(name, stack[t], sample=t)
             writer.add_labels(name, np.full((5 + i, 7), i % CLASSES))
-        with pytest.raises(DataError, match=r"'../up': has the shape"):
+        with pytest.raises(DataError, match=r"'../up': the shape is"):
             writer.add("../up", probs(CLASSES, 5, 8), sample=0)
     assert {p.name for p in (path / "items").iterdir() if p.is_dir()} == {
         "%2E.%2Fup", "a%2Fb", "100%25", "%2Ehidden", "plain ü",
@@ -382,9 +382,9 @@ def test_float16_in_float32_is_told_how_it_is_accepted(tmp_path: Path) -> None:
 def test_maps_hold_one_item_in_memory(tmp_path: Path) -> None:
     writer = PredictionWriter(tmp_path / "m.zarr", **ABOUT, keep="maps")
     writer.add("a", STACK[0, 0], sample=0)
-    with pytest.raises(DataError, match="'b': comes before all samples"):
+    with pytest.raises(DataError, match="'b' comes before all samples"):
         writer.add("b", STACK[1, 0], sample=0)
-    with pytest.raises(DataError, match="'a', sample 0: was written already"):
+    with pytest.raises(DataError, match="'a', sample 0: this was written already"):
         writer.add("a", STACK[0, 0], sample=0)
 
 
@@ -469,7 +469,7 @@ def test_labels_of_another_size_than_the_predictions(tmp_path: Path) -> None:
     writer = PredictionWriter(tmp_path / "p.zarr", **about)
     labels = np.zeros((6, 8), np.uint8)
     writer.add(NAMES[0], STACK[0])
-    with pytest.raises(DataError, match=r"labels of item 'a': has the shape \[6, 8\], expected"):
+    with pytest.raises(DataError, match=r"labels of item 'a': the shape is \[6, 8\], expected"):
         writer.add_labels(NAMES[0], labels)
     writer.add_labels(NAMES[1], labels)
     with pytest.raises(DataError, match=r"item 'b': .*, 6, 10\], expected \[6, 8\]"):

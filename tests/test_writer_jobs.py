@@ -87,7 +87,7 @@ def test_a_finished_store_is_not_lost(tmp_path: Path) -> None:
 def test_repeated_items(tmp_path: Path, keep: Any) -> None:
     with PredictionWriter(tmp_path / "p.zarr", **ABOUT, keep=keep) as writer:
         fill(writer)
-        with pytest.raises(DataError, match=r"item 'a': was written already.*repeated='skip'"):
+        with pytest.raises(DataError, match=r"item 'a': this was written already.*repeated='skip'"):
             writer.add("a", STACK[1])
     with PredictionWriter(tmp_path / "q.zarr", **ABOUT, keep=keep, repeated="skip") as writer:
         fill(writer)
@@ -231,7 +231,7 @@ def test_a_process_without_work_does_not_wait_for_labels_that_are_there(tmp_path
         second.add_labels(name, np.zeros(SIZE, np.uint8))
     first.close()
     assert len(stored(path, "labels")) == len(NAMES)
-    with pytest.raises(DataError, match="'a': was written already"):
+    with pytest.raises(DataError, match="'a': this was written already"):
         open_writer.add("a", STACK[0])
     for writer in (second, open_writer):
         writer.close()
@@ -241,7 +241,9 @@ def test_the_first_labels_of_any_process_give_the_number_of_annotators(tmp_path:
     first, second, third = writers(tmp_path / "p.zarr")
     labels = np.zeros((2, *SIZE), np.uint8)
     assert first.add_labels("a", labels)
-    with pytest.raises(DataError, match=r"'b': .* of 0 annotators; labels before have 2.*\(255\)"):
+    with pytest.raises(
+        DataError, match=r"'b' have the shape .* of 0 annotators; labels before have 2.*\(255\)"
+    ):
         second.add_labels("b", labels[0])
     assert third.add_labels("b", labels)
 
@@ -280,7 +282,7 @@ def test_a_killed_job_is_resumed(tmp_path: Path) -> None:
             if not writer.done(name):
                 for t in range(SAMPLES):
                     assert writer.add(name, STACK[NAMES.index(name), t], sample=t)
-        with pytest.raises(DataError, match="'b', sample 0: was written already"):
+        with pytest.raises(DataError, match="'b', sample 0: this was written already"):
             writer.add("b", STACK[1, 0], sample=0)
     np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
 

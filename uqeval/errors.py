@@ -106,6 +106,12 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str, least: float =
     return f"did you mean {quoted(near)}?" if near else otherwise
 
 
+def begins_with(message: str, name: str) -> bool:
+    """Return whether a message begins with a whole name, such as a path: `NAME is`, `NAME: the`."""
+    starts = {printable(name), cut(name)}
+    return message.startswith(tuple(f"{s}{mark}" for s in starts for mark in (" ", ": ", ", ")))
+
+
 class UqevalError(Exception):
     """Base of all errors that a user can cause and fix.
 

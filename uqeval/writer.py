@@ -222,7 +222,7 @@ class PredictionWriter:
         if ids.ndim not in (2, 3) or self.size not in (None, ids.shape[-2:]):
             size = ", ".join(map(str, self.size or ("H", "W")))
             raise DataError(
-                f"{description}: have the shape {list(ids.shape)}, expected [{size}], or of R "
+                f"{description} have the shape {list(ids.shape)}, expected [{size}], or of R "
                 f"annotators [R, {size}]."
             )
         if not self._draft.finished:
@@ -279,7 +279,7 @@ class PredictionWriter:
         if not self._draft.open:
             raise UsageError(f"{cut(self.path)}: the writer is closed.")
         if name not in self._index:
-            raise DataError(f"item {quoted(name)}: is not among the {len(self.names)} names given.")
+            raise DataError(f"item {quoted(name)} is not among the {len(self.names)} names given.")
         return self._index[name]
 
     def _add(self, index: int, values: Array, sample: int | None, description: Description) -> bool:
@@ -311,7 +311,7 @@ class PredictionWriter:
             )
         if step > 1:
             raise DataError(
-                f"{where}, sample {first}: is added alone, but the first items of this store had "
+                f"{where}, sample {first} is added alone, but the first items of this store had "
                 f"all their {self.samples} samples at once, and its chunks hold them all. Give "
                 "every item's samples at once, or begin with single ones."
             )
@@ -334,7 +334,7 @@ class PredictionWriter:
         earlier = self._sizes.get(index) or self._store.size(index) or size
         if earlier != size:
             raise DataError(
-                f"{where}: has the shape {list(values.shape)}, expected {list(earlier)} for rows "
+                f"{where}: the shape is {list(values.shape)}, expected {list(earlier)} for rows "
                 "and columns, as the item had before. Predictions and labels have one size: give "
                 "that one, or begin the store again with overwrite=True."
             )
@@ -346,7 +346,7 @@ class PredictionWriter:
             self._annotators = _annotators_in(shape)
         if self._annotators not in (None, annotators):
             raise DataError(
-                f"{where}: have the shape {list(ids.shape)}, of {annotators} annotators; labels "
+                f"{where} have the shape {list(ids.shape)}, of {annotators} annotators; labels "
                 f"before have {self._annotators}. Give a plane of the void id "
                 f"({self.ignore_index}) for each annotator who did not label an item. Begin the "
                 "store again with overwrite=True for another number."
@@ -385,7 +385,7 @@ class PredictionWriter:
         if is_first:
             if self._gathered.full():
                 raise DataError(
-                    f"{where}: comes before all samples of the item before it did. With "
+                    f"{where} comes before all samples of the item before it did. With "
                     "keep='maps' give all samples of one item, or batch, before the next."
                 )
             if not self._draft.claim(part_name, where):

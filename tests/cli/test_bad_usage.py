@@ -130,7 +130,7 @@ def test_files_that_are_no_report(tmp_path: Path, complete: Path, report: dict[s
     broken["results"]["pavpu"]["uncertainty_threshold"] = "high"
     cases: dict[str, tuple[str | None, list[str]]] = {
         "none": (None, ["none.json: No such file", "expected a report"]),
-        "cut": (json.dumps(report)[:900], ["cut.json: is not a uqeval report (not JSON)"]),
+        "cut": (json.dumps(report)[:900], ["cut.json is not a uqeval report (not JSON)"]),
         "newer": (
             json.dumps(report | {"schema": "uqeval.report/2"}),
             ["newer.json: schema 'uqeval.report/2'; this uqeval reads 'uqeval.report/1'"],
@@ -182,8 +182,8 @@ def test_a_report_that_lacks_the_uncertainty(
         ("--csv none/r.csv", ["none/r.csv: the folder none does not exist"]),
         ("-o file/r.json", ["file/r.json: the folder file does not exist"]),
         ("-o /proc/r.json", ["/proc/r", "cannot be written"]),
-        ("-o /proc/r.json --no-states", ["/proc/r.json: cannot be written"]),
-        ("-o folder", ["folder: is a folder; give the name of a file"]),
+        ("-o /proc/r.json --no-states", ["/proc/r.json cannot be written"]),
+        ("-o folder", ["folder is a folder; give the name of a file"]),
         ("-o r.json --csv r.json", ["two outputs go to r.json"]),
         ("-o - --csv -", ["two outputs go to stdout"]),
         ("-o - --states", ["--states saves the states next to a report; give -o FILE"]),
@@ -219,8 +219,8 @@ def test_an_output_in_an_input_store(complete: Path, tmp_path: Path, name: str) 
 @pytest.mark.parametrize(
     ("kilobytes", "options", "says"),
     [
-        (1, "-o r.json", "r.states.zip: cannot be written: File too large"),
-        (20, "-o r.json --no-states", "r.json: cannot be written: File too large"),
+        (1, "-o r.json", "r.states.zip cannot be written: File too large"),
+        (20, "-o r.json --no-states", "r.json cannot be written: File too large"),
     ],
 )
 def test_a_disk_that_is_full(
@@ -247,7 +247,7 @@ def test_a_full_disk_behind_stdout(complete: Path) -> None:
             stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), check=False,
         )  # fmt: skip
     assert done.returncode == 2
-    assert "uqeval: stdout: cannot be written: No space left on device." in done.stderr
+    assert "uqeval: stdout cannot be written: No space left on device." in done.stderr
 
 
 def test_a_good_report_stays_when_the_next_run_fails(tmp_path: Path, complete: Path) -> None:

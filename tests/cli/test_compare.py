@@ -229,7 +229,7 @@ def test_damaged_states_are_an_error(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "ens.states.zip").unlink()
     outcome = compare(tmp_path, "mc.json", "ens.json")
     assert outcome.status == 0
-    message = "ens.states.zip: does not exist, but ens.json needs these states. Put the file there"
+    message = "ens.states.zip does not exist, but ens.json needs these states. Put the file there"
     assert outcome.stderr.count(message) == 1
     (tmp_path / "gate.yaml").write_text(
         "segmentation.miou: {max_drop: 0.5, confidence: 0.95}\n"

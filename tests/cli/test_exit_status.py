@@ -241,7 +241,7 @@ def test_lost_output_is_no_success(judged: Path, complete: Path, arguments: str)
     assert (gone.status, closed.status) == (141, 2), (gone, closed)
     assert not [line for line in gone.stderr.splitlines() if not line.startswith("warning: ")]
     assert closed.stderr.splitlines()[-1].startswith(
-        "uqeval: stdout: is closed, so the result cannot be printed. Leave it open, redirect it"
+        "uqeval: stdout is closed, so the result cannot be printed. Leave it open, redirect it"
     )
     if arguments.endswith("-o out"):
         written = {file.name for file in (judged / "out").iterdir()}

@@ -26,14 +26,14 @@ MISTAKES = {
         "    depth_map: nothere.npy\n    region: depth:0-5\n", "calibration",
         "4: stores.a.depth_map: nothere.npy: there is nothing here",
     ),
-    "names": ("    names: nope.txt\n", "sweep", "4: stores.a.names: nope.txt: cannot be read"),
+    "names": ("    names: nope.txt\n", "sweep", "4: stores.a.names: nope.txt cannot be read"),
     "kind": ("    kind: logits\n", "pavpu", "4: stores.a.kind: `kind:` logits"),
     "class names": ("    class_names: [a]\n", "reduce -o m.zarr", "4: stores.a.class_names: "),
     "window": (
         "evaluate:\n  a:\n    pavpu: {window: 99}\n", "pavpu",
         "6: evaluate.a.pavpu.window: `window: 99` is larger than",
     ),
-    "table": ("slices: {table: no.csv}\n", "pavpu", "4: slices.table: no.csv: cannot be read"),
+    "table": ("slices: {table: no.csv}\n", "pavpu", "4: slices.table: no.csv cannot be read"),
     "row": (
         "slices: {table: items.csv}\n", "pavpu",
         "4: slices.table: items.csv: 3 of 3 items have no row",

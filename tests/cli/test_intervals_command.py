@@ -140,7 +140,7 @@ def test_a_gate_with_confidence(made: Path, tmp_path: Path) -> None:
         (("--ci", "0.95", "--draws", "5"), ["--draws 5"]),
         (("--group-by", "drive"), ["--slices FILE.csv"]),
         (("--slices", "meta.csv", "--group-by", "drive"), ["--ci LEVEL"]),
-        (("--slices", "absent.csv"), ["absent.csv: cannot be read: No such file"]),
+        (("--slices", "absent.csv"), ["absent.csv cannot be read: No such file"]),
         (("--slices", "meta.csv", "--slice-by", "city"), ["no column 'city'", "light, drive"]),
         (("--slices", "meta.csv", "--slice-by", "light,light"), ["a column twice"]),
         (("--slices", "preds.zarr"), ["cannot be read as CSV"]),

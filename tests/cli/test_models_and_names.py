@@ -159,7 +159,7 @@ PLANES = np.ones((2, 4, 4), np.float32)
         ),
         (
             "regression", {"pred": PLANES[0], "sigma": PLANES[0], "gt": PLANES[0]},
-            ["s.npz: holds only gt, pred, sigma; expected", "probs", "mean with std"],
+            ["s.npz holds only gt, pred, sigma; expected", "probs", "mean with std"],
         ),
         (
             "pavpu", {"softmax": probs(), "gt": np.zeros((N, H, W), np.uint8)},
@@ -186,7 +186,7 @@ def test_what_can_be_converted(tmp_path: Path) -> None:
     )
     refused(
         run_uqeval("convert", "scan.xyz", "s.zarr", cwd=tmp_path),
-        "scan.xyz: cannot be converted",
+        "scan.xyz cannot be converted",
         kinds,
     )
     bare = run_uqeval("convert", "mean.npy", "s.zarr", cwd=tmp_path)

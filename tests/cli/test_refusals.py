@@ -50,14 +50,14 @@ CASES = {
     "report r.json --maps entropy --item 0 --figures f --video v.npz": "--maps is for reports of",
     "report r.json --predictions p.npy": "are for --gallery N, --item NAME and --fiftyone NAME.",
     "report r.json --gallery 1 --predictions p.npy --labels l.npy --images gone": (
-        "images gone: is not a folder of images"
+        "images gone is not a folder of images"
     ),
     "report r.json --gallery 1 --predictions p.npy --labels l.npy --model x": "--model",
     "evidence r.json r.json -o e": "are both called r; give each report its own name.",
     "evidence r.json -o e --verify s3://bucket/v.json": (
-        "s3://bucket/v.json: is a URL, and evidence collects local files."
+        "s3://bucket/v.json is a URL, and evidence collects local files."
     ),
-    "evidence s3://bucket/r.json -o e": "s3://bucket/r.json: is a URL",
+    "evidence s3://bucket/r.json -o e": "s3://bucket/r.json is a URL",
     "evidence r.json -o gone/e": "does not exist; make it, or name another.",
     "evidence r.json -o e --verdicts no.json": "no.json",
     "merge r.json r.json": "r.states.zip is given twice.",
@@ -77,10 +77,10 @@ CASES = {
     "merge r.json -o other.json": "other.json is a self-test, which -o would overwrite",
     "pavpu p.npy l.npy --csv=": "--csv is given as ''; give the name of a file.",
     "gate r.json rule.yaml --junit=": "--junit is given as ''; give the name of a file.",
-    "gate r.json empty.yaml": "empty.yaml: is empty; expected keys with values.",
-    "gate r.json list.yaml": "list.yaml: holds a list; expected keys with values.",
+    "gate r.json empty.yaml": "empty.yaml is empty; expected keys with values.",
+    "gate r.json list.yaml": "list.yaml holds a list; expected keys with values.",
     "gate r.json tag.yaml": "tag.yaml:1: the tag 'tag:yaml.org,2002:int'; write plain values",
-    "gate r.json deep.yaml": "deep.yaml: is nested too deeply.",
+    "gate r.json deep.yaml": "deep.yaml is nested too deeply.",
     "inspect empty": "empty",
     "convert keyed out.zarr --key c": "holds a, b, but no 'c'. Give the name of one of them as",
 }

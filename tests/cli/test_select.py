@@ -166,7 +166,7 @@ def test_it_says_what_is_wrong(
 def test_a_slice_cannot_rank_items(report: Path) -> None:
     done = run_uqeval("select", report, "--by", "temporal.tc@weather=night")
     message = refused(
-        done, "'temporal.tc@weather=night': is a score of a slice, which cannot rank items.",
+        done, "'temporal.tc@weather=night' is a score of a slice, which cannot rank items.",
         "--by temporal.tc ranks all items.", "filters its items by slice",
     )  # fmt: skip
     assert "expected one of" not in message

@@ -58,9 +58,9 @@ def test_maps_with_labels_of_a_folder(tmp_path: Path, stores: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["-o", "maps.zarr"], "maps.zarr: exists already; give --overwrite or another path"),
+        (["-o", "maps.zarr"], "maps.zarr exists already; give --overwrite or another path"),
         (["-o", "none/m.zarr"], "none does not exist"),
-        (["-o", "folder", "--overwrite"], "folder: is not a Zarr store, so it is not overwritten"),
+        (["-o", "folder", "--overwrite"], "folder is not a Zarr store, so it is not overwritten"),
         (["-o", "new.zarr", "--maps", "foo"], "--maps foo; expected some of entropy"),
         (
             ["-o", "new.zarr", "--workers", "0"],
@@ -450,7 +450,7 @@ def test_demo(tmp_path: Path) -> None:
     assert "nmerci" in Report.load(tmp_path / "shown/out/depth.json").results
     assert "temporal" in Report.load(tmp_path / "shown/out/film.json").results
     assert (tmp_path / "shown/out/index.html").is_file()
-    refused(run_uqeval("demo", "shown", cwd=tmp_path), "shown: exists and is not empty")
+    refused(run_uqeval("demo", "shown", cwd=tmp_path), "shown exists and is not empty")
 
 
 # ---- what messages name is there

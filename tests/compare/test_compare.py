@@ -703,10 +703,10 @@ def test_without_states_there_is_a_table_and_a_warning(folder: Path, tmp_path: P
     save(tmp_path / "b.json", *GOOD)
     found = held(tmp_path, "a", "b")
     assert row(found, "segmentation.miou").cells[1].difference.verdict is None  # type: ignore[union-attr]
-    assert "a.json: has no saved states" in found.warnings[0]
+    assert "a.json has no saved states" in found.warnings[0]
     assert "-o FILE" in found.warnings[0]
     (tmp_path / "b.states.zip").unlink()
-    assert any("b.states.zip: does not exist" in w for w in held(tmp_path, "b", "a").warnings)
+    assert any("b.states.zip does not exist" in w for w in held(tmp_path, "b", "a").warnings)
     assert not held(tmp_path, "a", "b", level=None).warnings
 
 
@@ -734,7 +734,7 @@ def test_other_items_are_left_out(folder: Path, tmp_path: Path) -> None:
         held(tmp_path, "a", "c")
     save(tmp_path / "b.json", *GOOD, items=slice(2, 14), states=None)
     with pytest.raises(
-        UsageError, match=r"share 9 items of 11 and 12.*b\.json: has no saved states"
+        UsageError, match=r"share 9 items of 11 and 12.*b\.json has no saved states"
     ):
         held(tmp_path, "a", "b")
 
@@ -791,6 +791,20 @@ def test_results_of_one_model_are_named(folder: Path, tmp_path: Path) -> None:
         "pavpu: left out: only 'bad' has it", "failure: left out: only 'b' has it",
     )  # fmt: skip
     assert not compare(load_models(paths), Choice(CHEAP, level=None)).warnings
+
+
+def test_a_key_with_a_comma_and_a_colon_has_its_reason(folder: Path, tmp_path: Path) -> None:
+    key, paths = "pavpu@map:a, b: c:1", [tmp_path / "a.json", tmp_path / "b.json"]
+    save(paths[0], *BAD)
+    save(paths[1], *GOOD, metrics={"pavpu": {"window": 2}, "calibration": {}})
+    for path in paths:
+        own = Report.load(path)
+        of_key = {"results": own.results | {key: own.results["pavpu"]}}
+        change(path, **of_key, settings=own.settings | {key: own.settings["pavpu"]})
+    with pytest.raises(UsageError, match=rf"pavpu, {key}: left out: stride is 4 in"):
+        compare(
+            load_models(list(map(str, paths))), Choice(('pavpu@"map:a, b: c:1".pavpu',), level=None)
+        )
 
 
 def test_a_threshold_taken_over_is_the_same_rule(folder: Path, tmp_path: Path) -> None:
@@ -953,7 +967,7 @@ def test_slices_without_common_scores_have_no_difference(tmp_path: Path) -> None
     found = held(tmp_path, "a", "b", metrics=(address,), draws=200)
     (stateless,) = found.rows
     assert [(c.value, c.difference, c.best) for c in stateless.cells] == [(None, None, False)] * 2
-    assert "b.json: has no saved states" in str(stateless.cells[1].reason)
+    assert "b.json has no saved states" in str(stateless.cells[1].reason)
     says = "of 5 and 12. No score: scores of the common items need states: "
     assert any(says in text for text in found.warnings)
 

@@ -251,12 +251,12 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ),
         (
             "stores: {a: {predictions: x}}\nevaluate: {pavpu: {}}",
-            ":2: evaluate.pavpu: is a command, and no store of this file; indent it below",
+            ":2: evaluate.pavpu is a command, and no store of this file; indent it below",
         ),
         ("workers: 1\nstores: {a: {predictons: x}}", ":2: stores.a.predictons: unknown key"),
         ("stores: {a: {predictions: 3}}", "stores.a.predictions: 3; expected a text"),
         ("stores: {a: {predictions: []}}", "stores.a.predictions"),
-        ("stores: {a: {labels: x}}", "stores.a: names no predictions"),
+        ("stores: {a: {labels: x}}", "stores.a names no predictions"),
         (
             "stores: {a: {predictions: x, missing_chunks: maybe}}",
             "'maybe'; expected one of error or fill.",
@@ -264,7 +264,7 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("stores: {a/b: {predictions: x}}", "stores.a/b"),
         ("stores: [x]", ":1: stores: "),
         ("stores:", ":1: stores: "),
-        ("evaluate: {a: {pavpu: {}}}", "evaluate.a: is not a store"),
+        ("evaluate: {a: {pavpu: {}}}", "evaluate.a is not a store"),
         ("workers: two", "workers: 'two'; expected a whole number."),
         ("workers: 0", "workers: "),
         ("ci: 95", "ci: "),
@@ -282,7 +282,7 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("stores: {'. .': {predictions: x}}", ": '. .'; expected a name without"),
         ("slices: {tabel: m.csv}", ":1: slices.tabel: unknown key; did you mean 'table'?"),
         ("slices: {table: m.csv, column: w}", "slices.column: unknown key; expected one of table"),
-        ("slices: {by: w}", ":1: slices: lacks the key 'table'; give it."),
+        ("slices: {by: w}", ":1: slices lacks the key 'table'; give it."),
         ("slices: {table: m.csv, by: 3}", "slices.by: 3; expected a list."),
         ("slices: 3", ":1: slices: 3; expected a path, or {table: PATH, by: [COLUMN, ...]}."),
         ("slices: [m.csv]", ":1: slices: expected a path, or {table: PATH, by: [COLUMN, ...]}."),
@@ -292,7 +292,7 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("stores: {a: {predictions: x, region: 'class:'}}", "stores.a.region: `region: 'class:'`;"),
         (
             "stores: {a: {predictions: x}}\nevaluate:\n  a: {pavpu: {}}\n  calibration: {bins: 15}",
-            ":4: evaluate.calibration: is a command, and no store of this file; indent it below",
+            ":4: evaluate.calibration is a command, and no store of this file; indent it below",
         ),
         ("stores: {a: {predictions: x}}\nevaluate: {temporal: {}}", "is a command, and no store"),
         ("stores: {a: {predictions: $DATA/x}}", ":1: stores.a.predictions: '$DATA/x': variables"),
@@ -441,6 +441,30 @@ def test_errors_at_a_place(tmp_path: Path) -> None:
         without_file.errors_at("stores", "a"),
     ):
         raise UsageError("give --names.")
+
+
+@pytest.mark.parametrize(
+    ("message", "key"),
+    [
+        ("{0}/my preds: no arrays.", "predictions"),
+        ("{0}/my preds is unfinished.", "predictions"),
+        ("{0}/my preds, item 2: no ids.", "predictions"),
+        ("{0}/my preds b is unfinished.", "labels"),
+        ("{0}/my predsx is unfinished.", None),
+        ("{0}/other is unfinished.", None),
+        ("probs is the kind.", None),
+    ],
+)
+def test_an_error_that_begins_with_a_path_has_the_place_of_its_key(
+    message: str, key: str | None, tmp_path: Path
+) -> None:
+    paths = "predictions: my preds, labels: my preds b, kind: probs"
+    config = load(tmp_path, f"stores: {{a: {{{paths}}}}}\nevaluate: {{a: {{pavpu: }}}}")
+    text = message.format(tmp_path)
+    with pytest.raises(UsageError) as caught, config.errors_at("stores", "a"):
+        raise UsageError(text)
+    place = "stores.a" if key is None else f"stores.a.{key}"
+    assert str(caught.value) == f"{tmp_path}/uqeval.yaml:1: {place}: {text}"
 
 
 def test_options_of_the_command_line_only_are_those_of_a_run() -> None:

@@ -65,7 +65,7 @@ BOMB = "\n".join(
         ("? [1]\n: 2", "a key that is a list or a mapping"), ("a: \x00", "is not YAML"),
         ("a: " + "9" * 5000, "too many digits"), (b"a: \xff\xfe", "not text in UTF-8"),
         ("a: 1\n" + "#" * (1 << 20), "larger than 1 MiB"), ("a:\tb: c", ""),
-        ("a:\n\tb: 1", ":2: is indented with a tab; indent with spaces."),
+        ("a:\n\tb: 1", ":2: the line is indented with a tab; indent with spaces."),
         ("a:\n  b: 1\n c: 2", ":3: the indentation or a bracket does not fit"),
         ("a: {b: 1\nc: 2", "a bracket or brace of the lines before is not closed"),
         ("a: &x {b: 1}\nc: {<<: *x}", ":2: merge keys (<<) are not read; write the keys here"),

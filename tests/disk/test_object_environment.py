@@ -105,8 +105,8 @@ def test_a_panic_is_an_error_of_the_place(monkeypatch: pytest.MonkeyPatch, tmp_p
         raise PanicException(SECRET)
 
     message = refused(
-        lambda: connection.ask("s3://bucket/a", "be read", panic), "s3://bucket/a: cannot be read",
-        "panicked", "AWS_… variables", error=StoreError,
+        lambda: connection.ask("s3://bucket/a", " cannot be read", panic),
+        "s3://bucket/a cannot be read", "panicked", "AWS_… variables", error=StoreError,
     )  # fmt: skip
     assert SECRET not in message
     file = ObjectFile("s3://bucket/r.json", OutputError)
@@ -131,7 +131,7 @@ def test_a_real_panic_has_this_name(tmp_path: Path) -> None:
         [sys.executable, "-c", code], env=environment(**account), capture_output=True, text=True,
         check=False, timeout=TIMEOUT,
     )  # fmt: skip
-    assert "uqeval.errors.StoreError: gs://b/r.json: cannot be found: the client" in done.stderr
+    assert "uqeval.errors.StoreError: gs://b/r.json cannot be found: the client" in done.stderr
 
 
 class _Unreachable:

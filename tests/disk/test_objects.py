@@ -172,8 +172,8 @@ def test_refusals_leave_everything_as_it_was(
             "is a URL to which nothing can be written",
         ),
         (("reduce", preds, "-o", "s3://bucket/m.zarr"), "local"),
-        (("run", "u.yaml"), "s3:/bucket/r: is a URL, and a local folder is expected"),
-        (("run", preds, "-o", "s3://bucket"), "s3://bucket: holds objects already; expected a new"),
+        (("run", "u.yaml"), "s3:/bucket/r is a URL, and a local folder is expected"),
+        (("run", preds, "-o", "s3://bucket"), "s3://bucket holds objects already; expected a new"),
         (("demo", "s3://bucket/demo"), "is a URL, and a local folder is expected"),
         (("gate", "s3://bucket/none.json"), "s3://bucket/none.json: there is no such object"),
         (("select", "s3://bucket/r.json"), "s3://bucket/r.json"),
@@ -199,7 +199,7 @@ def test_the_folder_of_a_run_is_new(server: ObjectServer, preds: Path, tmp_path:
     order = [key.rpartition("/")[2] for key in server.requests if key.startswith("PUT")]
     assert order[0] == "s.states.zip" and order[-1] == "index.html"
     before = dict(server.objects)
-    says = "s3://bucket/runs/8: holds objects already; expected a new folder for each run"
+    says = "s3://bucket/runs/8 holds objects already; expected a new folder for each run"
     refused(uqeval_run(*run, cwd=tmp_path), says)
     assert server.objects == before
     assert not any(b"/objects/s3/" in data for data in before.values())
@@ -256,7 +256,7 @@ def test_a_server_that_fails_for_good(server: ObjectServer, tmp_path: Path) -> N
 
 def test_an_object_is_measured_before_it_is_fetched(server: ObjectServer) -> None:
     server.objects["r.json"] = bytes(1000)
-    says = "s3://bucket/r.json: has 1,000 bytes; expected at most 999"
+    says = "s3://bucket/r.json has 1,000 bytes; expected at most 999"
     refused(lambda: ObjectFile("s3://bucket/r.json").read(999), says, error=StoreError)
     assert ObjectFile("s3://bucket/r.json").read(1000) == bytes(1000)
     assert ObjectFile("s3://bucket/none").read(1) is None

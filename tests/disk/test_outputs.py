@@ -49,7 +49,7 @@ def test_a_failure_leaves_what_was_there(
     write(file, "good")
     monkeypatch.setattr(*((os, "fsync") if fails == "fsync" else (Path, "replace")), full)
     with pytest.raises(
-        OutputError, match=r"r\.json: cannot be written: No space left on device"
+        OutputError, match=r"r\.json cannot be written: No space left on device"
     ) as caught:
         write(file, "bad")
     assert "Free some space there, or write elsewhere" in str(caught.value)

@@ -224,6 +224,6 @@ def test_a_demo_that_could_not_evaluate_everything_may_begin_again(
 def test_what_the_system_refuses_names_the_file(tmp_path: Path) -> None:
     from uqeval.errors import OutputError
 
-    says = r"gone: cannot be written: No such file.*Check the disk"
+    says = r"gone cannot be written: No such file.*Check the disk"
     with pytest.raises(OutputError, match=says), p.writing(tmp_path):
         (tmp_path / "gone").unlink()

@@ -413,7 +413,7 @@ def test_secrets_of_addresses_are_not_repeated(place: str, tmp_path: Path) -> No
 def test_damaged_scheduler_files(content: bytes, flaw: str, tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_bytes(content)
-    message = rf"s\.json: is not a scheduler file: {flaw}.*Start `dask scheduler --scheduler-file"
+    message = rf"s\.json is not a scheduler file: {flaw}.*Start `dask scheduler --scheduler-file"
     with pytest.raises(UsageError, match=message), DaskCluster(f"scheduler-file:{path}"):
         pass
 

@@ -396,9 +396,9 @@ def test_without_states_the_message_says_what_to_do(tmp_path: Path) -> None:
 
     class Empty(Known):
         def interval(self, report: Path, address: Any, level: float) -> Interval:
-            raise StoreError("city.states.zip: is not there.")
+            raise StoreError("city.states.zip is not there.")
 
-    with pytest.raises(StoreError, match=r"city.states.zip: is not there.*--ci 0\.99"):
+    with pytest.raises(StoreError, match=r"city.states.zip is not there.*--ci 0\.99"):
         verdicts(tmp_path, text, resampler=Empty(Interval(0.9, 0, 1)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -91,12 +92,23 @@ def test_a_failed_rule_is_said_first() -> None:
     assert verdicts.summary(found) == "gate failed: 0 passed, 1 failed, 1 not evaluated"
 
 
+def test_a_reason_does_not_repeat_the_place_of_its_rule() -> None:
+    """Not even if the place has characters that a message escapes, or is long."""
+    for file in ("gate\x1b.yaml", f"{'folder/' * 50}gate.yaml"):
+        rules = [rule("pavpu.pavpu", 1, min=0.5), rule("pavpu.pavp", 2, min=0.5)]
+        rules += [rule("pavpu.pavpu", 3, max_drop=0.1)]
+        found = judge([named()], [replace(own, file=file) for own in rules])
+        starts = ("the address matches nothing in the reports: ", "max_drop needs a baseline; ")
+        for own, start in zip(found.not_evaluated, starts, strict=True):
+            assert own.why.startswith(start)
+
+
 def test_all_rules_are_named_if_none_can_be_judged() -> None:
     wrong = ("pavpu.pavpuu", "failure.aurok", "calibration.ecee")
     with pytest.raises(UsageError) as caught:
         judged(*(rule(address, line, min=0.1) for line, address in enumerate(wrong, 1)))
     for line, address in enumerate(wrong, 1):
-        assert f"gate.yaml:{line}: {address}: matches nothing" in str(caught.value)
+        assert f"gate.yaml:{line}: {address}: the address matches nothing" in str(caught.value)
     many = [rule(f"pavpu.pavpu{n}", n, min=0.1) for n in range(1, 31)]
     with pytest.raises(UsageError, match="There are 10 more"):
         judged(*many)

@@ -94,9 +94,9 @@ def test_a_relative_limit_and_change_are_in_percent_in_all_texts(
 @pytest.mark.parametrize(
     ("value", "baseline", "says"),
     [
-        (0.3171, 0.29098612, "is 0.3171, 0.2910 in the baseline, a change of +0.0261"),
-        (0.31712, 0.31714, "is 0.3171, 0.317140 in the baseline, a change of -0.00002"),
-        (0.3171, 0.3171, "is 0.3171, 0.3171 in the baseline, a change of 0.0000"),
+        (0.3171, 0.29098612, "the value is 0.3171, 0.2910 in the baseline, a change of +0.0261"),
+        (0.31712, 0.31714, "the value is 0.3171, 0.317140 in the baseline, a change of -0.00002"),
+        (0.3171, 0.3171, "the value is 0.3171, 0.3171 in the baseline, a change of 0.0000"),
     ],
 )
 def test_a_value_and_its_baseline_have_as_many_digits(
@@ -158,8 +158,8 @@ def test_junit_says_why_an_inconclusive_verdict_is_a_failure() -> None:
     root = ElementTree.fromstring(to_junit(judgement("inconclusive")))
     failure = next(root.iter("failure"))
     assert failure.get("type") == "inconclusive"
-    assert str(failure.get("message")).startswith("inconclusive, counts as fail: is 0.6")
-    assert "at least 0.5: inconclusive, counts as fail: is 0.6" in str(failure.text)
+    assert str(failure.get("message")).startswith("inconclusive, counts as fail: the value is 0.6")
+    assert "at least 0.5: inconclusive, counts as fail: the value is 0.6" in str(failure.text)
 
 
 def test_a_terminal_of_100_columns_shows_the_verdict_with_its_value() -> None:

@@ -74,7 +74,7 @@ class Known:
         self.moved: list[tuple[Path, Path | None]] = []
 
     def units(self, report: Path, address: Any) -> Units:
-        raise StoreError(f"{report}: has no states beside it.")
+        raise StoreError(f"{report} has no states beside it.")
 
     def interval(self, report: Path, address: Any, level: float) -> Interval:
         self.asked.append((report, str(address), level))

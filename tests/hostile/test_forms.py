@@ -138,9 +138,7 @@ def test_states(place: str, value: Any, says: str, base: Path, tmp_path: Path) -
     with_changed_states(copied(base, tmp_path), place, value)
     for command in ("merge report.json -o m.json", "merge report.states.zip -o m.json"):
         outcome = run_forked(*command.split(), cwd=tmp_path)
-        message = refused(
-            outcome, "report.states.zip: is damaged", says, "Run the evaluation again"
-        )
+        message = refused(outcome, "report.states.zip is damaged", says, "Run the evaluation again")
         assert not PYTHON.search(message), message
     assert not (tmp_path / "m.json").exists() and not (tmp_path / "m.states.zip").exists()
 

@@ -91,15 +91,15 @@ def test_one_out_set_without_a_list(kind: Callable[[Any], Any], tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        ({"video": 3}, ("video: is a int", "Or give the path of a store")),
+        ({"video": 3}, ("video is a int", "Or give the path of a store")),
         ({"video": ""}, ("video=''; expected a path",)),
         ({"video": "a\0"}, ("video=", "expected a path")),
-        ({"video": FRAMES / 255}, ("video (array in memory): holds float64; frames are uint8",)),
+        ({"video": FRAMES / 255}, ("video (array in memory) holds float64; frames are uint8",)),
         ({"video": FRAMES, "flow_path": FLOW[:1]}, ("flow_path (array in memory)", "of 1 pairs")),
         ({"video": FRAMES, "invalid": 0}, ("invalid is for", "array in memory has none")),
         ({"video": FRAMES, "out": [PROBS]}, ("array in memory is a video",)),
         ({"video": FRAMES, "flow_path": FLOW, "flow": "dis"}, ("flow_path needs flow file",)),
-        ({"video": FRAMES, "pseudo_labels": PREDICTED}, ("array in memory: are the evaluated",)),
+        ({"video": FRAMES, "pseudo_labels": PREDICTED}, ("array in memory are the evaluated",)),
         ({"depth_map": DEPTH}, ("depth_map array in memory has no effect",)),
         ({"out": PROBS, "ood_mask": DEPTH}, ("ood_mask finds",)),
         ({"invalid": PROBS}, ("invalid <ndarray of float32, shape [2, 3, 6, 5]>",)),

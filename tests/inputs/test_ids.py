@@ -76,6 +76,6 @@ def test_probabilities_beside_predicted_ids_of_a_video(tmp_path: Path) -> None:
     both = save_store(tmp_path / "both.zarr", own.names, predictions=(ids + 1) % 4, **arrays)
     expected, found = (uqeval.evaluate(metrics="tc", video=path) for path in (alone, both))
     assert found.results["temporal"]["mtc"] == expected.results["temporal"]["mtc"]
-    warning = "both.zarr: holds 'probs' and `predictions`; the likeliest classes of 'probs' are"
+    warning = "both.zarr holds 'probs' and `predictions`; the likeliest classes of 'probs' are"
     assert [warning in text for text in found.warnings].count(True) == 1
     assert not any("likeliest classes" in text for text in expected.warnings)

@@ -44,12 +44,12 @@ def test_tensors_stand_for_targets(tmp_path: Path) -> None:
     np.savez(tmp_path / "r.npz", mean=mean, std=mean)
     report = uqeval.evaluate(tmp_path / "r.npz", Tensor(target), ("regression",))
     assert report.results["regression"]["mae"] == 1
-    with pytest.raises(UsageError, match="predictions: is a set; expected an array"):
+    with pytest.raises(UsageError, match="predictions is a set; expected an array"):
         miou({"mean"}, Tensor(target))
 
 
 def test_no_array() -> None:
-    with pytest.raises(UsageError, match=r"target: is a int.*Or give the path of a store"):
+    with pytest.raises(UsageError, match=r"target is a int.*Or give the path of a store"):
         miou(PROBS, 3)
 
 
@@ -157,7 +157,7 @@ def test_mappings_of_numbers(tmp_path: Path) -> None:
 def test_mappings_that_are_no_stores() -> None:
     for given, says in [
         ({}, "no arrays; expected probs or logits"),
-        ({"probs": "preds.zarr"}, "'probs': is a str; expected an array"),
+        ({"probs": "preds.zarr"}, "'probs' is a str; expected an array"),
         ({"probs": PROBS, "class_names": [1, 2]}, "class_names must be a list of texts"),
         ({"probs": PROBS, "names": ["a"]}, "1 names for 2 items"),
         ({"entropy": PROBS[:, 0, 0]}, "holds entropy; expected probs or logits"),
@@ -306,7 +306,7 @@ FEWER, TALLER = PROBS[:1], np.pad(LABEL, ((0, 0), (0, 1), (0, 0)))
         ((PROBS,), {"out": [PROBS + 0, FEWER * 2]}, ["OUT 2 (array in memory), item"]),
         ((PROBS,), {"out": [[PROBS + 0, FEWER]]}, ["member 2 of OUT 1 (array in memory)"]),
         ((PROBS,), {"ood_mask": TALLER}, ["ood_mask (array in memory)"]),
-        (([PROBS, None], LABEL), {}, ["member 2: is a NoneType"]),
+        (([PROBS, None], LABEL), {}, ["member 2 is a NoneType"]),
     ],
 )
 def test_messages_name_the_argument_of_an_array(given: Any, options: Any, words: Any) -> None:

@@ -53,5 +53,5 @@ def test_a_box_of_a_file(tmp_path: Path, rows: int) -> None:
     box = np.s_[0:rows, 3:5, 0:100]
     np.testing.assert_array_equal(values.read(box), stored[box])
     os.truncate(tmp_path / "a", stored.nbytes - 15 * 800 - 1)  # in the last run
-    with pytest.raises(StoreError, match="a: changed while it was read"):
+    with pytest.raises(StoreError, match="a changed while it was read"):
         values.read(box)

@@ -40,7 +40,7 @@ def test_json_is_strict(value: float, tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     file.write_text(json.dumps(json.loads(report().to_json()) | {"numerics": {"x": value}}))
     with pytest.raises(
-        StoreError, match=r"r\.json: is not a uqeval report \(not JSON\): -?(NaN|Infinity)"
+        StoreError, match=r"r\.json is not a uqeval report \(not JSON\): -?(NaN|Infinity)"
     ):
         Report.load(file)
 

@@ -130,7 +130,7 @@ def test_states_are_those_beside_the_report(folder: Path, said: str) -> None:
     assert made_path != path and resampler().interval(path, PAVPU, 0.9) != expected
     (folder / "new" / "report.states.zip").unlink()
     with pytest.raises(
-        StoreError, match=r"new/report\.states\.zip: does not exist, but .* needs these states"
+        StoreError, match=r"new/report\.states\.zip does not exist, but .* needs these states"
     ):
         resampler().interval(path, PAVPU, 0.9)
 
@@ -176,7 +176,7 @@ def test_a_copied_report_after_the_next_run(folder: Path) -> None:
     shutil.copy(folder / "old" / "report.states.zip", new)
     (named,) = load_reports(copy)
     assert named.report.results == Report.load(copy).results
-    refused(lambda: resampler().interval(copy, PAVPU, 0.9), "base.states.zip: does not exist")
+    refused(lambda: resampler().interval(copy, PAVPU, 0.9), "base.states.zip does not exist")
     shutil.copy(own, new / "base.states.zip")
     assert resampler().interval(copy, PAVPU, 0.9) == expected
     shutil.copy(folder / "old" / "report.states.zip", new / "base.states.zip")

@@ -151,5 +151,5 @@ def test_what_cannot_convert_itself_is_refused() -> None:
     class Opaque:
         dtype = "bfloat16"
 
-    with pytest.raises(DataError, match=r"item 'a': is a Opaque of bfloat16.*float32 first"):
+    with pytest.raises(DataError, match=r"item 'a' is a Opaque of bfloat16.*float32 first"):
         as_array(Opaque(), "item 'a'")

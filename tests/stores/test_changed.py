@@ -244,7 +244,7 @@ def test_a_map_of_regions_that_is_removed_while_its_ids_are_read(
         return read(self, item)
 
     monkeypatch.setattr(Planes, "read", removing)
-    with pytest.raises(ChangedError, match=rf"{name} \(item celle\): was removed"):
+    with pytest.raises(ChangedError, match=rf"{name} \(item celle\) was removed"):
         uqeval.evaluate(metrics=metrics, **given)
 
 
@@ -265,7 +265,7 @@ def test_watch(tmp_path: Path) -> None:
         pass
     with pytest.raises(StoreError, match="another error"), watch.reading((2,)):
         raise StoreError("another error")
-    with pytest.raises(ChangedError, match=r"celle\.png \(item celle\): was removed"):
+    with pytest.raises(ChangedError, match=r"celle\.png \(item celle\) was removed"):
         _remove_while_read(watch, tmp_path / "l/celle.png")
     watch.check((0, 1))
     with pytest.raises(ChangedError, match="celle"):
@@ -290,7 +290,7 @@ def test_a_names_file_is_watched(tmp_path: Path) -> None:
     inputs = open_inputs(probs(), labels(), InputOptions(names=names))
     inputs.watch.check_all()
     names.write_text("a\nb\nd\ne\n")
-    with pytest.raises(ChangedError, match=r"names\.txt: changed"):
+    with pytest.raises(ChangedError, match=r"names\.txt changed"):
         inputs.watch.check_all()
 
 
@@ -298,7 +298,7 @@ def test_a_part_that_is_read_once(tmp_path: Path) -> None:
     parts = open_inputs(*label_folder(tmp_path)[0].values(), InputOptions()).watch.parts[2]
     with read_whole(parts[-1], "it"):
         pass
-    with pytest.raises(ChangedError, match=r"celle\.png: changed while it was read"):
+    with pytest.raises(ChangedError, match=r"celle\.png changed while it was read"):
         _replace_while_read(parts[-1], tmp_path / "l/celle.png")
 
 
@@ -320,9 +320,9 @@ def test_commands_that_write_stores(
     before = sorted(tmp_path.iterdir())
     if use == "inspect":
         found = inspect(tmp_path / "p.zarr", full=True)
-        assert any("(item bonn): changed" in text for text in found.problems)
+        assert any("(item bonn) changed" in text for text in found.problems)
         return
-    with pytest.raises(ChangedError, match=r"\(item bonn\): changed"):
+    with pytest.raises(ChangedError, match=r"\(item bonn\) changed"):
         if use == "reduce":
             inputs = open_inputs(tmp_path / "p.zarr", None, InputOptions())
             write_maps(inputs, tmp_path / "m.zarr")
@@ -397,7 +397,7 @@ def test_a_file_of_an_option_that_changes_ends_the_run(
 
     with monkeypatch.context() as changing:
         changing.setattr(Scratch, "read", change_and_read)
-        with pytest.raises(ChangedError, match=f"{file}: changed after this run had begun"):
+        with pytest.raises(ChangedError, match=f"{file} changed after this run had begun"):
             uqeval.evaluate(**arguments)
     assert next(batches) > batch
     assert not (tmp_path / "r.states.zip").exists()

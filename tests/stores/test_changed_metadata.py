@@ -246,7 +246,7 @@ def test_a_map_that_only_a_metric_read_ends_a_run_with_pictures(
     monkeypatch.setattr(html, "to_html", late)
     outcome = uqeval.run_config(tmp_path / "uqeval.yaml")
     assert outcome.status == 2
-    assert "brier/c/1/0/0 (item bonn): changed after this run" in outcome.failed["city"]
+    assert "brier/c/1/0/0 (item bonn) changed after this run" in outcome.failed["city"]
     assert not list((tmp_path / "out").glob("city*"))
 
 
@@ -288,4 +288,4 @@ def test_changed_metadata_at_a_server_end_the_run(
 
         changing(monkeypatch, change)
         act = lambda: uqeval.evaluate(url, metrics="segmentation")  # noqa: E731
-        refused(act, "zarr.json: changed after this run had begun", error=ChangedError)
+        refused(act, "zarr.json changed after this run had begun", error=ChangedError)

@@ -49,7 +49,7 @@ def test_axes_in_any_order(tmp_path: Path) -> None:
         writer.add_batch(["a", "b"], probs)
         for name, own in zip("ab", LABELS, strict=True):
             writer.add_labels(name, transposed(own, ("y", "x"), 1, 0))
-        says = "item 'a': has 2 items on its axis `item`"
+        says = "item 'a' has 2 items on its axis `item`"
         refused(lambda: writer.add("a", Labelled(PROBS, AXES)), says)
     assert accuracy(tmp_path / "w", None) == 1
 

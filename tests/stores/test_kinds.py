@@ -33,7 +33,7 @@ from uqeval.usecases.convert import convert
 )
 def test_packed_numbers(tmp_path: Path, dtype: str, attributes: Any, code: str) -> None:
     target = np.ones(numbers()["target"].shape, dtype)
-    with pytest.raises(StoreError, match=r"target: holds \w+ numbers that are packed") as told:
+    with pytest.raises(StoreError, match=r"target holds \w+ numbers that are packed") as told:
         uqeval.evaluate(with_target(tmp_path / "r.zarr", target, **attributes), None)
     assert f"Store {code!r} as float32" in str(told.value)
 
@@ -203,7 +203,7 @@ def test_packed_maps_that_options_name(
     if attribute == "scale":  # it says nothing
         uqeval.evaluate(path, None, **request)
         return
-    with pytest.raises(StoreError, match=rf"{name}: holds uint8 numbers that are packed"):
+    with pytest.raises(StoreError, match=rf"{name} holds uint8 numbers that are packed"):
         uqeval.evaluate(path, None, **request)
 
 
@@ -216,7 +216,7 @@ def test_a_packed_map_in_groups_of_items(tmp_path: Path) -> None:
     zarr_group(tmp_path / "r.zarr", {})
     report = uqeval.evaluate(tmp_path / "r.zarr", None, "regression", workers=1)
     assert sum("left out" in text and "zone" in text for text in report.warnings) == 1
-    with pytest.raises(StoreError, match="zone: holds uint8 numbers that are packed"):
+    with pytest.raises(StoreError, match="zone holds uint8 numbers that are packed"):
         uqeval.evaluate(tmp_path / "r.zarr", None, "regression", workers=1, region="map:zone")
 
 

@@ -120,7 +120,7 @@ def test_a_map_of_other_items_is_left_out(tmp_path: Path) -> None:
     path = group(tmp_path / "s", arrays)
     store = open_store(path, role="predictions")
     assert set(store.arrays) == {"probs"} and store.items == N
-    assert any(f"s/raw: has {N + 2} items, but the store has {N}." in w for w in store.warnings)
+    assert any(f"s/raw has {N + 2} items, but the store has {N}." in w for w in store.warnings)
     store_refused(path, "'raw' has 5", maps={"raw"})
     store_refused(group(tmp_path / "e", arrays | {"entropy": arrays["raw"]}), "'entropy' has 5")
 

@@ -115,7 +115,7 @@ def test_a_map_of_other_items_is_left_out(tmp_path: Path) -> None:
     store = open_store(path, role="predictions")
     (warning,) = store.warnings
     assert store.items == N and "my_map" not in store.arrays
-    assert re.search(rf"left out: .*my_map: has {N + 2} items, but the store has {N}\.", warning)
+    assert re.search(rf"left out: .*my_map has {N + 2} items, but the store has {N}\.", warning)
     with pytest.raises(StoreError, match=f"'my_map' has {N + 2}"):
         open_store(path, role="predictions", maps=["my_map"])
 
@@ -283,7 +283,7 @@ def test_attributes_beside_one_array_that_are_wrong(tmp_path: Path) -> None:
 
 def test_names_beside_one_array_that_are_wrong(tmp_path: Path) -> None:
     group(tmp_path / "s", {"probs": probs(), "names": np.arange(N)})
-    store_refused(tmp_path / "s/probs", "names: holds int64", "expected one text per item")
+    store_refused(tmp_path / "s/probs", "names holds int64", "expected one text per item")
     group(tmp_path / "t", {"probs": probs()}, names=["a", "b"])
     store_refused(tmp_path / "t/probs", f"2 names for {N} items")
 
@@ -296,7 +296,7 @@ def test_a_group_in_place_of_what_describes_the_arrays(
     path = group(tmp_path / "s", {"probs": probs()}, form=form)
     zarr.open_group(path, mode="a").create_group(name)
     for place in (path, f"{path}/probs"):
-        store_refused(place, f"s/{name}: is a group, expected", "remove it")
+        store_refused(place, f"s/{name} is a group, expected", "remove it")
 
 
 @pytest.mark.parametrize("form", [2, 3])
@@ -310,7 +310,7 @@ def test_more_names_than_fit_into_memory(
     zarr.open_group(path, mode="a").create_array("names", **about)
     monkeypatch.delattr("uqeval.stores.zarr.array.ZarrArray.watch_with")
     for place in (path, f"{path}/probs"):
-        store_refused(place, "s/names: claims 1,000,000,000,000 names", "than names need")
+        store_refused(place, "s/names claims 1,000,000,000,000 names", "than names need")
 
 
 def test_given_names_stand_before_the_stored(tmp_path: Path) -> None:

@@ -78,5 +78,5 @@ def test_no_room_for_counts_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> 
 def test_values_that_have_changed_between_the_passes_are_refused() -> None:
     (ratio, _), tally = counted(maps_of(np.linspace(1, 2, 1000, dtype=np.float32)))
     others = tally.state_of(maps_of(np.linspace(5, 6, 1000, dtype=np.float32)))["fine"]
-    with pytest.raises(DataError, match=r"^depth\.npz: changed while it was read"):
+    with pytest.raises(DataError, match=r"^depth\.npz changed while it was read"):
         ratio.values(others[: len(ratio.bins)], "depth.npz")

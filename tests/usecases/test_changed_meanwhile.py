@@ -90,5 +90,5 @@ def test_verify(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_evidence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     during(monkeypatch, f"{collecting.__name__}._read", "report.json")
-    with pytest.raises(StoreError, match=r"report\.json: changed while it was read"):
+    with pytest.raises(StoreError, match=r"report\.json changed while it was read"):
         collecting.collect(["report.json"])

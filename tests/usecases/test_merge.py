@@ -419,6 +419,15 @@ def test_warnings_of_another_threshold_are_left_out() -> None:
     assert _without(warnings, outdated) == ["failure: close.", warnings[2], warnings[4]]
 
 
+def test_warnings_with_colons_in_their_text_and_keys_are_left_out_whole() -> None:
+    key = "pavpu@map:a: b:1"
+    texts = ["the threshold: low.", "low."]
+    outdated = {key: Section({}, [], warnings=texts[:1]), "pavpu": Section({}, [], warnings=texts)}
+    warnings = [f"{key}, failure: the threshold: low.", f"pavpu, {key}: low.", "x: is new: no."]
+    left = ["failure: the threshold: low.", f"{key}: low.", "x: is new: no."]
+    assert _without(warnings, outdated) == left
+
+
 def test_merged_states_are_cut_like_those_of_the_whole(stores: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"ci": 0.9, "draws": 100}
     whole = evaluated(stores / "classes", tmp_path / "w.zip", "segmentation", **options)
@@ -475,7 +484,7 @@ def test_a_file_cut_short(pair: tuple[Path, Path]) -> None:
 def test_an_index_without_its_keys(key: str, pair: tuple[Path, Path], tmp_path: Path) -> None:
     one, two = pair
     bad = rewritten(two, tmp_path / "bad.states.zip", lambda index: index.pop(key))
-    with pytest.raises(StoreError, match=f"bad.states.zip: is damaged: `{key}` is missing"):
+    with pytest.raises(StoreError, match=f"bad.states.zip is damaged: `{key}` is missing"):
         merge([one, bad])
 
 

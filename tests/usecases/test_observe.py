@@ -136,7 +136,7 @@ def test_frames_of_any_library(form: Any) -> None:
         expected = plain.update(image, own)
         found = other.update(form(image, ("y", "x", "rgb")), form(own, ("row", "col")))
         assert found.tc == expected.tc
-    says = "frame 3, prediction: has the axes ['n', 'x'], expected [y, x]"
+    says = "frame 3, prediction has the axes ['n', 'x'], expected [y, x]"
     with pytest.raises(UqevalError, match=f"^{re.escape(says)}"):
         other.update(image, Labelled(own, ("n", "x")))
 

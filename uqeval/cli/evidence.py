@@ -88,6 +88,6 @@ def _refuse_urls(paths: Sequence[str | None]) -> None:
     for path in paths:
         if path is not None and "://" in path:
             raise UsageError(
-                f"{cut(path)}: is a URL, and evidence collects local files. Copy the file to a "
+                f"{cut(path)} is a URL, and evidence collects local files. Copy the file to a "
                 "local folder, and give that path."
             )

@@ -100,7 +100,7 @@ def _refuse_ending(output: Output) -> None:
     if output.kind != "report":
         command = f"{output.option} {{json}}"
     raise UsageError(
-        f"{output.option} {cut(output.path)}: writes {KINDS[output.kind]} as JSON, not {noun}. "
+        f"{output.option} {cut(output.path)} writes {KINDS[output.kind]} as JSON, not {noun}. "
         f"Give {command.format(path=quote(output.path), json=quote(json))}"
     )
 

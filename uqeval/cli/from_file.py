@@ -97,9 +97,9 @@ def from_file(
     address = config.locate("stores", name)
     if store.data not in (None, *_kinds(command)):
         kinds = " or ".join(_kinds(command))
-        raise UsageError(f"{address}holds {store.data} data; {command} takes {kinds} only.")
+        raise UsageError(f"{address} holds {store.data} data; {command} takes {kinds} only.")
     if _needs_reference(command) and store.reference is None:
-        raise UsageError(f"{address}has no reference; add one, or give {needs} here.")
+        raise UsageError(f"{address} has no reference; add one, or give {needs} here.")
     data = _data(store) | ({"predictions": opened[name]} if name in opened else {})
     if command == "sweep" or _needs_reference(command):
         data["reference"] = store.reference
@@ -121,7 +121,7 @@ def stores_to_inspect(
     if not stores or len(videos) == len(stores) or (store_names and videos):
         content = f"holds video data: {', '.join(videos)}" if videos else "has no store"
         raise UsageError(
-            f"{FILE}: {content}; expected stores of predictions. Name one, or give {needs}."
+            f"{FILE} {content}; expected stores of predictions. Name one, or give {needs}."
         )
     return {
         name: StoreRequest(_data(store), {}, _everywhere(config), name, config)
@@ -141,7 +141,7 @@ def _config(needs: str, store_names: Sequence[str], quiet: bool = False) -> Conf
         if name not in config.stores:
             store_list = ", ".join(config.stores) or "none"
             raise UsageError(
-                f"--store {cut(name)}: is not a store of {FILE}; its stores are {cut(store_list)}."
+                f"--store {cut(name)} is not a store of {FILE}; its stores are {cut(store_list)}."
             )
     return config
 

@@ -206,7 +206,7 @@ def _judgement(path: str, loaded: list[Named]) -> Judgement:
     if not verdicts_of_reports.verdicts:
         stores = ", ".join(dict.fromkeys(str(v.address.store) for v in verdicts.verdicts))
         raise UsageError(
-            f"--verdicts {cut(path)}: has verdicts on {stores or 'no store'}, but not on "
+            f"--verdicts {cut(path)} has verdicts on {stores or 'no store'}, but not on "
             f"{cut(', '.join(named_report.name for named_report in loaded))}. Judge these "
             "reports with uqeval gate -o FILE, and give that file."
         )

@@ -62,7 +62,7 @@ class _Stdout(_Stream):
         with self._checked():
             if self._closed and text:
                 raise OutputError(
-                    "stdout: is closed, so the result cannot be printed. Leave it open, redirect "
+                    "stdout is closed, so the result cannot be printed. Leave it open, redirect "
                     "it to a file (> FILE), or give -o FILE --quiet."
                 )
             return self._inner.write(text)
@@ -88,7 +88,7 @@ class _Stdout(_Stream):
             # Otherwise the text in the buffer fails again when the process ends.
             _redirect_to_null(self._inner.fileno())
             self.lost = OutputError(
-                f"stdout: cannot be written: {error.strerror or error}. Write elsewhere, such as "
+                f"stdout cannot be written: {error.strerror or error}. Write elsewhere, such as "
                 "with -o FILE --quiet."
             )
             raise self.lost from error

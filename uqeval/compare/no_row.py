@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from shlex import quote
 
 from uqeval.compare.models import Model
@@ -14,13 +14,11 @@ from uqeval.records.report import Report
 from uqeval.records.suggestions import NO_SLICES, suggestion
 
 
-def no_row(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
-    """Return why a requested address has no row."""
+def no_row(text: str, models: Sequence[Model], left_out: Mapping[str, str]) -> str:
+    """Return why a requested address has no row. `left_out`: warnings by key or address."""
     address = Address.parse(text)
-    for warning in warnings:
-        left_out = warning.partition(": left out")[0].split(", ")
-        if address.key in left_out or address.within in left_out:
-            return f"--metric {cut(text)}: {warning}."
+    if warning := left_out.get(address.key) or left_out.get(address.within):
+        return f"--metric {cut(text)}: {warning}."
     reports = _reports(models)
     keys = {key for report in reports for key in report.results}
     command = "" if address.key in keys else how_to_evaluate(address.key)

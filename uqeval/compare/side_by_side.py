@@ -59,13 +59,14 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     reports = [report_of(t, own) for own in stores for model in models for t in model.trainings]
     if text := other_versions(reports):
         warnings.append(text)
-    models, left_out = related(called_alike(models, stores), stores, choice.baseline)
-    warnings += left_out
+    models, unrelated = related(called_alike(models, stores), stores, choice.baseline)
+    warnings += unrelated
     names = [model.name for model in models]
     base = 0 if choice.baseline is None else names.index(choice.baseline)
     rows: list[Row] = []
     equal: dict[tuple[object, ...], list[_OneStore]] = {}
     missed, incomparable = list(choice.metrics), set[str]()
+    left_out: dict[str, str] = {}
     for store in stores:
         comparison = _OneStore(store, models, base, choice)
         for row in comparison.rows():
@@ -77,9 +78,10 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
                 earlier.append(comparison)
         warnings += comparison.warnings
         incomparable |= comparison.incomparable
+        left_out = comparison.left_out | left_out
         missed = [text for text in missed if text not in comparison.answered]
     if missed:
-        raise UsageError(no_row(missed[0], models, warnings))
+        raise UsageError(no_row(missed[0], models, left_out))
     if not rows:
         raise UsageError("; ".join([*warnings, no_score(models)]) + ".")
     adjusted, tests, of_parts = adjust(rows)
@@ -92,13 +94,15 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
 class _OneStore:
     """Comparison of the models' reports of one store: its rows and warnings.
 
-    `answered`: the requested addresses that have a row.
+    `answered`: the requested addresses that have a row. `left_out`: the warnings about results and
+    scores of other settings, by key or address.
     """
 
     def __init__(self, store: str, models: Sequence[Model], base: int, choice: Choice) -> None:
         self.store, self.models, self.base, self.choice = store, models, base, choice
         self.reports = [[report_of(t, store) for t in model.trainings] for model in models]
         self.warnings: list[str] = []
+        self.left_out: dict[str, str] = {}
         self.answered: set[str] = set()
         self._other_pixels: dict[str, Sequence[str | None]] = {}
         for text in differences_of_runs(self.reports):
@@ -143,7 +147,9 @@ class _OneStore:
         draws = self._draws(list(lookups))
         self._warn_of_slices(list(lookups), draws)
         for reason, keys in _by_value(refused).items():
-            self.warnings.append(f"{', '.join(keys)}: left out: {reason}")
+            warning = f"{', '.join(keys)}: left out: {reason}"
+            self.warnings.append(warning)
+            self.left_out |= dict.fromkeys(keys, warning)
         self._warn_of_pixels({address.key: None for address in lookups})
         rows = [self._row(address, by_model, draws) for address, by_model in lookups.items()]
         if self.choice.level is not None:

@@ -58,7 +58,7 @@ def load_rules_file(path: str | Path) -> RulesFile:
     document = _mapping(read_yaml(path))
     if _is_report(document):
         raise UsageError(
-            f"{cut(path)}: is a report, not rules; give a file of rules, such as pavpu.pavpu: "
+            f"{cut(path)} is a report, not rules; give a file of rules, such as pavpu.pavpu: "
             "{min: 0.8}. To limit the change since another report, give it as --baseline FILE. To "
             "compare two reports, run uqeval compare."
         )
@@ -75,7 +75,7 @@ def load_rules_file(path: str | Path) -> RulesFile:
         except ValidationError as error:
             raise usage_error(document, error) from None
     if not limits:
-        problem = f"{path}: has no rules" + (" under gate:" if is_config else "")
+        problem = f"{path} has no rules" + (" under gate:" if is_config else "")
         raise UsageError(f"{problem}; give at least one, such as pavpu.pavpu: {{min: 0.8}}.")
     rules = list(_rules(document, limits, above))
     return RulesFile(rules, list(document.data.get("stores") or ()), document.sha256)
@@ -86,7 +86,7 @@ def check_file(path: str | Path) -> None:
     document = _mapping(read_yaml(path))
     if _is_report(document):
         raise UsageError(
-            f"{cut(path)}: is a report; expected a uqeval.yaml or rules. To check the numbers of a "
+            f"{cut(path)} is a report; expected a uqeval.yaml or rules. To check the numbers of a "
             "report, run uqeval verify."
         )
     if not any(key in Config.model_fields for key in document.data) or _config(document).gate:
@@ -99,10 +99,10 @@ def _is_report(document: Document) -> bool:
 
 def _mapping(document: Document) -> Document:
     if document.data is None:
-        raise UsageError(f"{document.path}: is empty; expected keys with values.")
+        raise UsageError(f"{document.path} is empty; expected keys with values.")
     if not isinstance(document.data, dict):
         kind = type(document.data).__name__
-        raise UsageError(f"{document.path}: holds a {kind}; expected keys with values.")
+        raise UsageError(f"{document.path} holds a {kind}; expected keys with values.")
     return document
 
 
@@ -167,7 +167,7 @@ def _refuse_unindented(document: Document) -> None:
         if name not in stores and COMMANDS_BY_KEY.get(name, name) in commands():
             example = f"{next(iter(stores), 'STORE')}: {{{name}: …}}"
             raise UsageError(
-                f"{document.locate(('evaluate', name))}: is a command, and no store of this file; "
+                f"{document.locate(('evaluate', name))} is a command, and no store of this file; "
                 f"indent it below its store: {cut(example)}."
             )
 
@@ -193,7 +193,7 @@ def _renamed(
         name, location = aliases[alias], document.locate((*above, alias))
         if name in mapping:
             raise UsageError(
-                f"{location}: is another name of {name}, which is given too; leave one out."
+                f"{location} is another name of {name}, which is given too; leave one out."
             )
         renamed = {name if key == alias else key: value for key, value in mapping.items()}
         mapping.clear()
@@ -217,19 +217,19 @@ def _check_stores(document: Document, config: Config) -> None:
     for name, store in config.stores.items():
         if store.predictions is None and store.video is None:
             raise UsageError(
-                f"{document.locate(('stores', name))}: names no predictions and no video; give one."
+                f"{document.locate(('stores', name))} names no predictions and no video; give one."
             )
         with config.errors_at("stores", name, "region"), as_keys({"region"}):
             check_forms(store.options().get("region") or ())
         if store.labels is not None and store.target is not None:
             raise UsageError(
-                f"{document.locate(('stores', name))}: has both labels and a target; give one of "
+                f"{document.locate(('stores', name))} has both labels and a target; give one of "
                 f"them."
             )
     for name in config.evaluate:
         if name not in config.stores:
             raise UsageError(
-                f"{document.locate(('evaluate', name))}: is not a store of this file"
+                f"{document.locate(('evaluate', name))} is not a store of this file"
                 + hint(name, list(config.stores))
             )
         for command, options in (config.metrics_of(name) or {}).items():

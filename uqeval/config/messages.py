@@ -42,7 +42,7 @@ def usage_error(document: Document, error: ValidationError, above: Location = ()
         return UsageError(f"{document.locate(inner_place)}: unknown key{meant}")
     if first["type"] == "missing":
         return UsageError(
-            f"{document.locate(inner_place)}: lacks the key {quoted(str(place[-1]))}; give it."
+            f"{document.locate(inner_place)} lacks the key {quoted(str(place[-1]))}; give it."
         )
     errors_at_place = [e for e in errors if _in_document(document.data, e["loc"]) == inner_place]
     value = first.get("input")

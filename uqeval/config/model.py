@@ -23,9 +23,9 @@ from pydantic import (
     create_model,
 )
 
-from uqeval.config.options import commands, settings_of
+from uqeval.config.options import PATHS, commands, settings_of
 from uqeval.engine.options import MachineOptions
-from uqeval.errors import UqevalError, printable
+from uqeval.errors import UqevalError, begins_with, printable
 from uqeval.gate import Limits
 from uqeval.gate.given_keys import GivenKeys
 from uqeval.inputs.options import InputOptions
@@ -147,6 +147,9 @@ STORE_PATHS = (
     *(name for name, option in options_of(InputOptions).items() if option.path),
 )  # fmt: skip
 
+#: Keys whose values may begin a message: all paths of a file.
+_ALL_PATHS = frozenset({*STORE_PATHS, *PATHS, "slices"})
+
 #: Options that take a text or a number, such as a threshold, get numbers as text.
 Text = Annotated[str | int | float, AfterValidator(str)]
 
@@ -246,8 +249,12 @@ class Config(_ConfigKeys):
         return self._notes
 
     def locate(self, *place: str) -> str:
-        """Return the start of a message about a place: file, line and key."""
-        return f"{self._at(place)}: " if self._at else ""
+        """Return a place for messages: file, line and key. Empty without a file."""
+        return self._at(place) if self._at else ""
+
+    def message_at(self, message: object, *place: str) -> str:
+        """Return a message after its place in the file."""
+        return f"{self.locate(*place)}: {message}" if self._at else str(message)
 
     @contextmanager
     def errors_at(self, *place: str) -> Iterator[None]:
@@ -257,7 +264,7 @@ class Config(_ConfigKeys):
             yield
         except UqevalError as error:
             found = self._place_in(str(error), place[:2]) if place[:1] == ("stores",) else None
-            error.args = (printable(f"{self.locate(*(found or place))}{error}"),)
+            error.args = (printable(self.message_at(error, *(found or place))),)
             raise
 
     @contextmanager
@@ -272,7 +279,7 @@ class Config(_ConfigKeys):
             above = (("evaluate", store, command), ("stores", store), ())
             places = (self._place_in(str(error), place, typed) for place in above)
             if found := next(filter(None, places), None):
-                error.args = (printable(f"{self.locate(*found)}{error}"),)
+                error.args = (printable(self.message_at(error, *found)),)
             raise
 
     def _place_in(
@@ -281,8 +288,11 @@ class Config(_ConfigKeys):
         """Return the place of the path at the start of a message, or of the first option in it,
         among the keys that the file gives at a place; None for another message."""
         given = {name: value for name, value in self._given(above).items() if name not in typed}
-        first = message.partition(": ")[0]
-        paths = (name for name, value in given.items() if first in _texts(value))
+        texts = (
+            (text, name) for name in given if name in _ALL_PATHS for text in _texts(given[name])
+        )
+        longest_first = sorted(texts, key=lambda pair: len(pair[0]), reverse=True)
+        paths = (name for text, name in longest_first if begins_with(message, text))
         options = ((flag or key).replace("-", "_") for flag, key in _OPTION.findall(message))
         name = next((name for name in chain(paths, options) if name in given), None)
         return None if name is None else CUT_PLACES.get(name, (*above, name))

@@ -86,9 +86,9 @@ def read_yaml(path: str | Path) -> Document:
         content = read_bytes(file_path, MOST_BYTES)
         text = content.decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
+        raise UsageError(f"{cut(path)} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{cut(path)}: is not text in UTF-8; expected YAML.") from None
+        raise UsageError(f"{cut(path)} is not text in UTF-8; expected YAML.") from None
     try:
         node = _Loader(text).get_single_node()
         lines: dict[Location, int] = {}
@@ -102,17 +102,15 @@ def read_yaml(path: str | Path) -> Document:
         problem = _in_plain_words(problem)
         raise UsageError(f"{cut(path)}:{line or ' '}{cut(problem)}.") from None
     except yaml.YAMLError as error:
-        raise UsageError(
-            f"{cut(path)}: is not YAML: {cut(' '.join(str(error).split()))}."
-        ) from None
+        raise UsageError(f"{cut(path)} is not YAML: {cut(' '.join(str(error).split()))}.") from None
     except RecursionError:
-        raise UsageError(f"{cut(path)}: is nested too deeply.") from None
+        raise UsageError(f"{cut(path)} is nested too deeply.") from None
     return Document(file_path, data, lines, hashlib.sha256(content).hexdigest())
 
 
 #: The start of a message of PyYAML, and what it means for who writes the file.
 _PLAIN_WORDS = {
-    "found character '\\t'": "is indented with a tab; indent with spaces",
+    "found character '\\t'": "the line is indented with a tab; indent with spaces",
     "expected <block end>": "the indentation or a bracket does not fit the lines before; indent "
     "keys of the same level by the same number of spaces",
     "expected ',' or": "a bracket or brace of the lines before is not closed, or lacks a comma",

@@ -295,7 +295,7 @@ def readable(where: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"{cut(where)}: cannot be read: {error.strerror}.") from error
+        raise StoreError(f"{cut(where)} cannot be read: {error.strerror}.") from error
 
 
 def noted_digest(path: Path) -> str | None:

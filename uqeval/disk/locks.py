@@ -81,7 +81,7 @@ def temporary_folder(home: str | Path | None = None) -> tuple[Path, int]:
         folder_path = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-", dir=home))
     except OSError as error:
         raise OutputError(
-            f"{cut(home)}: cannot hold temporary files: {error.strerror}. Give a folder that "
+            f"{cut(home)} cannot hold temporary files: {error.strerror}. Give a folder that "
             "exists, or set TMPDIR to one with space."
         ) from None
     owner = os.open(folder_path / OWNER, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

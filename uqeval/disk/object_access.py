@@ -91,9 +91,9 @@ class Connection:
                 for retries in (FIRST, BRIEF, LATER)
             )
         except Exception as error:  # see `ask`
-            raise self.failure(shown, "be opened", error) from error
+            raise self.failure(shown, " cannot be opened", error) from error
 
-    def ask(self, url: str, action: str, ask: Callable[[Any], Answer]) -> Answer:
+    def ask(self, url: str, problem: str, ask: Callable[[Any], Answer]) -> Answer:
         """Return the answer to a request about an object or folder.
 
         Raises `FileNotFoundError`. The first request has a shorter time limit than later ones.
@@ -105,7 +105,7 @@ class Connection:
             raise
         except FileNotFoundError as error:
             if _is_no_bucket(error):
-                raise self.failure(url, action, error) from error
+                raise self.failure(url, problem, error) from error
             self._answered = True
             raise
         # Any `Exception`, because the errors of obstore have no common base class across versions.
@@ -113,7 +113,7 @@ class Connection:
             if (status := _STATUS.search(_first_line(error))) and status[1].startswith("410"):
                 self._answered = True
                 raise FileNotFoundError(str(error)) from error
-            raise self.failure(url, action, error) from error
+            raise self.failure(url, problem, error) from error
         self._answered = self._has_read = True
         return answer
 
@@ -128,9 +128,12 @@ class Connection:
             )
         return memoryview(response.bytes())
 
-    def failure(self, url: str, action: str, error: Exception) -> UqevalError:
-        """Return the error to raise where obstore raised `error` instead of an `action`."""
-        return self._kind(_message(url, action, error, self._has_read))
+    def failure(self, url: str, problem: str, error: Exception) -> UqevalError:
+        """Return the error to raise where obstore raised `error` of a request for `url`.
+
+        `problem`: what cannot be done, such as " cannot be read" or ": OBJECT cannot be read".
+        """
+        return self._kind(_message(url, problem, error, self._has_read))
 
 
 def _repeated(ask: Callable[[], Answer], retries: Mapping[str, Any]) -> Answer:
@@ -249,12 +252,12 @@ def check_url(url: str) -> None:
         parts = urlsplit(url)
         secret = parts.password is not None
     except ValueError as error:
-        raise StoreError(f"{cut(url)}: is not a valid URL ({error}). Check it.") from error
+        raise StoreError(f"{cut(url)} is not a valid URL ({error}). Check it.") from error
     if prefix_of(url) != "AZURE":  # abfss://container@account…
         secret = secret or parts.username is not None
     if secret:
         raise UsageError(
-            f"{cut(url)}: contains credentials, which would appear in reports and logs. Leave "
+            f"{cut(url)} contains credentials, which would appear in reports and logs. Leave "
             f"them out of the URL. {_CREDENTIALS[prefix_of(url)]}"
         )
     if parts.query or parts.fragment:
@@ -265,7 +268,7 @@ def check_url(url: str) -> None:
         )
     if parts.scheme == "file":
         path = unquote(parts.path)
-        raise StoreError(f"{cut(url)}: is a file of this machine; give its path: {cut(path)}.")
+        raise StoreError(f"{cut(url)} is a file of this machine; give its path: {cut(path)}.")
     if parts.scheme not in (*_PREFIXES, *_PORTS):
         raise StoreError(
             f"{cut(url)}: uqeval does not read {cut(parts.scheme)}:// URLs; expected s3://, gs://, "
@@ -298,8 +301,8 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _message(url: str, action: str, error: Exception, has_read: bool) -> str:
-    """Return the message that obstore raised `error` instead of an `action`.
+def _message(url: str, problem: str, error: Exception, has_read: bool) -> str:
+    """Return the message about an `error` that obstore raised; `problem` as in `failure`.
 
     It has neither the server's whole answer, which may repeat keys, nor queries of URLs.
     `has_read`: whether the server gave another object.
@@ -352,7 +355,7 @@ def _message(url: str, action: str, error: Exception, has_read: bool) -> str:
         advice = f"Check the network and {endpoint}."
     else:
         what, advice = cut(printable(line).split("<", 1)[0]).rstrip(". "), _CHECK
-    return f"{cut(url)}: cannot {action}: {what}. {advice}"
+    return f"{cut(url)}{problem}: {what}. {advice}"
 
 
 def _retries(line: str) -> str:

@@ -54,7 +54,7 @@ class ObjectFile:
         self._folder, _, self.key = url.rpartition("/")
         if not self.key or self._folder.endswith(":/"):
             raise kind(
-                f"{cut(url)}: names no object; expected a URL of a file, such as "
+                f"{cut(url)} names no object; expected a URL of a file, such as "
                 f"{cut(url).rstrip('/')}/report.json."
             )
         self._connection = Connection(self._folder, url, kind)
@@ -66,10 +66,10 @@ class ObjectFile:
         other.key, other.url = key, f"{self._folder}/{key}"
         return other
 
-    def _ask(self, action: str, ask: Callable[[Any], Answer]) -> Answer | None:
+    def _ask(self, problem: str, ask: Callable[[Any], Answer]) -> Answer | None:
         """Return the answer to a request, or None if there is no such object."""
         try:
-            return self._connection.ask(self.url, action, ask)
+            return self._connection.ask(self.url, problem, ask)
         except FileNotFoundError:
             return None
 
@@ -80,13 +80,13 @@ class ObjectFile:
             return not any(self._obstore.list(store, chunk_size=1))
 
         # Some servers have no folder without objects.
-        return self._ask("be listed", ask) in (True, None)
+        return self._ask(" cannot be listed", ask) in (True, None)
 
     def version(self) -> Version | None:
         """Return the ETag and version of the object; None if it does not exist."""
-        meta: Any = self._ask("be found", lambda store: self._obstore.head(store, self.key))
+        meta: Any = self._ask(" cannot be found", lambda store: self._obstore.head(store, self.key))
         if meta is None:  # the answer does not say whether the bucket is there; that of `get` does
-            self._ask("be written", lambda store: self._obstore.get(store, self.key))
+            self._ask(" cannot be written", lambda store: self._obstore.get(store, self.key))
             return None
         return {k: meta[k] for k in ("e_tag", "version") if meta.get(k) is not None}
 
@@ -100,12 +100,11 @@ class ObjectFile:
             response = self._obstore.get(store, self.key)
             if (size := int(response.meta["size"])) > most:
                 raise self._kind(
-                    f"{cut(self.url)}: has {size:,} bytes; expected at most {most:,}. Check the "
-                    "URL."
+                    f"{cut(self.url)} has {size:,} bytes; expected at most {most:,}. Check the URL."
                 )
             return self._connection.content(self.url, self.key, response)
 
-        return self._ask("be read", fetch)
+        return self._ask(" cannot be read", fetch)
 
     def replace(self, source: Path, before: Version | None) -> None:
         """Replace the object by a local file if its `version` still equals `before`.
@@ -134,7 +133,7 @@ class ObjectFile:
                 raise self._changed() from None
             self.write(data)
         except Exception as error:
-            raise self._connection.failure(self.url, "be written", error) from error
+            raise self._connection.failure(self.url, " cannot be written", error) from error
 
     def write(self, data: Buffer) -> None:
         """Write the object; overwrite an existing one."""
@@ -143,8 +142,8 @@ class ObjectFile:
             self._obstore.put(store, self.key, data, mode="overwrite", use_multipart=False)
             return True
 
-        if not self._ask("be written", put):
-            raise self._kind(f"{cut(self.url)}: cannot be written. Check the URL.")
+        if not self._ask(" cannot be written", put):
+            raise self._kind(f"{cut(self.url)} cannot be written. Check the URL.")
 
     def _changed(self) -> OutputError:
         return OutputError(

@@ -201,7 +201,7 @@ def refuse_url(folder: str | Path) -> None:
     """Raise `OutputError` for a URL where a local folder is written."""
     if is_url(folder) and not Path(folder).is_dir():
         raise OutputError(
-            f"{cut(folder)}: is a URL, and a local folder is expected. Give a folder, and copy it "
+            f"{cut(folder)} is a URL, and a local folder is expected. Give a folder, and copy it "
             "to the URL afterwards."
         )
 
@@ -215,7 +215,7 @@ def refuse_file_name(folder: str | Path) -> None:
     path = Path(folder)
     if path.suffix.lower() in _OF_FILES and not path.is_dir():
         raise UsageError(
-            f"{cut(folder)}: is the name of a file, and a folder for several files is expected. "
+            f"{cut(folder)} is the name of a file, and a folder for several files is expected. "
             f"Give the name of a folder, such as {cut(path_without_suffix(path))}."
         )
 
@@ -248,20 +248,20 @@ def check_writable(path: str | Path, option: str = "an output file") -> None:
         )
     if is_url(path) and not target.parent.is_dir():
         raise OutputError(
-            f"{cut(path)}: is a URL to which nothing can be written; give a local path. Reports "
+            f"{cut(path)} is a URL to which nothing can be written; give a local path. Reports "
             "and tables can be written to s3://, gs:// and az://."
         )
     if (stream := stream_of(path)) is not None:
         try:
             os.fstat(stream)
         except OSError as error:
-            raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from None
+            raise OutputError(f"{cut(path)} cannot be written: {error.strerror}.") from None
         return
     # Of others: a loop of links, a name that is too long.
     with writing(path), suppress(FileNotFoundError, NotADirectoryError):
         target.stat()
     if target.is_dir():
-        raise OutputError(f"{cut(path)}: is a folder; give the name of a file.")
+        raise OutputError(f"{cut(path)} is a folder; give the name of a file.")
     folder = target.parent
     if not folder.is_dir():
         raise OutputError(

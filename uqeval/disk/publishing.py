@@ -54,7 +54,7 @@ def writing(path: str | Path) -> Iterator[None]:
         elif error.errno == errno.ENAMETOOLONG:
             hint = "Give shorter names."
         raise OutputError(
-            f"{cut(file if file.is_relative_to(path) else path)}: cannot be written: "
+            f"{cut(file if file.is_relative_to(path) else path)} cannot be written: "
             f"{error.strerror or error}. {hint}"
         ) from error
 

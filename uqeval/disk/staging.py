@@ -82,7 +82,7 @@ class Staging:
         path, file = self._local(url), ObjectFile(f"{url}/{_PAGE}", OutputError)
         if not file.is_alone():
             raise OutputError(
-                f"{cut(url)}: holds objects already; expected a new folder for each run, such as "
+                f"{cut(url)} holds objects already; expected a new folder for each run, such as "
                 f"{cut(url)}/2. Name another one."
             )
         self._folders[path] = file

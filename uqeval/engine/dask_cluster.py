@@ -200,14 +200,14 @@ class DaskCluster:
         try:
             record = parse_json(read_bytes(path, _MOST_FILE), finite=False)
         except OSError as error:
-            raise UsageError(f"{where}: cannot be read: {error.strerror}. {remedy}") from None
+            raise UsageError(f"{where} cannot be read: {error.strerror}. {remedy}") from None
         except (ValueError, RecursionError) as error:
             flaw = "it is empty" if path.stat().st_size == 0 else f"it is not JSON ({cut(error)})"
-            raise UsageError(f"{where}: is not a scheduler file: {flaw}. {remedy}") from None
+            raise UsageError(f"{where} is not a scheduler file: {flaw}. {remedy}") from None
         address = record.get("address") if isinstance(record, dict) else None
         if not isinstance(address, str) or not re.fullmatch(r"[a-z]+://.+", address):
             raise UsageError(
-                f"{where}: is not a scheduler file: it has no `address` of a scheduler. {remedy}"
+                f"{where} is not a scheduler file: it has no `address` of a scheduler. {remedy}"
             )
         return address
 

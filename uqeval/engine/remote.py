@@ -282,7 +282,7 @@ def _run_state(run: Run) -> _RunState:
         inputs = open_again(run.recipe)
         if inputs.fingerprint != run.fingerprint:
             raise ChangedError(
-                f"{' + '.join(inputs.paths())}: differs from what the client has opened. Give "
+                f"{' + '.join(inputs.paths())} differs from what the client has opened. Give "
                 "paths at which all hosts see the same stores, and write to none of them."
             )
         inputs.source.want(sorted(run.maps))

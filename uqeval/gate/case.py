@@ -168,10 +168,9 @@ class Case:
     @property
     def _baseline(self) -> Named:
         if self.pair is None:
-            place = self.rule.place
             if not self.baseline_given:
-                raise UsageError(f"{place}: {self.kind} needs a baseline; give --baseline REPORT.")
-            raise UsageError(f"{place}: the baseline has no report {quoted(self.named.name)}.")
+                raise UsageError(f"{self.kind} needs a baseline; give --baseline REPORT.")
+            raise UsageError(f"the baseline has no report {quoted(self.named.name)}.")
         return self.pair.baseline
 
     def _baseline_value(self) -> Score:
@@ -179,9 +178,9 @@ class Case:
         baseline = self._baseline
         base = find(baseline.report, self.score.address)
         if isinstance(base, NoScore):
-            raise UsageError(f"{self.rule.place}: {baseline.path} has no such value: {base.why}.")
+            raise UsageError(f"{baseline.path} has no such value: {base.why}.")
         fields = self.score.address.fields
-        refuse_other_settings(self.rule.place, self.named, baseline, self.rule.address.key, fields)
+        refuse_other_settings(self.named, baseline, self.rule.address.key, fields)
         return base
 
     def _is_relative_to_0(self, base: Score | None) -> bool:
@@ -234,13 +233,13 @@ class Case:
                 return interval_of_report
         if score.address.fields[-1].endswith(DEBIASED):
             raise UsageError(
-                f"{self.rule.place}: {score.address} has no interval, because bootstrap draws "
+                f"{score.address} has no interval, because bootstrap draws "
                 "correct it. Remove confidence, or write the rule for "
                 f"{str(score.address).replace(DEBIASED, '', 1)}."
             )
         if (reason := self._without_interval()) is not None:
             raise UsageError(
-                f"{self.rule.place}: {score.address} has no interval, because {reason}. Remove "
+                f"{score.address} has no interval, because {reason}. Remove "
                 f"confidence: {self.kind} without it compares the number itself."
             )
         if self.resampler is None:
@@ -251,7 +250,7 @@ class Case:
             assert self.pair is not None
             if difference := self.pair.difference or self._other_slice:
                 raise UsageError(
-                    f"{self.rule.place}: confidence in a change needs the same items, data and "
+                    f"confidence in a change needs the same items, data and "
                     f"pixels in both reports: {difference} Remove confidence, or evaluate again."
                 )
             is_relative_to_0 = self._is_relative_to_0(base)
@@ -282,11 +281,11 @@ class Case:
     def _needs_states(self, level: float, reason: str) -> str:
         if self._of_change:
             return (
-                f"{self.rule.place}: the interval of a change is computed from the saved states of "
+                f"the interval of a change is computed from the saved states of "
                 f"both reports: {reason}. Without states, remove confidence."
             )
         return (
-            f"{self.rule.place}: {self.named.path} has no interval at level {level!r}, and its "
+            f"{self.named.path} has no interval at level {level!r}, and its "
             f"saved states give none: {reason}. Or evaluate again with --ci {level!r}."
         )
 

@@ -111,7 +111,7 @@ class _Judging:
         metric = bounds_of(named.report.metrics, score.address)
         if (flaw := flaw_of(rule.limits, metric, score.address)) is not None:
             address = score.address.with_store(named.name)
-            self._give_up(rule, address, UsageError(f"{rule.place}: {flaw}"))
+            self._give_up(rule, address, UsageError(flaw))
             return
         pair = self.pairs.get(named.name)
         if pair is not None and compares(rule):
@@ -150,8 +150,7 @@ class _Judging:
             )
 
     def _give_up(self, rule: Rule, address: Address, error: UqevalError) -> None:
-        reason = str(error).removeprefix(f"{rule.place}: ")
-        self.unjudged.append(NotEvaluated(rule, address, reason))
+        self.unjudged.append(NotEvaluated(rule, address, str(error)))
         self.errors.append((self.unjudged[-1], error))
 
     def judgement(self) -> Judgement:
@@ -190,9 +189,7 @@ def _lookups(
         return
     if not candidates:
         names = ", ".join(named.name for named in reports)
-        raise UsageError(
-            f"{rule.place}: there is no report {quoted(address.store)}; the reports are {names}."
-        )
+        raise UsageError(f"there is no report {quoted(address.store)}; the reports are {names}.")
     lookups = [(named, _find(named, address)) for named in candidates]
     with_value = [named for named, lookup in lookups if isinstance(lookup, Score)]
     if not with_value:
@@ -206,7 +203,7 @@ def _lookups(
             yield (
                 named,
                 UsageError(
-                    f"{rule.place}: {named.name} has the metric, but {lookup.why}. A rule without "
+                    f"{named.name} has the metric, but {lookup.why}. A rule without "
                     f"a store applies to every report that has the metric; name the store, as "
                     f"{address.with_store(with_value[0].name)}, or evaluate {named.name} in the "
                     f"same way."
@@ -230,7 +227,7 @@ def _names_nothing(
     )
     names, reports = [named.name for named in candidates], [named.report for named in candidates]
     if rule.address.where and not any(report.slices for report in reports):
-        return UsageError(f"{rule.place}: matches nothing in the reports: {NO_SLICES}.")
+        return UsageError(f"the address matches nothing in the reports: {NO_SLICES}.")
     families = {family_of(key) for report in reports for key in report.results}
     keys = {key for report in reports for key in report.results}
     command = "" if rule.address.key in keys else how_to_evaluate(rule.address.key)
@@ -240,4 +237,4 @@ def _names_nothing(
     hint = f" Did you mean {suggested}?" if suggested else ""
     if command and not suggested:
         hint = f" Evaluate it with `{command}`."
-    return UsageError(f"{rule.place}: matches nothing in the reports: {nearest.why}.{hint}")
+    return UsageError(f"the address matches nothing in the reports: {nearest.why}.{hint}")

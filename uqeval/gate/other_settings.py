@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from uqeval.errors import UsageError, cut, option_name, quoted
+from uqeval.errors import UsageError, option_name, quoted
 from uqeval.gate.other_models import in_one_order, other_models
 from uqeval.gate.other_sets import ADVICE as OF_SETS
 from uqeval.gate.other_sets import other_sets
@@ -62,16 +62,14 @@ def is_among(fields: Collection[str], changed: Collection[str]) -> bool:
     return any(f".{name}." in path for name in changed for path in paths)
 
 
-def refuse_other_settings(
-    rule_place: str, now: Named, baseline: Named, key: str, fields: Collection[str]
-) -> None:
+def refuse_other_settings(now: Named, baseline: Named, key: str, fields: Collection[str]) -> None:
     """Raise `UsageError` if a score and its baseline have different settings."""
     difference = first_other_setting(now.report, baseline.report, key, fields)
     if difference is None and (option := other_input_option(now.report, baseline.report)):
         difference = OtherSetting(*option)
     if difference is not None:
         raise UsageError(
-            f"{cut(rule_place)}: {difference.name} is {quoted(difference.value)} in this report "
+            f"{difference.name} is {quoted(difference.value)} in this report "
             f"and {quoted(difference.other)} in {baseline.path}; scores of different settings "
             f"cannot be compared. {difference.advice}."
         )

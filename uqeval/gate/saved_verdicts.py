@@ -41,7 +41,7 @@ def load_verdicts(path: str | Path) -> Judgement:
             f"{cut(path)}: {error.strerror}; expected verdicts of uqeval gate -o."
         ) from None
     except ValueError as error:
-        raise StoreError(f"{cut(path)}: is not JSON: {error}.") from None
+        raise StoreError(f"{cut(path)} is not JSON: {error}.") from None
     schema = record.get("schema") if isinstance(record, dict) else None
     if schema != SCHEMA:
         raise StoreError(
@@ -82,7 +82,7 @@ def judgement_of(record: dict[str, Any], path: str | Path) -> Judgement:
         return judgement
     except (KeyError, TypeError, AttributeError, ValueError, UsageError) as error:
         raise StoreError(
-            f"{cut(path)}: is not a file of verdicts: {flaw_of(error)}; write one with uqeval gate "
+            f"{cut(path)} is not a file of verdicts: {flaw_of(error)}; write one with uqeval gate "
             "-o."
         ) from None
 

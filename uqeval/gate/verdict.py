@@ -61,11 +61,11 @@ def refuse_partial(reports: Sequence[Named]) -> None:
     """Raise `StoreError` if not all items of a report were evaluated."""
     for named in reports:
         if named.report.partial:
-            raise StoreError(f"{named.path}: {_why_partial(named.report)}")
+            raise StoreError(f"{named.path} {_why_partial(named.report)}")
 
 
 def _why_partial(report: Report) -> str:
-    """Return why a report is partial, and what to do."""
+    """Return why a report is partial, and what to do, to follow its path."""
     if part := report.inputs.get("part"):
         return (
             f"is shard {part['number']} of {part['of']}: not all items were evaluated. The gate "

@@ -130,7 +130,7 @@ def open_ids(
             return Ids(store, (array,), chosen, None, (), origin, warnings)
     if not probabilities:
         raise StoreError(
-            f"{store.path}: holds {cut(', '.join(sorted(store.arrays)))}; expected `predictions` "
+            f"{store.path} holds {cut(', '.join(sorted(store.arrays)))}; expected `predictions` "
             "[N, H, W], or `probs` or `logits`, of the frames."
         )
     narrowed = replace(
@@ -142,7 +142,7 @@ def open_ids(
     positions, warnings = positions_of_frames(store, source.items, names, count, noun)
     if "predictions" in store.arrays:
         warnings += (
-            f"{store.path}: holds {quoted(probabilities[0])} and `predictions`; the likeliest "
+            f"{store.path} holds {quoted(probabilities[0])} and `predictions`; the likeliest "
             f"classes of {quoted(probabilities[0])} are evaluated. Give the one that you mean as a "
             "store of its own.",
         )
@@ -176,7 +176,7 @@ def positions_of_frames(
         return tuple(None if file is None else place[file] for file in found), tuple(warnings)
     if count is not None and items != count:
         raise StoreError(
-            f"{store.path}: holds {items} {noun}s for {count} {of}s; give names to both, or one "
+            f"{store.path} holds {items} {noun}s for {count} {of}s; give names to both, or one "
             f"{noun} per {of} in the same order."
         )
     return tuple(range(items)), ()
@@ -208,7 +208,7 @@ def classes_of(models: Sequence[Ids], options: InputOptions) -> tuple[int, tuple
         ]
         if wide:
             raise UsageError(
-                f"{wide[0].store.path}: has ids of more than 8 bits, and the number of "
+                f"{wide[0].store.path} has ids of more than 8 bits, and the number of "
                 "classes is unknown; give --classes."
             )
         classes = UNKNOWN_CLASSES
@@ -271,7 +271,7 @@ def like_ids(frames: Frames, i: int, classes: int, void: int) -> str:
     if distinct.size > _FEW or not ((distinct < classes) | (distinct == void)).all():
         return ""
     return (
-        f"{frames.where_of(i)}: looks like an image of class ids, not a camera image (one "
+        f"{frames.where_of(i)} looks like an image of class ids, not a camera image (one "
         f"channel, {distinct.size} different values), so its optical flow would be meaningless. "
         "Give the camera's images as the video, and ids as predictions or labels."
     )

@@ -130,7 +130,7 @@ class Listed:
         at: Any = inside(self.where, FRAMES)
         if at is None and self._strict and plain_folder(self.where):
             raise StoreError(
-                f"{self.where}: has no folder `{FRAMES}`; expected `{FRAMES}` and `{PREDICTIONS}`, "
+                f"{self.where} has no folder `{FRAMES}`; expected `{FRAMES}` and `{PREDICTIONS}`, "
                 "or the predictions after a folder of images."
             )
         frames = open_frames(at or self.where, fill_missing=self._options.fill)
@@ -178,7 +178,7 @@ class Matches:
             refuse_shared(where, other, frame, found, "prediction")
         if found is not None and self._follow and may_differ(frame, found):
             raise StoreError(
-                f"{cut(where)}: holds no prediction for the frame {cut(frame)}, but {cut(found)}, "
+                f"{cut(where)} holds no prediction for the frame {cut(frame)}, but {cut(found)}, "
                 "which may be of another sequence. --follow waits for the right one. If the "
                 "sequences are the same, give their folders the same name."
             )
@@ -223,6 +223,6 @@ def check_growing(arrays: Iterable[StoredArray]) -> None:
     for array in distinct(arrays):
         if (n := array.in_chunk("item")) > 1:
             raise UsageError(
-                f"{array.where}: has chunks of {n} frames; --follow cannot tell whether a chunk "
+                f"{array.where} has chunks of {n} frames; --follow cannot tell whether a chunk "
                 "is complete. Write the store with chunks of one frame."
             )

@@ -174,7 +174,7 @@ class Predictions:
             at = inside(self._video, PREDICTIONS)
             if at is None and plain_folder(self._video):
                 raise StoreError(
-                    f"{self._video}: has no folder `{PREDICTIONS}`; give the predictions after the "
+                    f"{self._video} has no folder `{PREDICTIONS}`; give the predictions after the "
                     "video: a folder of PNGs of class ids, or a store."
                 )
             at = at or self._video
@@ -217,7 +217,7 @@ class Predictions:
         if found is None:
             what = "PNG files" if own.ids is None else "items"
             raise StoreError(
-                f"{cut(own.where)}: holds no prediction for the frame {shot.name} "
+                f"{cut(own.where)} holds no prediction for the frame {shot.name} "
                 f"({own.count} {what}). Add it, or --follow to wait for it."
             )
         if own.ids is None or own.frames is None:
@@ -235,7 +235,7 @@ class Predictions:
         array = PngArray(Path(own.where) / file)
         if array.dtype.itemsize > 1 and self._options.classes is None:
             raise UsageError(
-                f"{array.where}: has ids of more than 8 bits, and the number of classes is "
+                f"{array.where} has ids of more than 8 bits, and the number of classes is "
                 "unknown; give --classes."
             )
         item_array = ItemArray(array, None)

@@ -176,7 +176,7 @@ def _models(
         models = inside(video, PREDICTIONS)
         if models is None and store is None:
             raise UsageError(
-                f"{cut(path_of(video))}: has no folder `{PREDICTIONS}`; give the predictions after "
+                f"{cut(path_of(video))} has no folder `{PREDICTIONS}`; give the predictions after "
                 "the video: a folder of PNGs of class ids, or a store."
             )
         sources: list[Any] = [store if models is None else models]
@@ -207,7 +207,7 @@ def _truth(
         for model in models:
             if identity_of(model.given) == identity_of(options.pseudo_labels):
                 raise UsageError(
-                    f"--pseudo-labels {cut(path_of(options.pseudo_labels))}: are the evaluated "
+                    f"--pseudo-labels {cut(path_of(options.pseudo_labels))} are the evaluated "
                     "predictions, so their mIoU would be 1. Give the predictions of a better model."
                 )
         given = options.pseudo_labels

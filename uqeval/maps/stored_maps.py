@@ -118,7 +118,7 @@ class StoredMaps:
         low, high = plane.min(), plane.max()
         if plane.dtype.kind not in "iu" or low < 0 or high >= self.classes:
             raise DataError(
-                f"{where}: holds {plane.dtype} from {low} to {high}; expected whole numbers from "
+                f"{where} holds {plane.dtype} from {low} to {high}; expected whole numbers from "
                 f"0 to {self.classes - 1}. Write it again with `uqeval reduce`."
             )
         return plane.astype(np.uint16)
@@ -162,7 +162,7 @@ class StoredMaps:
             raise StoreError(f"{where}: shape {plane.shape}, but predictions are {size}.")
         if name == "mean_probs" and len(plane) != self.classes:
             raise StoreError(
-                f"{where}: holds {len(plane)} classes; expected {self.classes}, as the store has."
+                f"{where} holds {len(plane)} classes; expected {self.classes}, as the store has."
             )
         return plane, where
 

@@ -169,7 +169,7 @@ class VideoSource(MapSource):
         heartbeat(after.grey.size * _RGB + sum(ids.nbytes for ids in after.ids))
         if before.grey.shape != after.grey.shape:
             raise StoreError(
-                f"{self.frames.where_of(pair.after)}: is {_size(after.grey)}, the frame before it "
+                f"{self.frames.where_of(pair.after)} is {_size(after.grey)}, the frame before it "
                 f"{_size(before.grey)} (height×width); the frames of a sequence have one size."
             )
         flows = self._flows(item, before, after, heartbeat)

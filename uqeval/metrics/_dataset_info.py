@@ -141,7 +141,7 @@ def read_fit_on(fit_on: str | None, info: DatasetInfo) -> None:
 
         if Path(fit_on).is_dir():
             raise UsageError(
-                f"--fit-on {cut(fit_on)}: is a folder or store; expected a text file with the "
+                f"--fit-on {cut(fit_on)} is a folder or store; expected a text file with the "
                 "names of those evaluated items that the fit uses, one per line, such as "
                 f"{listed(list(info.all_names or info.names), 3)}. Evaluate both sets as one store."
             )
@@ -166,7 +166,7 @@ def fit_items(fit_on: str | None, info: DatasetInfo) -> list[int] | None:
     strange = [name for name in names if name not in place]
     if strange or not names:
         raise UsageError(
-            f"--fit-on {fit_on}: is empty; expected the names of items, one per line."
+            f"--fit-on {fit_on} is empty; expected the names of items, one per line."
             if not names
             else f"--fit-on {fit_on}: {len(strange)} of {number_of(len(names), 'name')} not among "
             f"the {number_of(len(place), 'evaluated item')}: {listed(strange)}. The names of items "

@@ -82,10 +82,10 @@ def why_without_states(path: Path, report: Report) -> str | None:
     """Return why a report has no file of states, and what to do; None if it has one."""
     states = states_beside(path, report)
     if states is None:
-        return f"{path}: has no saved states; {saving_states(path)}"
+        return f"{path} has no saved states; {saving_states(path)}"
     if is_file(states):
         return None
-    missing = f"{cut(states)}: does not exist, but {path} needs these states. "
+    missing = f"{cut(states)} does not exist, but {path} needs these states. "
     renamed = _states_of_name(path)
     if not is_file(renamed):
         return f"{missing}Put the file there, or {saving_states(path)}"
@@ -118,11 +118,11 @@ def foreign_states(states: Path, report: Path, digest: str | None) -> StoreError
     older = older_file(states)
     if digest is not None and older.is_file() and noted_digest(older) == digest:
         return StoreError(
-            f"{states}: are not the states of {report}, but of a newer run that was killed before "
+            f"{states} are not the states of {report}, but of a newer run that was killed before "
             f"it wrote its report. Evaluate again, or: mv {quote(str(older))} {quote(str(states))}"
         )
     return StoreError(
-        f"{states}: are not the states of {report}, but of another run; a report and its states "
+        f"{states} are not the states of {report}, but of another run; a report and its states "
         "are moved together. Evaluate again, or move the states elsewhere."
     )
 
@@ -167,8 +167,6 @@ def _is_report(path: Path) -> bool:
         with readable(path):
             record: Any = read_json(path)
     except ValueError as error:
-        raise StoreError(
-            f"{cut(path)}: is not JSON: {error}. Move it, or write it again."
-        ) from None
+        raise StoreError(f"{cut(path)} is not JSON: {error}. Move it, or write it again.") from None
     schema = record.get("schema") if isinstance(record, dict) else None
     return isinstance(schema, str) and schema.startswith("uqeval.report/")

@@ -239,7 +239,7 @@ def load_with_sha256(path: str | Path) -> tuple[Report, str]:
         try:
             report: Report = checked(Report, record)
         except ValueError as error:
-            raise StoreError(f"{cut(path)}: is not a uqeval report: {error}.") from None
+            raise StoreError(f"{cut(path)} is not a uqeval report: {error}.") from None
         _spell_names(report)
         return report, hashlib.sha256(data).hexdigest()
     except OSError as error:
@@ -248,7 +248,7 @@ def load_with_sha256(path: str | Path) -> tuple[Report, str]:
             f"{for_caller('-o', 'Report.save')} writes it."
         ) from None
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"{cut(path)}: is not a uqeval report (not JSON): {error}.") from None
+        raise StoreError(f"{cut(path)} is not a uqeval report (not JSON): {error}.") from None
 
 
 def _spell_names(report: Report) -> None:

@@ -112,7 +112,7 @@ def sentences(verdict: Verdict) -> list[str]:
     if verdict.value is None:
         reasons.append(f"undefined: {verdict.reason}")
     else:
-        text = f"is {distinguishable(verdict.value, verdict.limit)}"
+        text = f"the value is {distinguishable(verdict.value, verdict.limit)}"
         if verdict.baseline is not None:
             before = format_number(float(verdict.baseline))
             if text.endswith(f" {before}") and verdict.baseline != verdict.value:
@@ -167,10 +167,16 @@ def summary(judgement: Judgement) -> str:
     verdicts on some stores, the line has their outcome, and that of the gate of all stores.
     """
     if judgement.whole_passed is not None:
-        _, _, own = summary(replace(judgement, whole_passed=None)).partition(": ")
         rules = bool(judgement.verdicts or judgement.not_evaluated)
-        of_page = f"rules of this page: {own}" if rules else "no rules of this page"
+        counts = _outcome(judgement)[1]
+        of_page = f"rules of this page: {counts}" if rules else "no rules of this page"
         return f"{of_page}; whole gate: {'passed' if judgement.whole_passed else 'not passed'}"
+    ended, counts = _outcome(judgement)
+    return f"gate {ended}: {counts}"
+
+
+def _outcome(judgement: Judgement) -> tuple[str, str]:
+    """Return how the gate ended, and the number of verdicts of each status."""
     only_inconclusive = judgement.failed and not judgement.count("fail")
     counts = [
         f"{judgement.count(status)} {noun}"
@@ -181,9 +187,9 @@ def summary(judgement: Judgement) -> str:
     if judgement.not_evaluated:
         counts.append(f"{len(judgement.not_evaluated)} not evaluated")
     if only_inconclusive:
-        return f"gate not passed: {_inconclusive(judgement)} ({', '.join(counts)})"
+        return "not passed", f"{_inconclusive(judgement)} ({', '.join(counts)})"
     ended = "passed" if judgement.passed else "failed" if judgement.failed else "incomplete"
-    return f"gate {ended}: {', '.join(counts)}"
+    return ended, ", ".join(counts)
 
 
 def _inconclusive(judgement: Judgement) -> str:

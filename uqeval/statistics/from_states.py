@@ -228,4 +228,4 @@ def items_of(
         if key in loaded_report.slices:
             names = set(loaded_report.slices[key].get("names", ()))
             return tuple(i for i, name in enumerate(scoring.names) if name in names)
-    raise StoreError(f"{report}: has no slice {next(address.slice_keys)}.")
+    raise StoreError(f"{report} has no slice {next(address.slice_keys)}.")

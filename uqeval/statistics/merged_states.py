@@ -170,8 +170,7 @@ class MergedStates:
                 packed.append(file.total(key))
             except DAMAGED as error:
                 raise StoreError(
-                    f"{cut(file.path)}: has a damaged total: {cut(error)}. Run the evaluation "
-                    "again."
+                    f"{cut(file.path)} has a damaged total: {cut(error)}. Run the evaluation again."
                 ) from None
         return packed
 

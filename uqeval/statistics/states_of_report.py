@@ -39,7 +39,7 @@ def states_of(report: Path, loaded_report: Report) -> SavedStates:
     if loaded_report.states_digest not in (None, saved.digest):
         raise foreign_states(path, report, loaded_report.states_digest)
     if not _is_of(saved, loaded_report):
-        raise StoreError(f"{cut(path)}: are not the states of {report}; {saving_states(report)}")
+        raise StoreError(f"{cut(path)} are not the states of {report}; {saving_states(report)}")
     return saved
 
 

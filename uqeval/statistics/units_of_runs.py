@@ -105,6 +105,6 @@ def groups_of(report: Path, loaded_report: Report, scoring: Scoring) -> tuple[st
         return None
     if len(groups) != scoring.items:
         raise StoreError(
-            f"{report}: names {len(groups)} groups for {scoring.items} items. Evaluate again."
+            f"{report} names {len(groups)} groups for {scoring.items} items. Evaluate again."
         )
     return tuple(map(str, groups))

@@ -53,12 +53,12 @@ def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
         version = metadata.get("version", _VERSION)
         if version != _VERSION:
             raise StoreError(
-                f"{cut(path)}: has version {quoted(version)} of the format; this uqeval reads "
+                f"{cut(path)} has version {quoted(version)} of the format; this uqeval reads "
                 f"version {_VERSION}. Install a newer uqeval, or write the store with this one."
             )
         if metadata.get("complete") is False:
             raise StoreError(
-                f"{cut(path)}: is unfinished: the job that writes it has not closed it. Wait for "
+                f"{cut(path)} is unfinished: the job that writes it has not closed it. Wait for "
                 "it, or run it again with resume=True (or overwrite=True)."
             )
     classes = attributes.get("class_names")
@@ -162,8 +162,7 @@ def own_names(
         return None if values is None else checked_names(values, f"{path}: attribute names")
     if len(array.shape) != 1 or (array.dtype.kind not in "UO"):
         raise StoreError(
-            f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text per "
-            f"item."
+            f"{array.where} holds {array.dtype} of shape {array.shape}, expected one text per item."
         )
     refuse_large_names(array)
     array.check_claims()
@@ -177,6 +176,6 @@ def refuse_large_names(array: StoredArray) -> None:
     count = math.prod(array.shape)
     if max(array.chunk_bytes, count * array.dtype.itemsize) > MOST_BYTES:
         raise StoreError(
-            f"{array.where}: claims {count:,} names of {array.dtype} in chunks of "
+            f"{array.where} claims {count:,} names of {array.dtype} in chunks of "
             f"{math.prod(array.chunks):,}, which is more than names need. Write them again."
         )

@@ -92,7 +92,7 @@ def as_single(values: Any, where: str) -> Any:
     if callable(convert := getattr(values, "astype", None)):
         return convert("float32")
     raise DataError(
-        f"{where}: is a {type(values).__name__} of bfloat16, which NumPy does not read. Convert it "
+        f"{where} is a {type(values).__name__} of bfloat16, which NumPy does not read. Convert it "
         "to float32 first."
     )
 

@@ -51,7 +51,7 @@ def refuse_nested(path: str, places: Sequence[str]) -> None:
     """
     if places:
         raise StoreError(
-            f"{cut(path)}: holds no arrays itself; its groups do. Give the path of a group: "
+            f"{cut(path)} holds no arrays itself; its groups do. Give the path of a group: "
             f"{listed(places)}."
         )
 
@@ -253,7 +253,7 @@ def _row(array: NumpyArray) -> NumpyArray:
     if first not in (None, "sample") or last == "sample":
         axes = ", ".join(axis or str(name) for axis, name in zip((first, last), names, strict=True))
         raise StoreError(
-            f"{array.where}: has the axes [{cut(axes)}]; expected [item], or [sample, item] of "
+            f"{array.where} has the axes [{cut(axes)}]; expected [item], or [sample, item] of "
             "members. Transpose it."
         )
     row = array.reshaped((*array.shape[:-1], 1, array.shape[-1]))
@@ -323,12 +323,12 @@ def assemble(
             parts[kind] = (ItemArray(array, None),)
     if not parts:
         content = f"only {listed(sorted(kinds))}" if kinds else "no arrays"
-        raise StoreError(f"{cut(path)}: holds {content}; {predictions_expected(kinds)}")
+        raise StoreError(f"{cut(path)} holds {content}; {predictions_expected(kinds)}")
     others = other_kinds(parts, maps)
     count = _count({kind: items for kind, items in parts.items() if kind not in others}, path)
     for kind in sorted(kind for kind in others if len(parts[kind]) != count):
         warned.append(
-            f"left out: {arrays[kind].where}: has {len(parts.pop(kind))} items, but the store has "
+            f"left out: {arrays[kind].where} has {len(parts.pop(kind))} items, but the store has "
             f"{count}."
         )
     # Names beside one image are not its own; names beside flow are those of the frames.

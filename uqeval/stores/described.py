@@ -178,7 +178,7 @@ def ordered(
     if axes is None:
         expected = " or ".join(f"[{', '.join(form)}]" for form in forms)
         raise DataError(
-            f"{where}: has the axes {cut(list(names))}, expected {expected}, in any order. "
+            f"{where} has the axes {cut(list(names))}, expected {expected}, in any order. "
             "Rename the dimensions, or give an array without names."
         )
     dimensions = {name: axis for name, axis in zip(names, axes, strict=True) if name}

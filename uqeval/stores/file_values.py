@@ -98,14 +98,14 @@ class FileValues:
 
     def _changed(self) -> StoreError:
         return StoreError(
-            f"{self.where}: changed while it was read. Wait until it is written, and start again."
+            f"{self.where} changed while it was read. Wait until it is written, and start again."
         )
 
     def _read(self, descriptor: int, buffer: memoryview, begin: int) -> memoryview:
         try:
             filled = read_into(descriptor, buffer, begin)
         except OSError as error:
-            raise StoreError(f"{self.where}: cannot be read: {error.strerror}.") from error
+            raise StoreError(f"{self.where} cannot be read: {error.strerror}.") from error
         if len(filled) < len(buffer):
             raise self._changed()
         return filled
@@ -241,7 +241,7 @@ def unpacked(
         if isinstance(error, OSError) and error.errno is not None:
             raise _no_room(where, size, error) from error
         raise StoreError(
-            f"{where}: cannot be unpacked ({cut(error)}): it is damaged or cut short. Copy or save "
+            f"{where} cannot be unpacked ({cut(error)}): it is damaged or cut short. Copy or save "
             "it again."
         ) from error
     return file
@@ -249,6 +249,6 @@ def unpacked(
 
 def _no_room(where: str, size: int, reason: object) -> StoreError:
     return StoreError(
-        f"{where}: cannot be unpacked into {tempfile.gettempdir()}: {reason}. It needs {size} "
+        f"{where} cannot be unpacked into {tempfile.gettempdir()}: {reason}. It needs {size} "
         "bytes there; set TMPDIR, or save it uncompressed."
     )

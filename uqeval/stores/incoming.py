@@ -51,7 +51,7 @@ def as_array(values: Any, where: str) -> Array:
             "dense NumPy array on the CPU first."
         ) from error
     raise DataError(
-        f"{where}: is a {kind}; expected an array of NumPy, PyTorch, JAX, or anything with "
+        f"{where} is a {kind}; expected an array of NumPy, PyTorch, JAX, or anything with "
         "__dlpack__ or __array__."
     )
 
@@ -68,7 +68,7 @@ def _refuse_added_types(array: Array, where: str) -> None:
     """Raise `DataError` for a type that another library adds to NumPy, such as float8."""
     if array.dtype.isbuiltin == 2:
         raise DataError(
-            f"{where}: holds {array.dtype}, which NumPy lacks; expected a type of NumPy or "
+            f"{where} holds {array.dtype}, which NumPy lacks; expected a type of NumPy or "
             "bfloat16. Convert it first: values.astype(numpy.float32), or class ids to numpy.uint8."
         )
 
@@ -112,7 +112,7 @@ def as_stack(
         alternative = "" if takes_one_sample else f" (or [{classes}, {rows}] with sample=t)"
         at = where if sample is None else f"{where}, sample {sample}"
         raise DataError(
-            f"{at}: has the shape {list(values.shape)}, expected {want}{alternative}."
+            f"{at} has the shape {list(values.shape)}, expected {want}{alternative}."
             f"{_without_items(values)}"
         )
     return stack
@@ -140,7 +140,7 @@ def checked_floats(
     `with_key`: how the caller declares the kind of an array with a name, for messages.
     """
     if values.dtype.kind != "f":
-        raise DataError(f"{where}: holds {values.dtype}, expected floating point {kind}.")
+        raise DataError(f"{where} holds {values.dtype}, expected floating point {kind}.")
     of = source or bfloat16.source_of(values, dtype)
     allowed = bfloat16.TOLERANCES[of] if tolerance is None else tolerance
     if kind == "logits":

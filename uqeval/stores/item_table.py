@@ -32,7 +32,7 @@ class ItemTable:
         """Return the values of a column. Raises `UsageError` if it does not exist."""
         if name not in self.columns:
             raise UsageError(
-                f"{cut(self.path)}: has no column {quoted(name)}; "
+                f"{cut(self.path)} has no column {quoted(name)}; "
                 + did_you_mean(name, self.columns, f"it has {cut(', '.join(self.columns))}.")
             )
         return self.columns[name]
@@ -104,18 +104,18 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
             reader = csv.DictReader(file, strict=True)
             if str(next(iter(reader.fieldnames or ()), "")).lstrip()[:1] in ("{", "["):
                 raise StoreError(
-                    f"{cut(path)}: is JSON, not CSV; expected a CSV file with a column `name`, the "
+                    f"{cut(path)} is JSON, not CSV; expected a CSV file with a column `name`, the "
                     "items' names, and columns to slice by."
                 )
             columns = [column for column in reader.fieldnames or () if column]
             read = reader.line_num
             if "name" not in columns:
                 raise StoreError(
-                    f"{cut(path)}: has the columns {cut(', '.join(columns) or 'none')}; expected "
+                    f"{cut(path)} has the columns {cut(', '.join(columns) or 'none')}; expected "
                     "`name`, the items' names, and columns to slice by."
                 )
             if twice := [c for c, count in Counter(columns).items() if count > 1]:
-                raise StoreError(f"{cut(path)}: has two columns {quoted(twice[0])}. Rename one.")
+                raise StoreError(f"{cut(path)} has two columns {quoted(twice[0])}. Rename one.")
             rows: dict[str, dict[str, str]] = {}
             for row in reader:
                 cells = [cell for column, cell in row.items() if column is not None]
@@ -143,15 +143,13 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
                 rows[row["name"]] = row
                 read = reader.line_num
     except FileNotFoundError as error:
-        raise StoreError(
-            f"{cut(path)}: cannot be read: {error.strerror}. Check the path."
-        ) from None
+        raise StoreError(f"{cut(path)} cannot be read: {error.strerror}. Check the path.") from None
     except csv.Error as error:
         raise StoreError(
-            f"{cut(path)}: cannot be read as CSV, in the row after line {read}: {error}. A quote "
+            f"{cut(path)} cannot be read as CSV, in the row after line {read}: {error}. A quote "
             'that begins a value must end it, and is doubled inside: "a ""b"" c".'
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise StoreError(f"{cut(path)}: cannot be read as CSV: {reason}.") from None
+        raise StoreError(f"{cut(path)} cannot be read as CSV: {reason}.") from None
     return columns, rows

@@ -139,7 +139,7 @@ def known_once(name: str, array: StoredArray, others: Mapping[str, StoredArray],
         others_of_kind = [own for own, of in ALIASES.items() if of == kind]
         called = quoted(name) if name != kind else " or ".join(map(quoted, others_of_kind))
         raise StoreError(
-            f"{cut(path)}: holds {quoted(kind)} twice, once as {called}. Keep one of them."
+            f"{cut(path)} holds {quoted(kind)} twice, once as {called}. Keep one of them."
         )
     return kind
 
@@ -163,11 +163,11 @@ def axes_of(array: StoredArray, kind: str, *, is_single: bool) -> tuple[str, ...
     expected = " or ".join(f"[{', '.join(form)}]" for form in listed_forms)
     if named := array.named_axes:
         raise StoreError(
-            f"{array.where}: has the axes [{', '.join(named)}], expected {expected}, in any order. "
+            f"{array.where} has the axes [{', '.join(named)}], expected {expected}, in any order. "
             "Rename the dimensions, or store it with these axes."
         )
     raise StoreError(
-        f"{array.where}: has the shape {array.shape}, expected {expected}. Store {quoted(kind)} "
+        f"{array.where} has the shape {array.shape}, expected {expected}. Store {quoted(kind)} "
         "with these axes, or name the axes in dimension_names."
     )
 
@@ -223,7 +223,7 @@ def _refuse_packed(array: StoredArray, kind: str) -> None:
     elif kind not in KNOWN:  # a map may be one of ids, which stay integers
         unpacked = quoted(steps)
     raise StoreError(
-        f"{array.where}: holds {array.dtype} {noun} that are packed (attribute {listed}); "
+        f"{array.where} holds {array.dtype} {noun} that are packed (attribute {listed}); "
         f"expected the {noun} themselves. Store {unpacked}, without these attributes; where the "
         f"{noun} are unpacked already, remove the attributes."
     )
@@ -266,7 +266,7 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> Stored
             expected = f"class ids as integers. Save {kind}.astype(np.uint8), with 255 where void"
             if kind == "predictions" and array.dtype.kind == "f" and len(array.shape) > 3:
                 expected = "class ids as integers. Call class probabilities `probs`"
-        raise StoreError(f"{array.where}: holds {array.dtype}, expected {expected}.")
+        raise StoreError(f"{array.where} holds {array.dtype}, expected {expected}.")
     _refuse_packed(array, kind)
     array.axes = axes_of(array, kind, is_single=is_single)
     if array.dimension_names:
@@ -277,7 +277,7 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> Stored
     empty = [a for a, n in zip(array.axes, array.shape, strict=True) if n == 0 and a != "item"]
     if empty:
         raise StoreError(
-            f"{array.where}: has the shape {array.shape}, which is empty along "
+            f"{array.where} has the shape {array.shape}, which is empty along "
             f"{cut(', '.join(empty))}. Write it again with the shape of the data."
         )
     array.suit(array.axes)
@@ -432,6 +432,6 @@ def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
 def not_one_of(array: StoredArray, expected: str) -> StoreError:
     """Return the error for an array without a name that fits no kind."""
     return StoreError(
-        f"{array.where}: has the shape {array.shape} of {array.dtype}, expected {expected}. "
+        f"{array.where} has the shape {array.shape} of {array.dtype}, expected {expected}. "
         "Add the axes that are missing, or save a Zarr group that names its arrays."
     )

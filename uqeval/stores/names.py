@@ -23,15 +23,15 @@ def read_names_file(path: str | Path) -> tuple[str, ...]:
         text = read_text(path, "utf-8-sig")
     except OSError as error:
         raise StoreError(
-            f"{cut(path)}: cannot be read: {error.strerror}. Check the path."
+            f"{cut(path)} cannot be read: {error.strerror}. Check the path."
         ) from error
     except UnicodeDecodeError as error:
-        raise StoreError(f"{cut(path)}: is not text in UTF-8. Save the names as UTF-8.") from error
+        raise StoreError(f"{cut(path)} is not text in UTF-8. Save the names as UTF-8.") from error
     if text.lstrip().startswith(("[", "{")):
         try:
             values = parse_json(text)
         except ValueError as error:
-            raise StoreError(f"{cut(path)}: is not valid JSON: {error}.") from error
+            raise StoreError(f"{cut(path)} is not valid JSON: {error}.") from error
         return checked_names(values, str(path))
     return checked_names([line.strip() for line in text.splitlines() if line.strip()], str(path))
 
@@ -122,7 +122,7 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
     visits: Counter[str] = Counter()
 
     def fail(error: OSError) -> None:
-        raise StoreError(f"{error.filename}: cannot be listed: {error.strerror}.") from error
+        raise StoreError(f"{error.filename} cannot be listed: {error.strerror}.") from error
 
     root = str(Path(folder))
     for at, folders, files in os.walk(root, followlinks=True, onerror=fail):

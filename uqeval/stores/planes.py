@@ -35,7 +35,7 @@ class Planes:
         for array in self.arrays:
             if "annotator" in array.axes and axis != "annotator":
                 raise StoreError(
-                    f"{array.where}: holds labels of {array.length('annotator')} annotators; "
+                    f"{array.where} holds labels of {array.length('annotator')} annotators; "
                     "expected one label per pixel here. Store the labels of one annotator "
                     "[item, y, x], or evaluate these with `uqeval annotators`."
                 )

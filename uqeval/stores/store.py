@@ -80,10 +80,10 @@ class Unreadable(Contents):
             ) from None
         except OSError as error:  # a device, a loop of links, no permission
             raise StoreError(
-                f"{cut(path)}: cannot be read: {error.strerror}; expected {EXPECTED}."
+                f"{cut(path)} cannot be read: {error.strerror}; expected {EXPECTED}."
             ) from None
         raise StoreError(
-            f"{cut(path)}: is a {cut(Path(path).suffix) or 'plain'} file; expected {EXPECTED}."
+            f"{cut(path)} is a {cut(Path(path).suffix) or 'plain'} file; expected {EXPECTED}."
             + how_to_convert(path)
         )
 

@@ -309,7 +309,7 @@ def read_whole(part: Watched, description: str) -> Iterator[None]:
     for path, state in part.states().items():
         if before.get(path) != state:
             raise ChangedError(
-                f"{cut(path)}: changed while {description} was read. Write each file under "
+                f"{cut(path)} changed while {description} was read. Write each file under "
                 "another name, then rename it."
             )
 
@@ -317,7 +317,7 @@ def read_whole(part: Watched, description: str) -> Iterator[None]:
 def changed_error(path: str, item: str, is_missing: bool) -> ChangedError:
     """Return the error for a file that has changed since the run began; `item` follows its path."""
     return ChangedError(
-        f"{cut(path)}{item}: {'was removed' if is_missing else 'changed'} after this run had "
+        f"{cut(path)}{item} {'was removed' if is_missing else 'changed'} after this run had "
         f"begun, so its results would mix old and new data. Nothing was written. Run again after "
         f"the last process has finished writing to it."
     )

@@ -243,7 +243,7 @@ class RequiredPercentiles:
         row = np.searchsorted(self.bins, self._bin_of)
         low = np.empty(row.size, np.int64)
         if not find_ranks(fine, row, np.array(self._within, np.int64), low):
-            raise DataError(f"{where}: changed while it was read. Start again.")
+            raise DataError(f"{where} changed while it was read. Start again.")
         keys = np.array(self._bin_of, np.int64) * fine.shape[1] + low
         statistic = dict(zip(self._ranks, values_of(keys).tolist(), strict=True))
         percentiles: dict[float, float | None] = {}

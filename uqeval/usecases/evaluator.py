@@ -280,7 +280,7 @@ class Evaluator:
             folder = other.folder if isinstance(other, Evaluator) else Path(other)
             if not (folder / _MARK).is_file():
                 raise UsageError(
-                    f"{cut(folder)}: is not the folder of an Evaluator, or it was closed; give "
+                    f"{cut(folder)} is not the folder of an Evaluator, or it was closed; give "
                     "evaluator.folder of one that is open."
                 )
             if any((folder / "maps" / "items").glob("*/zarr.json")):  # else it has no items
@@ -298,7 +298,7 @@ class Evaluator:
             keys = sorted((own_settings.keys() | other_settings.keys()) - {"uqeval"})
             different = [key for key in keys if own_settings.get(key) != other_settings.get(key)]
             raise UsageError(
-                f"{store.parent}: is of another evaluation: its {listed(different)} differ. Give "
+                f"{store.parent} is of another evaluation: its {listed(different)} differ. Give "
                 "all evaluators the same arguments."
             )
         for group in sorted(path for path in (store / "items").iterdir() if path.is_dir()):
@@ -362,7 +362,7 @@ def _attributes_of(group: Path) -> dict[str, Any]:
     """Return the attributes of a group that an evaluator wrote. Raises `UsageError` for others."""
     attributes = _document(group / "zarr.json").get("attributes")
     if not isinstance(attributes, dict) or not isinstance(attributes.get("uqeval", {}), dict):
-        raise UsageError(f"{cut(group)}: was not written by an Evaluator.")
+        raise UsageError(f"{cut(group)} was not written by an Evaluator.")
     return attributes
 
 
@@ -373,5 +373,5 @@ def _document(file: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         document = None
     if not isinstance(document, dict):
-        raise UsageError(f"{cut(file.parent)}: was not written by an Evaluator.")
+        raise UsageError(f"{cut(file.parent)} was not written by an Evaluator.")
     return document

@@ -190,7 +190,7 @@ def _opened(paths: Sequence[str | Path]) -> list[tuple[SavedStates, Report | Non
         if path.is_dir():
             state_files = sorted(p for p in path.glob(f"*{SUFFIX}") if not p.name.startswith("."))
             if not state_files:
-                raise StoreError(f"{cut(path)}: holds no states files (*{SUFFIX}){_below(path)}.")
+                raise StoreError(f"{cut(path)} holds no states files (*{SUFFIX}){_below(path)}.")
             states += map(_with_report, map(SavedStates.of_run, state_files))
         elif path.suffix == ".zip":
             states.append(_with_report(SavedStates.of_run(path)))

@@ -141,8 +141,8 @@ def _refuse_unfinished(merged_states: MergedStates, keys: Sequence[str]) -> None
     paths = " ".join(quote(str(file.path)) for file in merged_states.files)
     if merged_states.missing:
         raise UsageError(
-            f"{', '.join(keys)}: needs counts of all shards, and some shards are missing. Count "
-            f"these, and merge all."
+            f"{', '.join(keys)} {'needs' if len(keys) == 1 else 'need'} counts of all shards, and "
+            "some shards are missing. Count these, and merge all."
         )
     passes = merged_states.passes
     raise UsageError(
@@ -170,7 +170,7 @@ def add_families(
         for key, settings in family.settings(families[family.name], info).items():
             if key in record["results"]:
                 raise UsageError(
-                    f"{merged_states.path}: has {key} already; leave it out, as uqeval merge "
+                    f"{merged_states.path} has {key} already; leave it out, as uqeval merge "
                     "recomputes it."
                 )
             for name, evaluation in family.evaluations(key, settings, info).items():
@@ -180,7 +180,7 @@ def add_families(
                 )
                 if not is_complete:
                     raise UsageError(
-                        f"{merged_states.path}: has no counts for {name}. Evaluate "
+                        f"{merged_states.path} has no counts for {name}. Evaluate "
                         f"{' '.join(map(quote, info.paths)) or info.where} again with it, or name "
                         f"numbers of the report's items: {listed(_numbers_of_items(record), 20)}."
                     )

@@ -15,7 +15,7 @@ import uqeval.maps.names as names_of
 from uqeval.argument_types import checks_types
 from uqeval.arrays import Maps, State, np
 from uqeval.engine.options import usable_cpus
-from uqeval.errors import DataError, UqevalError, UsageError
+from uqeval.errors import DataError, UqevalError, UsageError, begins_with
 from uqeval.inputs.ids import UNKNOWN_CLASSES
 from uqeval.maps.flow_method import flow_method
 from uqeval.maps.labels import label_map
@@ -165,8 +165,9 @@ class TemporalObserver:
         except UqevalError as error:
             self._before, self._why = None, f"the frame before it, {name}, was refused"
             where, message = f"frame {name}", str(error)
-            is_named = message.startswith((f"{where}:", f"{where},"))
-            raise DataError(message if is_named else f"{where}: {message}") from error
+            if not begins_with(message, where):
+                message = f"{where}: {message}"
+            raise DataError(message) from error
         reason = None
         if record is None:
             record, reason = {}, self._why
@@ -216,7 +217,7 @@ class TemporalObserver:
         frame, prediction = (own.values for own in arrays.values())
         if frame.ndim != 3 or frame.shape[2] != 3 or frame.dtype != np.uint8 or not frame.size:
             raise DataError(
-                f"{where}: has the shape {frame.shape} of {frame.dtype}; expected uint8 "
+                f"{where} has the shape {frame.shape} of {frame.dtype}; expected uint8 "
                 "[height, width, 3], red, green and blue."
             )
         size = frame.shape[:2]
@@ -231,7 +232,7 @@ class TemporalObserver:
             )
         if self._before is not None and (was := self._before["grey"].shape) != size:
             raise DataError(
-                f"{where}: is {_size_text(size)}, the frame before it {_size_text(was)} "
+                f"{where} is {_size_text(size)}, the frame before it {_size_text(was)} "
                 "(height×width); the frames of a sequence have one size. A new sequence begins "
                 "with reset(), or in `uqeval observe` with frames of another name, such as b_000."
             )

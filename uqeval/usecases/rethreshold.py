@@ -86,13 +86,20 @@ def rethreshold(
 def _without(warnings: Sequence[str], outdated: Mapping[str, Section]) -> list[str]:
     """Return warnings (`KEY, KEY: TEXT`) without those of the threshold before, and without notes
     about it."""
+    texts = {text for section in outdated.values() for text in section.warnings}
     remaining = []
     for warning in warnings:
-        prefix, colon, text = warning.partition(": ")
-        keys = prefix.split(", ")
+        if _NOTE in warning:
+            continue
+        # The keys, too, may hold a colon, as may the text: compare whole texts, the longest first.
+        text = max((t for t in texts if warning.endswith(f": {t}")), key=len, default=None)
+        if text is None:
+            remaining.append(warning)
+            continue
+        keys = warning.removesuffix(f": {text}").split(", ")
         others = [key for key in keys if key not in outdated or text not in outdated[key].warnings]
-        if others and _NOTE not in warning:
-            remaining.append(f"{', '.join(others)}{colon}{text}")
+        if others:
+            remaining.append(f"{', '.join(others)}: {text}")
     return remaining
 
 

@@ -118,9 +118,10 @@ def _refuse_of_video(
     }  # fmt: skip
     typed = [name for name, is_given in changed.items() if is_given]
     if typed:
+        have, them = ("has", "it") if len(typed) == 1 else ("have", "them")
         raise UsageError(
-            f"{', '.join(typed)}: has an effect only on scores of the pairs of a video, such as "
-            f"--by temporal.tc, not on {field}. Leave it out."
+            f"{', '.join(typed)} {have} an effect only on scores of the pairs of a video, such as "
+            f"--by temporal.tc, not on {field}. Leave {them} out."
         )
 
 
@@ -219,7 +220,7 @@ def _refuse_slice(field: str, addresses: Collection[str]) -> None:
         score = address.within
         instead = f" --by {score} ranks all items." if score in addresses else ""
         raise UsageError(
-            f"--by {quoted(field)}: is a score of a slice, which cannot rank items.{instead} The "
+            f"--by {quoted(field)} is a score of a slice, which cannot rank items.{instead} The "
             "page of the report (uqeval report) filters its items by slice."
         )
 

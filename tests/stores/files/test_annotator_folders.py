@@ -73,7 +73,7 @@ def test_folders_that_are_not_of_annotators(folder: Path) -> None:
     with pytest.raises(StoreError, match=r"ben: 1 of 2 items have no label: b.*void id \(255\)"):
         open_store(folder, role="labels", names=NAMES, annotator_folders=True)
     save(folder / "ben" / "b.png", 0, (3, 3))
-    with pytest.raises(StoreError, match=r"ben/b\.png: is 3×3 .* expected one size"):
+    with pytest.raises(StoreError, match=r"ben/b\.png is 3×3 .* expected one size"):
         open_store(folder, role="labels", names=NAMES, annotator_folders=True)
     save(folder / "b.png", 0)
     with pytest.raises(StoreError, match=r"holds 'b\.png' next to the folders"):

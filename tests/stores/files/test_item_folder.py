@@ -212,7 +212,7 @@ def test_a_folder_of_more_files_than_may_be_open(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "options", "says"),
     [
-        ({"a.npy": np.ones((4, 5))}, {}, r"a\.npy: has the shape \(4, 5\) .*`mean/` and `std/`"),
+        ({"a.npy": np.ones((4, 5))}, {}, r"a\.npy has the shape \(4, 5\) .*`mean/` and `std/`"),
         ({"a.npy": np.array([["x"]])}, {}, r"a\.npy"),
         ({"a.npy": np.ones((2, 4, 5)), "b.npy": np.ones((3, 4, 5))}, {}, "item 1 has 3"),
         ({"a.npy": np.ones((2, 4, 5)), "a.npz": np.ones((2, 4, 5))}, {}, "'a' has 'probs' in"),

@@ -136,7 +136,7 @@ def test_hidden_files_are_left_out(tmp_path: Path) -> None:
 def test_the_first_bad_file_is_found_at_once(tmp_path: Path) -> None:
     save(tmp_path / "a.png")
     save(tmp_path / "b.png", mode="RGB")
-    with pytest.raises(StoreError, match=r"b\.png: is RGB"):
+    with pytest.raises(StoreError, match=r"b\.png is RGB"):
         open_label_folder(tmp_path, ["a", "b"])
 
 

@@ -225,7 +225,7 @@ def test_a_small_stored_member_with_altered_values(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", labels=np.arange(5, dtype="u1"))
     data = (tmp_path / "a.npz").read_bytes()
     (tmp_path / "a.npz").write_bytes(data.replace(bytes(range(5)), bytes(5)))
-    with pytest.raises(StoreError, match=r"\[labels\]: cannot be read \(Bad CRC-32"):
+    with pytest.raises(StoreError, match=r"\[labels\] cannot be read \(Bad CRC-32"):
         open_npz(str(tmp_path / "a.npz"))
 
 

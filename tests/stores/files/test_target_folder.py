@@ -82,7 +82,7 @@ def test_pfm_that_is_none(tmp_path: Path, data: bytes, word: str) -> None:
 
 def test_png_with_alpha(tmp_path: Path) -> None:
     Image.fromarray(np.zeros((3, 4, 2), np.uint8)).save(tmp_path / "a.png")
-    with pytest.raises(StoreError, match=r"a.png: is grey with alpha.*; a target is a 16-bit grey"):
+    with pytest.raises(StoreError, match=r"a.png is grey with alpha.*; a target is a 16-bit grey"):
         open_target_folder(tmp_path, ["a"])
 
 
@@ -107,10 +107,10 @@ def test_files_are_matched_by_stem(tmp_path: Path) -> None:
 
 def test_what_is_no_target(tmp_path: Path) -> None:
     Image.fromarray(VALUES.astype(np.uint8)).save(tmp_path / "a.png")
-    with pytest.raises(StoreError, match=r"a\.png: is an 8-bit PNG; a target is a 16-bit"):
+    with pytest.raises(StoreError, match=r"a\.png is an 8-bit PNG; a target is a 16-bit"):
         open_target_folder(tmp_path, ["a"])
     np.save(tmp_path / "b.npy", np.zeros((2, 3, 4)))
-    with pytest.raises(StoreError, match=r"b\.npy: has the shape \(2, 3, 4\)"):
+    with pytest.raises(StoreError, match=r"b\.npy has the shape \(2, 3, 4\)"):
         open_target_folder(tmp_path, ["b"])
     np.save(tmp_path / "c.npy", np.array([["x"]]))
     with pytest.raises(StoreError, match=r"c\.npy"):

@@ -330,7 +330,7 @@ def test_stores_that_hold_no_flow(tmp_path: Path) -> None:
     flow_refused(FLOW[0], "[N-1, H, W, 2]")
     flow_refused(tmp_path / "none", "there is nothing here")
     (tmp_path / "f.flo5").write_bytes(b"HDF")
-    flow_refused(tmp_path / "f.flo5", "is none of these")
+    flow_refused(tmp_path / "f.flo5", "f.flo5 has an unknown format")
 
 
 def test_missing_chunks(tmp_path: Path) -> None:

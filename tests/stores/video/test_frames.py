@@ -178,7 +178,7 @@ def test_folders_that_are_no_video(tmp_path: Path) -> None:
     save(tmp_path / "f/1.bmp")
     frames_refused(tmp_path / "f", "1.bmp and 1.png are both the frame '1'")
     frames_refused(tmp_path / "none", "there is nothing here", "video file")
-    frames_refused(tmp_path / "f/notes.txt", "is none of these", ".mp4")
+    frames_refused(tmp_path / "f/notes.txt", "notes.txt has an unknown format", ".mp4")
     frames_refused(tmp_path / "none.npy", "there is nothing here")
 
 

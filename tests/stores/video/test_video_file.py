@@ -107,7 +107,7 @@ def test_a_video_that_ends_early(video: Path, monkeypatch: pytest.MonkeyPatch) -
     frames = announcing(video, monkeypatch, count=12)
     assert len(frames) == 12
     for i in (7, 7, 11):
-        with pytest.raises(StoreError, match=r"v\.avi: ends early: frame 7 of the 12 .*--limit 6"):
+        with pytest.raises(StoreError, match=r"v\.avi ends early: frame 7 of the 12 .*--limit 6"):
             frames.read(i)
     assert number_of(frames.read(6)) == 6
 
@@ -132,7 +132,7 @@ def test_a_video_of_unknown_length(
 
 def test_a_size_that_changes(video: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frames = announcing(video, monkeypatch, width=32)
-    with pytest.raises(StoreError, match=r"frame 3: is 64 × 48 pixels, the video 32 × 48"):
+    with pytest.raises(StoreError, match=r"frame 3 is 64 × 48 pixels, the video 32 × 48"):
         frames.read(3)
 
 

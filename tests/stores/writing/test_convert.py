@@ -607,7 +607,7 @@ def test_rounded_sums_of_integers_that_floats_do_not_allow(tmp_path: Path, other
     np.savez(tmp_path / "in" / "b.npz", probs=values, **steps)
     truth = np.zeros((2, 9, 8), "u1")
     expected = uqeval.evaluate(tmp_path / "in", truth, metrics="segmentation").results
-    says = r"item 'a': holds uint8 with scale 0\.00392157, and other items .*Give --recommended"
+    says = r"item 'a' holds uint8 with scale 0\.00392157, and other items .*Give --recommended"
     with pytest.raises(DataError, match=says):
         convert(tmp_path / "in", tmp_path / "out")
     convert(tmp_path / "in", tmp_path / "out", recoding=Recoding())
@@ -720,7 +720,7 @@ def test_names_beside_one_array_that_are_a_link(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "s.h5", "w") as file:
         file["probs"], file["names"] = STACK, h5py.SoftLink("/others")
     for path, key in ((tmp_path / "s.h5", "probs"), (f"{tmp_path / 's.h5'}::/probs", None)):
-        refused(lambda p=path, k=key: convert(p, tmp_path / "out", key=k), "names: is a soft link",
+        refused(lambda p=path, k=key: convert(p, tmp_path / "out", key=k), "names is a soft link",
                 error=StoreError)  # fmt: skip
 
 

@@ -235,7 +235,12 @@ def test_groups_of_items_are_refused_with_the_reason(tmp_path: Path, web: Server
     with writer:
         for name, values in zip(NAMES, probs(), strict=True):
             writer.add(name, values)
-    refused(lambda: uqeval.evaluate(f"{web.url}/s"), "cannot list", error=StoreError)
+    refused(
+        lambda: uqeval.evaluate(f"{web.url}/s"),
+        "/s has a group for each item",
+        "cannot list",
+        error=StoreError,
+    )
 
 
 def test_inspect_lists_the_arrays_of_the_disk(tmp_path: Path, web: Server) -> None:

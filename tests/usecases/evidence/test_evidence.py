@@ -317,8 +317,8 @@ def test_another_version_and_a_merge_are_stated(folder: Path) -> None:
     found = collect(["report.json", "merged.json"])
     add_verifications(found, (), 1)
     said = "\n".join(found.statements)
-    assert "report: was written by uqeval 0.0.1" in said
-    assert "merged: is merged from saved states" in said
+    assert "report was written by uqeval 0.0.1" in said
+    assert "merged is merged from saved states" in said
     assert "report: not verified" in said
     add_selftest(found, "selftest.json")
     assert sorted_tests(found)["warned"] == ["uqeval verify report: not verified"]

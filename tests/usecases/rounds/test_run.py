@@ -93,7 +93,7 @@ def test_the_commands_after_a_shard_of_a_file(file: Path) -> None:
     assert "mkdir -p report; uqeval merge 'my parts'/*/r.states.zip -o report/r.json also" in said
     refused(
         run_uqeval("merge", "--fit", "my parts", "-o", "f.json", cwd=folder),
-        "my parts: holds no states files (*.states.zip) itself, but its folders do. Give the files "
+        "my parts holds no states files (*.states.zip) itself, but its folders do. Give the files "
         "of one store: 'my parts'/*/p.states.zip, or r.states.zip.",
     )
     generic = run_well("run", "--part", "1/2", "-o", "other", cwd=folder)

@@ -73,11 +73,11 @@ P = "p: {predictions: p.zarr}"
         ),
         (
             P, "slices: {table: items.csv, by: [wether]}\n",
-            ":4: slices.by: {0}/items.csv: has no column 'wether'; did you mean 'weather'?",
+            ":4: slices.by: {0}/items.csv has no column 'wether'; did you mean 'weather'?",
         ),
         (
             P, "slices: items.csv\nci: 0.9\ngroup_by: drive\n",
-            ":6: group_by: {0}/items.csv: has no column 'drive'; it has weather.",
+            ":6: group_by: {0}/items.csv has no column 'drive'; it has weather.",
         ),
     ],
 )  # fmt: skip
@@ -103,7 +103,7 @@ def test_intervals_that_a_file_lacks_name_its_line(more: str, says: str, folder:
 
 
 def test_a_missing_table_names_its_line(folder: Path) -> None:
-    with pytest.raises(uqeval.StoreError, match=r"yaml:4: slices\.table: .*none\.csv: cannot be"):
+    with pytest.raises(uqeval.StoreError, match=r"yaml:4: slices\.table: .*none\.csv cannot be"):
         run(folder, P, "slices: none.csv\n")
 
 

@@ -51,17 +51,17 @@ def left(file: Path) -> Report:
 
 def test_the_report_of_what_was_done_is_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*given: object, **options: object) -> None:
-        raise DataError("p.npz: is damaged.")
+        raise DataError("p.npz is damaged.")
 
     monkeypatch.setattr("uqeval.usecases.sweep.sweeping.run_sweep", fails)
     outcome = uqeval.run_config(file)
-    assert outcome.status == 2 and outcome.failed == {"city": "p.npz: is damaged."}
+    assert outcome.status == 2 and outcome.failed == {"city": "p.npz is damaged."}
     assert left(file) == outcome.reports["city"]
-    assert outcome.reports["city"].warnings[-1] == "no sweep: p.npz: is damaged."
+    assert outcome.reports["city"].warnings[-1] == "no sweep: p.npz is damaged."
     assert outcome.judgement is not None and outcome.judgement.passed  # no rule is of the sweep
     assert (file.parent / "out/verdicts.json").exists()
     page = (file.parent / "out/index.html").read_text()
-    assert "p.npz: is damaged." in page and 'href="city.html"' in page
+    assert "p.npz is damaged." in page and 'href="city.html"' in page
 
 
 def test_of_an_interrupted_sweep_too(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_of_an_interrupted_sweep_too(file: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_sweep_alone_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*given: object, **options: object) -> None:
-        raise DataError("p.npz: is damaged.")
+        raise DataError("p.npz is damaged.")
 
     file.write_text(file.read_text().replace("pavpu: , ", ""))
     monkeypatch.setattr("uqeval.usecases.sweep.sweeping.run_sweep", fails)

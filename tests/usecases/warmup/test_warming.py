@@ -97,7 +97,7 @@ def test_an_unknown_command_and_a_folder_that_cannot_be_written(tmp_path: Path) 
     file.write_text("")
     refused(
         run_uqeval("warmup", "pavpu", env={"NUMBA_CACHE_DIR": str(file / "loops")}),
-        f"NUMBA_CACHE_DIR={file}/loops: cannot be written: Not a directory. Expected a folder",
+        f"NUMBA_CACHE_DIR={file}/loops cannot be written: Not a directory. Expected a folder",
         "Name a writable folder: NUMBA_CACHE_DIR=DIR uqeval warmup",
     )
 

@@ -67,7 +67,7 @@ def write_figures(
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{cut(folder)}: cannot be made: {error.strerror}.") from error
+        raise OutputError(f"{cut(folder)} cannot be made: {error.strerror}.") from error
     written = []
     for figures in [*figures_of(reports).values(), list(more)]:
         for figure in figures:

@@ -56,7 +56,7 @@ def write_page(page: str | Path, text: str, pictures: PictureFiles | None) -> No
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise OutputError(
-                f"{cut(folder)}: cannot be made a folder: {error.strerror}. It is for the pictures "
+                f"{cut(folder)} cannot be made a folder: {error.strerror}. It is for the pictures "
                 "of the page; --single-file needs none."
             ) from error
         new = [name for name, data in files.items() if _size(folder / name) != len(data)]

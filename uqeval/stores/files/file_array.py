@@ -53,7 +53,7 @@ class FileArray(StoredArray):
             size = file.readinto(values.view(np.uint8).data)
             is_complete = size == values.nbytes and not file.read(1)
         if not is_complete:
-            raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
+            raise StoreError(f"{cut(self._path)} changed while it was read. Start again.")
         return values.reshape(shape)
 
 
@@ -62,7 +62,7 @@ def check_pixels(path: str | Path, width: int, height: int, bytes_each: int) -> 
     most = min(MOST_PIXELS, MOST_IMAGE // max(bytes_each, 1))
     if not 0 < width * height <= most or min(width, height) < 1:
         raise StoreError(
-            f"{cut(path)}: claims to be {width} × {height} pixels of {bytes_each} bytes; expected "
+            f"{cut(path)} claims to be {width} × {height} pixels of {bytes_each} bytes; expected "
             f"1 to {most:,} pixels. If it is not damaged, cut it into tiles or store it as Zarr."
         )
 

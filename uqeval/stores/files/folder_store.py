@@ -80,7 +80,7 @@ class FolderStore(Contents):
         what = listed(f"{count} {kind}" for kind, count in files.most_common(3))
         jpeg = " JPEG changes ids: save PNG." if files.keys() & {".jpg", ".jpeg"} else ""
         raise StoreError(
-            f"{cut(path)}: is a folder with {f'{what} files' if what else 'nothing in it'}; "
+            f"{cut(path)} is a folder with {f'{what} files' if what else 'nothing in it'}; "
             "expected a folder of .npy or .npz files (one per item), a folder of label PNGs or "
             f"NIfTI files, or a Zarr store.{jpeg}{how_to_convert(path)}"
         )
@@ -97,7 +97,7 @@ class AnnotatedImage(StoredArray):
             if plane.shape != first.shape:
                 sizes = "×".join(map(str, plane.shape))
                 raise StoreError(
-                    f"{plane.where}: is {sizes} (height×width), the labels of another annotator, "
+                    f"{plane.where} is {sizes} (height×width), the labels of another annotator, "
                     f"{first.where}, are {'×'.join(map(str, first.shape))}; expected one size. "
                     "Resize labels by nearest neighbour."
                 )
@@ -142,7 +142,7 @@ def open_annotator_folders(
         folder, *rest = PurePosixPath(file).parts
         if not rest:
             raise StoreError(
-                f"{cut(path)}: holds {quoted(file)} next to the folders; --annotator-folders "
+                f"{cut(path)} holds {quoted(file)} next to the folders; --annotator-folders "
                 "expects a folder of label PNGs for each annotator, and no others. Move it."
             )
         files_of[folder].append("/".join(rest))

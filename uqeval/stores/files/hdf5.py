@@ -135,7 +135,7 @@ def _names(path: str, dataset: Any) -> list[str]:
         length += sum(map(len, texts[start:]))
         if length > MOST_BYTES:
             raise StoreError(
-                f"{array.where}: holds names of more than {MOST_BYTES:,} letters, which is more "
+                f"{array.where} holds names of more than {MOST_BYTES:,} letters, which is more "
                 "than names need. Write them again."
             )
     return texts
@@ -164,7 +164,7 @@ def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
         file = h5py.File(path, "r", locking="best-effort")
     except OSError as error:
         raise StoreError(
-            f"{cut(path)}: cannot be opened as an HDF5 file ({cut(error)}). Check the path, or "
+            f"{cut(path)} cannot be opened as an HDF5 file ({cut(error)}). Check the path, or "
             "copy it again."
         ) from error
     try:
@@ -192,7 +192,7 @@ def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
         node = node[name]
     if isinstance(node, h5py.Dataset):
         if node.shape is None or node.dtype.kind not in "biuf":
-            raise StoreError(f"{cut(path)}::{address}: holds {node.dtype}; expected numbers.")
+            raise StoreError(f"{cut(path)}::{address} holds {node.dtype}; expected numbers.")
         return Hdf5Array(path, node)
     return Hdf5Group(path, node)
 
@@ -233,13 +233,13 @@ def _link_error(path: str, group: Any, name: str) -> StoreError | None:
     where = f"{cut(path)}::{cut(posixpath.join(group.name, name))}"
     if isinstance(link, h5py.ExternalLink):
         return StoreError(
-            f"{where}: is a link to {cut(link.filename)}::{cut(link.path)}, another file, and links"
+            f"{where} is a link to {cut(link.filename)}::{cut(link.path)}, another file, and links"
             " are not followed. Copy what it leads to into this file."
         )
     if isinstance(link, h5py.SoftLink):
         own, target = repr(cut(name)), repr(cut(link.path))
         return StoreError(
-            f"{where}: is a soft link to {cut(link.path)}, and soft links are not followed. "
+            f"{where} is a soft link to {cut(link.path)}, and soft links are not followed. "
             f"Replace it by a hard link, in h5py: del group[{own}]; group[{own}] = group[{target}]"
         )
     return None
@@ -267,7 +267,7 @@ def _description_error(path: str, name: str, member: Any) -> StoreError | None:
         content = f"holds {noun} of shape {member.shape}"
     example = {"names": "['a', 'b']", "class_names": "['road', 'car']", "ignore_index": "255"}[name]
     return StoreError(
-        f"{cut(path)}::{cut(member.name)}: {content}, expected {DESCRIBING[name]}. Write it "
+        f"{cut(path)}::{cut(member.name)} {content}, expected {DESCRIBING[name]}. Write it "
         f"again (in h5py: del group['{name}']; group['{name}'] = {example}), or remove it."
     )
 

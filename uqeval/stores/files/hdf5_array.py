@@ -61,21 +61,21 @@ class Hdf5Array(StoredArray):
             )
         if self.dataset.is_virtual:
             raise StoreError(
-                f"{self.where}: is a virtual dataset: its values are in other datasets, which are "
+                f"{self.where} is a virtual dataset: its values are in other datasets, which are "
                 "not read. Copy them into a dataset."
             )
         if math.prod(self.chunks) * self.dtype.itemsize > _MOST_CHUNK and self.dataset.chunks:
-            raise StoreError(f"{self.where}: has chunks {self.chunks} of more than 4 GiB.")
+            raise StoreError(f"{self.where} has chunks {self.chunks} of more than 4 GiB.")
         needed, stored = self._needed_bytes(), int(self.dataset.id.get_storage_size())
         if self.dataset.chunks is None:
             if stored != needed > _MOST_MISSING:
                 raise StoreError(
-                    f"{self.where}: claims the shape {self.shape}, but {needed - stored:,} of its "
+                    f"{self.where} claims the shape {self.shape}, but {needed - stored:,} of its "
                     f"{needed:,} bytes are missing. Write it again."
                 )
         elif self._absent() > _MOST_MISSING:
             raise StoreError(
-                f"{self.where}: claims the shape {self.shape}, but {self._absent():,} of its "
+                f"{self.where} claims the shape {self.shape}, but {self._absent():,} of its "
                 f"{self.chunk_count:,} chunks are missing. Write it again."
             )
 
@@ -166,7 +166,7 @@ def readable(where: str) -> Iterator[None]:
         raise
     except _DAMAGE as error:
         raise StoreError(
-            f"{where}: cannot be read ({cut(error)}). Copy or save it again."
+            f"{where} cannot be read ({cut(error)}). Copy or save it again."
         ) from error
 
 

@@ -51,7 +51,7 @@ class Hdf5Chunks:
             if code not in (_DEFLATE, _SHUFFLE, _FLETCHER32, _LZF):
                 called = name.decode("utf-8", "replace") if name else f"number {code}"
                 raise StoreError(
-                    f"{where}: has the filter {cut(called)}; expected deflate (gzip), shuffle, "
+                    f"{where} has the filter {cut(called)}; expected deflate (gzip), shuffle, "
                     "fletcher32 or lzf. Write it again: h5repack -f GZIP=4 OLD.h5 NEW.h5"
                 )
         self._bytes = math.prod(dataset.chunks) * stored_size(dataset)

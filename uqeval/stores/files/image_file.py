@@ -28,10 +28,10 @@ def image_bytes(path: Path) -> bytes:
     """
     data = bytes_of(path)
     if not data:
-        raise StoreError(f"{cut(path)}: is cut short: it is empty (0 bytes). Copy it again.")
+        raise StoreError(f"{cut(path)} is cut short: it is empty (0 bytes). Copy it again.")
     if data.startswith(PNG_SIGNATURE) and not _is_whole(data):
         raise StoreError(
-            f"{cut(path)}: is damaged or cut short: a checksum in it does not match. Copy it again."
+            f"{cut(path)} is damaged or cut short: a checksum in it does not match. Copy it again."
         )
     return data
 

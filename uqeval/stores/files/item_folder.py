@@ -103,7 +103,7 @@ def open_item_folder(path: str, opening: Opening) -> Store:
     if opening.role in ("labels", "target"):
         if opening.role not in parts:
             kinds = ", ".join(sorted(parts)) or "nothing"
-            raise StoreError(f"{cut(path)}: holds {kinds}, but no {quoted(opening.role)}.")
+            raise StoreError(f"{cut(path)} holds {kinds}, but no {quoted(opening.role)}.")
         parts = {kind: of for kind, of in parts.items() if kind in (opening.role, "valid")}
     names = tuple(dict.fromkeys(name for of in parts.values() for name in of))
     attributes, warnings = shared_attributes(
@@ -285,11 +285,11 @@ def _arrays_of(
     declared = opening.declared
     members = {name: a for name, a in members.items() if a.dtype.kind != "U" or name in REGRESSION}
     if not members:
-        raise StoreError(f"{cut(path)}: holds no arrays of numbers. Save it with numpy.savez.")
+        raise StoreError(f"{cut(path)} holds no arrays of numbers. Save it with numpy.savez.")
     if declared.key is not None:
         if declared.key not in members:
             raise StoreError(
-                f"{cut(path)}: holds {cut(', '.join(sorted(members)))}, but no "
+                f"{cut(path)} holds {cut(', '.join(sorted(members)))}, but no "
                 f"{quoted(declared.key)}. Give the name of one of them as --key."
             )
         array = with_scale(members).get(declared.key, members[declared.key])
@@ -318,7 +318,7 @@ def _read_headers(folder: str, file: _File, opening: Opening) -> _Content:
     if file.kind is not None:
         if len(arrays) != 1:
             raise StoreError(
-                f"{where}: holds {cut(', '.join(sorted(arrays)))}; expected one array of "
+                f"{where} holds {cut(', '.join(sorted(arrays)))}; expected one array of "
                 f"{quoted(file.kind)}."
             )
         arrays = {file.kind: next(iter(arrays.values()))}

@@ -148,7 +148,7 @@ def label_files(
     if label_map == "cityscapes":
         if trained and not ids:
             raise StoreError(
-                f"{cut(path)}: has only labelTrainIds files, which need no label map. Leave out "
+                f"{cut(path)} has only labelTrainIds files, which need no label map. Leave out "
                 "--label-map, or add the labelIds files."
             )
         return [file for file in files if endings[file] != _TRAIN_IDS], []

@@ -45,12 +45,12 @@ def open_nifti(path: str) -> NumpyArray:
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise StoreError(
-            f"{where}: cannot be read ({cut(reason)}). Copy or save it again."
+            f"{where} cannot be read ({cut(reason)}). Copy or save it again."
         ) from error
     fits = size * _MOST_PACKED >= head.expected if packed else size == head.expected
     if not fits:
         raise StoreError(
-            f"{where}: is {size} bytes, too few or too many for its header: {head} from byte "
+            f"{where} is {size} bytes, too few or too many for its header: {head} from byte "
             f"{head.offset}. Copy or save it again."
         )
 
@@ -68,7 +68,7 @@ def _read_header(file: Any, where: str) -> Header:
     order = next((o for o in "<>" if data[:4] == struct.pack(f"{o}i", _HEADER)), None)
     if order is None or data[344:347] != b"n+1" or len(data) < _HEADER:
         raise StoreError(
-            f"{where}: is not a NIfTI-1 file with its values in the same file (n+1). Save it with "
+            f"{where} is not a NIfTI-1 file with its values in the same file (n+1). Save it with "
             "SimpleITK.WriteImage, or as .npy."
         )
     dims = struct.unpack(f"{order}8h", data[40:56])
@@ -79,7 +79,7 @@ def _read_header(file: Any, where: str) -> Header:
         shape = shape[:-1]
     if not 2 <= len(shape) <= 3 or min(shape) < 1:
         raise StoreError(
-            f"{where}: has the sizes {dims[1:]} of {dims[0]} axes; expected a volume (x, y, z) or "
+            f"{where} has the sizes {dims[1:]} of {dims[0]} axes; expected a volume (x, y, z) or "
             "an image (x, y)."
         )
     dtype = np.dtype(order + _DTYPES.get(code, "V1"))
@@ -90,12 +90,12 @@ def _read_header(file: Any, where: str) -> Header:
         )
     if dtype.kind not in "iu":
         raise StoreError(
-            f"{where}: holds {dtype.name if code in _DTYPES else f'NIfTI type {code}'}; labels are "
+            f"{where} holds {dtype.name if code in _DTYPES else f'NIfTI type {code}'}; labels are "
             f"integers. {_as_integers(where)}"
         )
     if slope == slope and slope != 0 and (slope, intercept) != (1.0, 0.0):  # 0 and NaN: none
         raise StoreError(
-            f"{where}: has scaled values (slope {slope:g}, intercept {intercept:g}); labels are "
+            f"{where} has scaled values (slope {slope:g}, intercept {intercept:g}); labels are "
             f"integers as they are stored. {_as_integers(where)}"
         )
     if not (_HEADER <= offset <= 1 << 24) or offset != int(offset):

@@ -62,7 +62,7 @@ class NumpyArray(StoredArray):
                 )
             if dtype.kind == "V" and dtype.itemsize == 2:
                 hint = "numpy.save writes bfloat16 like this: save array.astype('float32')."
-            raise StoreError(f"{where}: holds {dtype}, neither numbers nor text. {hint}")
+            raise StoreError(f"{where} holds {dtype}, neither numbers nor text. {hint}")
         self.where = where
         self.shape = shape
         self.dtype = dtype.newbyteorder("=")

@@ -33,7 +33,7 @@ def open_npy(path: str) -> NumpyArray:
     if size != head.expected:
         word = "cut short" if size < head.expected else "too long"
         raise StoreError(
-            f"{cut(path)}: is {word}: {size} bytes where its header, {head}, needs "
+            f"{cut(path)} is {word}: {size} bytes where its header, {head}, needs "
             f"{head.expected}. Copy or save it again."
         )
     return NumpyArray(
@@ -55,14 +55,14 @@ def open_npz(path: str) -> dict[str, NumpyArray]:
     numbers or text. The first read of a member that is damaged raises it, too.
     """
     members: dict[str, NumpyArray] = {}
-    with open_zip(path, f"{path}: cannot be opened as an .npz file") as archive:
+    with open_zip(path, f"{path} cannot be opened as an .npz file") as archive:
         for info in archive.infolist():
             if not info.filename.endswith(".npy"):
                 continue
             name = info.filename.removesuffix(".npy")
             if name in members:
                 raise StoreError(
-                    f"{cut(path)}: holds {quoted(name)} twice; expected each name once. Save it "
+                    f"{cut(path)} holds {quoted(name)} twice; expected each name once. Save it "
                     "again with numpy.savez."
                 )
             members[name] = _member(path, archive, info)
@@ -79,11 +79,11 @@ def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numpy
         raise
     except Exception as error:  # zlib.error, BadZipFile, RuntimeError (encrypted), OSError
         raise StoreError(
-            f"{where}: cannot be read ({cut(error)}). Copy or save it again."
+            f"{where} cannot be read ({cut(error)}). Copy or save it again."
         ) from error
     if info.file_size != head.expected:
         raise StoreError(
-            f"{where}: is {info.file_size} bytes where its header, {head}, needs "
+            f"{where} is {info.file_size} bytes where its header, {head}, needs "
             f"{head.expected}. Save it again."
         )
     stamp = stamp_of(archive.fp.fileno())  # type: ignore[union-attr]
@@ -156,12 +156,12 @@ def _read_header(file: IO[bytes], where: str) -> Header:
         raise
     except Exception as error:  # NumPy's parser raises SyntaxError, tokenize.TokenError, and more
         raise StoreError(
-            f"{where}: is not a NumPy file that can be read ({error!s:.200}). Save it with "
+            f"{where} is not a NumPy file that can be read ({error!s:.200}). Save it with "
             "numpy.save."
         ) from error
     if dtype.hasobject:
         raise StoreError(
-            f"{where}: holds pickled objects, which are never read: unpickling runs code. Save "
+            f"{where} holds pickled objects, which are never read: unpickling runs code. Save "
             "an array of numbers."
         )
     return Header(shape, dtype, data, len(data), fortran)

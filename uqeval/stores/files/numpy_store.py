@@ -40,7 +40,7 @@ class NpzStore(Contents):
 
     def store(self, opening: Opening) -> Store:
         if not self.members:
-            raise StoreError(f"{cut(self.path)}: holds no arrays. Save it with numpy.savez.")
+            raise StoreError(f"{cut(self.path)} holds no arrays. Save it with numpy.savez.")
         if self.unnamed is not None:
             return replace(store_of_one(self.unnamed, opening), path=self.path)
         return store_of_named(self.path, self.members, {}, opening)
@@ -56,7 +56,7 @@ class NpzStore(Contents):
             return self.unnamed
         if name not in self.members:
             raise StoreError(
-                f"{cut(self.path)}: holds {listed(sorted(self.members))}; no {quoted(name)}. Give "
+                f"{cut(self.path)} holds {listed(sorted(self.members))}; no {quoted(name)}. Give "
                 "--key NAME."
             )
         return with_scale(self.members).get(name, self.members[name])

@@ -39,22 +39,22 @@ class PfmArray(FileArray):
         match = _HEADER.match(head)
         if match is None:
             raise StoreError(
-                f"{cut(path)}: is not a PFM file: expected Pf, width and height, and a scale in "
+                f"{cut(path)} is not a PFM file: expected Pf, width and height, and a scale in "
                 "its first lines. Copy it again, or remove it from the folder."
             )
         if match[1] != self._magic:
-            raise StoreError(f"{cut(path)}: {self._other}.")
+            raise StoreError(f"{cut(path)} {self._other}.")
         width, height, scale = int(match[2]), int(match[3]), float(match[4])
         if scale == 0 or not math.isfinite(scale):
             raise StoreError(
-                f"{cut(path)}: has the scale {scale:g}, whose sign gives the byte order; expected "
+                f"{cut(path)} has the scale {scale:g}, whose sign gives the byte order; expected "
                 f"a number other than 0."
             )
         self._file_shape = (height, width, *self._channels)
         expected = match.end() + 4 * math.prod(self._file_shape)
         if size != expected or not width or not height:
             raise StoreError(
-                f"{cut(path)}: is {size} bytes, but {width} × {height} pixels after its header "
+                f"{cut(path)} is {size} bytes, but {width} × {height} pixels after its header "
                 f"make {expected}. Copy it again."
             )
         super().__init__(path, (height, width))

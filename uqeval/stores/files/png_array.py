@@ -73,7 +73,7 @@ class PngArray(FileArray):
         header = png_header(path)
         if header.kind not in (_GREY, _PALETTE):
             raise StoreError(
-                f"{cut(path)}: is {_KINDS.get(header.kind, 'of unknown kind')}{self._expected}"
+                f"{cut(path)} is {_KINDS.get(header.kind, 'of unknown kind')}{self._expected}"
             )
         super().__init__(path, (header.height, header.width))
         self._stored = np.dtype(np.uint16 if header.depth == 16 else np.uint8)
@@ -115,14 +115,14 @@ class PngArray(FileArray):
             raise
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
             raise StoreError(
-                f"{cut(self._path)}: is too large to be a label image ({cut(error)})."
+                f"{cut(self._path)} is too large to be a label image ({cut(error)})."
             ) from error
         except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
             raise StoreError(
-                f"{cut(self._path)}: is damaged or cut short ({undecoded(error)}). Copy it again."
+                f"{cut(self._path)} is damaged or cut short ({undecoded(error)}). Copy it again."
             ) from error
         if values.shape != self.shape:
-            raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
+            raise StoreError(f"{cut(self._path)} changed while it was read. Start again.")
         # Pillow stretches grey of 2 and 4 bits to 0 … 255; undo it to get ids.
         values = values.astype(self._stored, copy=False)
         if self._depth in (2, 4):
@@ -145,14 +145,14 @@ def png_header(path: Path) -> PngHeader:
     head, size = head_of(path, 33)
     if len(head) < 33 or head[:8] != PNG_SIGNATURE or head[12:16] != b"IHDR":
         problem = "cut short" if PNG_SIGNATURE.startswith(head[:8]) else "not a PNG file"
-        raise StoreError(f"{cut(path)}: is {problem}. Copy it again, or remove it from the folder.")
+        raise StoreError(f"{cut(path)} is {problem}. Copy it again, or remove it from the folder.")
     width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
     depth, kind = head[24], head[25]
     values = _CHANNELS.get(kind, 4)
     check_pixels(path, width, height, values * max(depth // 8, 1))
     if size * MOST_DEFLATED < height * (width * depth * values // 8):
         raise StoreError(
-            f"{cut(path)}: claims to be {width} × {height} pixels, for which its {size} bytes are "
+            f"{cut(path)} claims to be {width} × {height} pixels, for which its {size} bytes are "
             "too few. Copy it again."
         )
     return PngHeader(width, height, depth, kind)

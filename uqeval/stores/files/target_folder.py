@@ -32,7 +32,7 @@ class KittiPng(PngArray):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         if self.dtype != np.uint16:
-            raise StoreError(f"{cut(path)}: is an 8-bit PNG{self._expected}")
+            raise StoreError(f"{cut(path)} is an 8-bit PNG{self._expected}")
         self.dtype = np.dtype(np.float32)
 
     def read(self, region: Region) -> Array:
@@ -75,7 +75,7 @@ def _open(path: Path) -> StoredArray:
         array = array.reshaped(array.shape[1:])
     if len(array.shape) != 2 or array.dtype.kind not in "biuf":
         raise StoreError(
-            f"{cut(path)}: has the shape {array.shape} of {array.dtype}; expected the numbers [H, "
+            f"{cut(path)} has the shape {array.shape} of {array.dtype}; expected the numbers [H, "
             "W] of one item."
         )
     array.axes = ("y", "x")

@@ -101,7 +101,7 @@ def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
                     return
                 yield name, data
     except OSError as error:
-        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
+        raise StoreError(f"{cut(path)} cannot be read: {error.strerror}.") from None
 
 
 def pack_text(pieces: Callable[[], Iterable[bytes]]) -> bytes:

@@ -133,7 +133,7 @@ def _digest(record: Mapping[str, Any]) -> str:
 
 def _no_fits(path: str | Path, reason: str) -> StoreError:
     return StoreError(
-        f"{cut(path)}: is not a file of `uqeval merge --fit`: {cut(reason)}. Make it again from "
+        f"{cut(path)} is not a file of `uqeval merge --fit`: {cut(reason)}. Make it again from "
         f"the "
         "states of all shards."
     )

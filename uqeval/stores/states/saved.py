@@ -75,9 +75,7 @@ class SavedStates:
                 f"{cut(path)}: states of schema {quoted(schema)}; this uqeval reads {SCHEMA!r}."
             )
         if index.get("sealed") and self.digest is None:  # files of earlier versions have none
-            raise StoreError(
-                f"{cut(path)}: is not a states file: it lacks its checksum, cut short."
-            )
+            raise StoreError(f"{cut(path)} is not a states file: it lacks its checksum, cut short.")
         self.index: dict[str, Any] = index
         self._check_form(allow_missing=True)
         _spell_names(index)
@@ -99,7 +97,7 @@ class SavedStates:
             raise self._no_states(error) from None
         if not all(isinstance(parameters, dict) for parameters in self._known):
             raise StoreError(
-                f"{cut(path)}: is not a states file: a tally's parameters are not an object."
+                f"{cut(path)} is not a states file: a tally's parameters are not an object."
             )
 
     def _no_states(self, error: Exception) -> StoreError:
@@ -111,7 +109,7 @@ class SavedStates:
         elif isinstance(error, zipfile.BadZipFile):
             reason = "it is not a zip file, or cut short"
         return StoreError(
-            f"{cut(self.path)}: is not a states file: {reason}. Run the evaluation again."
+            f"{cut(self.path)} is not a states file: {reason}. Run the evaluation again."
         )
 
     @classmethod
@@ -129,7 +127,7 @@ class SavedStates:
             check_index(self.index, allow_missing)
         except ValueError as error:
             raise StoreError(
-                f"{cut(self.path)}: is damaged: {error}. Run the evaluation again."
+                f"{cut(self.path)} is damaged: {error}. Run the evaluation again."
             ) from None
 
     def blocks(self, parameters: Mapping[str, Any]) -> Iterator[PackedItems]:
@@ -137,13 +135,13 @@ class SavedStates:
         number = self._numbers.get(tally_key(parameters))
         if number is None:
             raise StoreError(
-                f"{cut(self.path)}: holds no states of {parameters.get('id')} with these settings; "
+                f"{cut(self.path)} holds no states of {parameters.get('id')} with these settings; "
                 "run the evaluation again."
             )
         items = len(self.index["items"])
         if not self._blocks[number].cover(items):
             raise StoreError(
-                f"{cut(self.path)}: does not have the states {number} of each of its {items} items "
+                f"{cut(self.path)} does not have the states {number} of each of its {items} items "
                 "once. Run the evaluation again."
             )
         for block in self._blocks[number]:
@@ -151,7 +149,7 @@ class SavedStates:
                 yield PackedItems(block.read(), block.items)
             except DAMAGED as error:
                 raise StoreError(
-                    f"{cut(self.path)}: has no state {number}/{block.first}: {cut(error)}. Run the "
+                    f"{cut(self.path)} has no state {number}/{block.first}: {cut(error)}. Run the "
                     "evaluation again."
                 ) from None
 

@@ -95,16 +95,16 @@ def open_flows(
         if local.is_dir():
             return _open_folder(local, pairs, names, frames)
         if not local.is_file() or suffix_of(local.name) not in NUMPY:
-            problem = "is none of these" if local.exists() else "there is nothing here"
+            problem = " has an unknown format" if local.exists() else ": there is nothing here"
             raise StoreError(
-                f"{cut(path)}: {problem}; expected optical flow as a folder of "
+                f"{cut(path)}{problem}; expected optical flow as a folder of "
                 f"{', '.join(FLOWS)} files, or as a Zarr store, .npy or .npz file of `{kind}`. "
                 "Check the path."
             )
     store = open_store(path, role=kind, fill_missing=fill_missing, called=f"{kind}_path")
     if kind not in store.arrays:
         raise StoreError(
-            f"{store.path}: holds {listed(sorted(store.arrays))}, but no array `{kind}` "
+            f"{store.path} holds {listed(sorted(store.arrays))}, but no array `{kind}` "
             "[N-1, H, W, 2]. Store the flow there, or give --flow-path."
         )
     if beside is not None:
@@ -114,7 +114,7 @@ def open_flows(
         _check(array)
     if len(rows) != frames - 1:
         raise StoreError(
-            f"{rows[0].array.where}: has the flow of {len(rows)} pairs, expected {frames - 1} of "
+            f"{rows[0].array.where} has the flow of {len(rows)} pairs, expected {frames - 1} of "
             f"{frames} frames: row k is that of frames k and k + 1."
         )
     for pair in pairs:
@@ -133,7 +133,7 @@ def _open_folder(
     files = files_below(folder, FLOWS)
     if not files:
         raise StoreError(
-            f"{cut(folder)}: holds no optical flow; expected {', '.join(FLOWS)} files. Check "
+            f"{cut(folder)} holds no optical flow; expected {', '.join(FLOWS)} files. Check "
             "the path."
         )
     warnings: list[str] = []
@@ -147,7 +147,7 @@ def _open_folder(
         chosen = [ordered[pair.before] for pair in pairs]
     else:
         raise StoreError(
-            f"{cut(folder)}: has {len(files)} files of optical flow, expected {frames - 1} for "
+            f"{cut(folder)} has {len(files)} files of optical flow, expected {frames - 1} for "
             f"{frames} frames without names: they are taken in order. Add or remove files, or "
             "give the frames names with --names FILE."
         )
@@ -167,7 +167,7 @@ def _open(path: Path) -> StoredArray:
     array = open_npy(str(path))
     if len(array.shape) != 3:
         raise StoreError(
-            f"{cut(path)}: has the shape {array.shape}, expected the flow [H, W, 2] of one pair."
+            f"{cut(path)} has the shape {array.shape}, expected the flow [H, W, 2] of one pair."
         )
     array.axes = ("y", "x", "class")
     _check(array)
@@ -179,12 +179,12 @@ def _check(array: StoredArray) -> None:
         first = array.length("y") == 2
         looks = "; dx and dy seem to come first" if first else ""
         raise StoreError(
-            f"{array.where}: has the shape {array.shape}{looks}; expected [H, W, 2] per pair, dx "
+            f"{array.where} has the shape {array.shape}{looks}; expected [H, W, 2] per pair, dx "
             f"and dy last. Transpose it, or name the axes in dimension_names."
         )
     if array.dtype.kind != "f":
         raise StoreError(
-            f"{array.where}: holds {array.dtype}; optical flow is floating, (dx, dy) in pixels. "
+            f"{array.where} holds {array.dtype}; optical flow is floating, (dx, dy) in pixels. "
             "Scale it to pixels and save it again."
         )
 
@@ -204,14 +204,14 @@ class FloArray(FileArray):
         if len(head) < _HEADER or head[:4] != _MAGIC:
             problem = "cut short" if _MAGIC.startswith(head[:4]) else "not a .flo file"
             raise StoreError(
-                f"{cut(path)}: is {problem}; expected PIEH, width and height in its first 12 "
+                f"{cut(path)} is {problem}; expected PIEH, width and height in its first 12 "
                 "bytes. Copy it again, or remove it from the folder."
             )
         width, height = (int(n) for n in np.frombuffer(head, "<i4", 2, 4))
         expected = _HEADER + 8 * width * height
         if width < 1 or height < 1 or size != expected:
             raise StoreError(
-                f"{cut(path)}: is {size} bytes, but the flow of {width} × {height} pixels takes "
+                f"{cut(path)} is {size} bytes, but the flow of {width} × {height} pixels takes "
                 f"{expected}. Copy it again."
             )
         super().__init__(path, (height, width, 2))
@@ -241,7 +241,7 @@ class KittiFlow(FileArray):
         if (header.kind, header.depth) != (_RGB, 16):
             kind = _KINDS.get(header.kind, "unknown")
             raise StoreError(
-                f"{cut(path)}: is a PNG of {header.depth}-bit {kind}; optical flow is a 16-bit RGB "
+                f"{cut(path)} is a PNG of {header.depth}-bit {kind}; optical flow is a 16-bit RGB "
                 "PNG as KITTI's (64 · dx + 2^15, 64 · dy + 2^15, known), .flo, .npy or .pfm. "
                 "Remove it from the folder, or convert it."
             )
@@ -254,9 +254,9 @@ class KittiFlow(FileArray):
         data = np.frombuffer(image_bytes(self._path), np.uint8)
         image = cv2.imdecode(data, cv2.IMREAD_UNCHANGED)
         if image is None:
-            raise StoreError(f"{cut(self._path)}: is damaged or cut short. Copy it again.")
+            raise StoreError(f"{cut(self._path)} is damaged or cut short. Copy it again.")
         if image.shape != (*self.shape[:2], 3) or image.dtype != np.uint16:
-            raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
+            raise StoreError(f"{cut(self._path)} changed while it was read. Start again.")
         flow = (image[..., :0:-1].astype(np.float32) - np.float32(2**15)) / np.float32(64)
         flow[image[..., 0] == 0] = np.nan
         return np.ascontiguousarray(flow[region])

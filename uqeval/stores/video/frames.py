@@ -105,7 +105,7 @@ class StoredFrames(VideoPlanes):
     def __init__(self, store: Store) -> None:
         if "frames" not in store.arrays:
             raise StoreError(
-                f"{store.path}: holds {listed(sorted(store.arrays))}, but no array `frames` "
+                f"{store.path} holds {listed(sorted(store.arrays))}, but no array `frames` "
                 "[N, H, W, 3]. Store the frames there, or give a folder of images or a video file."
             )
         super().__init__(store.path, store.arrays["frames"])
@@ -127,13 +127,13 @@ def _check(array: StoredArray) -> None:
     channels = array.length("class")
     if channels != 3:
         raise StoreError(
-            f"{array.where}: has {channels} channels in its shape {array.shape}; frames are "
+            f"{array.where} has {channels} channels in its shape {array.shape}; frames are "
             "[N, H, W, 3], red, green and blue last. Transpose them, or name the axes in "
             "dimension_names."
         )
     if array.dtype != np.uint8:
         raise StoreError(
-            f"{array.where}: holds {array.dtype}; frames are uint8, 0 … 255. Scale them and store "
+            f"{array.where} holds {array.dtype}; frames are uint8, 0 … 255. Scale them and store "
             "them again."
         )
 
@@ -156,9 +156,9 @@ def open_frames(
         if local.is_file() and local.suffix.lower() in VIDEOS:
             return VideoFile(local)
         if not local.is_file() or suffix_of(local.name) not in NUMPY:
-            problem = "is none of these" if local.exists() else "there is nothing here"
+            problem = " has an unknown format" if local.exists() else ": there is nothing here"
             raise StoreError(
-                f"{cut(path)}: {problem}; expected a folder of images ({', '.join(IMAGES)}), a "
+                f"{cut(path)}{problem}; expected a folder of images ({', '.join(IMAGES)}), a "
                 "Zarr store, .npy or .npz file of `frames`, or a video file "
                 f"({', '.join(VIDEOS)}). Check the path."
             )

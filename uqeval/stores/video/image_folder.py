@@ -49,7 +49,7 @@ class ImageFolder:
                 )
         if not by_name:
             raise StoreError(
-                f"{cut(folder)}: holds no images; expected frames as {', '.join(IMAGES)} files. "
+                f"{cut(folder)} holds no images; expected frames as {', '.join(IMAGES)} files. "
                 "Check the path."
             )
         names = tuple(sorted(by_name, key=natural))
@@ -98,7 +98,7 @@ class ImageFolder:
             raise
         except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
             raise StoreError(
-                f"{self._path(i)}: is not an image, damaged or cut short ({undecoded(error)}). "
+                f"{self._path(i)} is not an image, damaged or cut short ({undecoded(error)}). "
                 "Copy it again."
             ) from error
 
@@ -129,7 +129,7 @@ class ImageFolder:
     def _check(self, i: int, mode: str, width: int, height: int) -> None:
         if mode not in _MODES:
             raise StoreError(
-                f"{self._path(i)}: has pixels of more than 8 bits (Pillow's mode {mode}); a frame "
+                f"{self._path(i)} has pixels of more than 8 bits (Pillow's mode {mode}); a frame "
                 "is 8-bit grey or RGB. Scale the frames to 0 … 255 and save them again."
             )
         check_pixels(self._path(i), width, height, 3)

@@ -70,7 +70,7 @@ def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequenc
     """
     if count < 2:
         raise StoreError(
-            f"{where}: holds {count} frame{'s' * (count != 1)}; a pair needs two. Give the whole "
+            f"{where} holds {count} frame{'s' * (count != 1)}; a pair needs two. Give the whole "
             "sequence."
         )
     if names is None:

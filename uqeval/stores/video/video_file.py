@@ -54,10 +54,10 @@ class VideoFile:
             self._capture.get(p) for p in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)
         )
         if not 1 <= count < 2**31:
-            raise StoreError(f"{cut(path)}: has no frame count (raw streams have none); {_REMUX}.")
+            raise StoreError(f"{cut(path)} has no frame count (raw streams have none); {_REMUX}.")
         if count > path.stat().st_size:
             raise StoreError(
-                f"{cut(path)}: claims {int(count)} frames in {path.stat().st_size} bytes; {_REMUX}."
+                f"{cut(path)} claims {int(count)} frames in {path.stat().st_size} bytes; {_REMUX}."
             )
         check_pixels(path, int(width), int(height), 3)
         self._count, self._size = int(count), (int(height), int(width))
@@ -117,7 +117,7 @@ class VideoFile:
         self._position += 1
         if frame.shape[:2] != self._size:
             raise StoreError(
-                f"{self.where_of(i)}: is {frame.shape[1]} × {frame.shape[0]} pixels, the video "
+                f"{self.where_of(i)} is {frame.shape[1]} × {frame.shape[0]} pixels, the video "
                 f"{self._size[1]} × {self._size[0]}. Cut the video where it changes."
             )
         return frame
@@ -125,7 +125,7 @@ class VideoFile:
     def _ends(self, frame: int) -> StoreError:
         fewer = f", or evaluate what is there with --limit {frame - 1}" if frame > 1 else ""
         return StoreError(
-            f"{self.where}: ends early: frame {frame} of the {self._count} that its container "
+            f"{self.where} ends early: frame {frame} of the {self._count} that its container "
             f"announces cannot be decoded. It is cut short, or announces too many; {_REMUX}{fewer}."
         )
 
@@ -149,7 +149,7 @@ def _check_regular(path: str | Path) -> None:
         os.close(open_descriptor(path))
     except OSError as error:
         raise StoreError(
-            f"{cut(path)}: cannot be read: {error.strerror}; expected a video file, a URL as "
+            f"{cut(path)} cannot be read: {error.strerror}; expected a video file, a URL as "
             "rtsp://…, or the number of a camera."
         ) from error
 
@@ -171,7 +171,7 @@ def _open_capture(source: str | int) -> cv2.VideoCapture:
     try:
         capture = cv2.VideoCapture(source)
     except cv2.error as error:
-        raise StoreError(f"{cut(source)}: cannot be opened: {cut(error)}.") from error
+        raise StoreError(f"{cut(source)} cannot be opened: {cut(error)}.") from error
     finally:
         logging.setLogLevel(level)
     if not capture.isOpened():

@@ -125,7 +125,7 @@ class Numbers:
     def _too_coarse(self, array: StoredArray, source: str, allowed: float, where: str) -> str:
         """Return the message about integers whose sums are allowed, but not as floats."""
         return (
-            f"{where}: holds {array.dtype} with scale {scale_of(array):.6g}, and other items have "
+            f"{where} holds {array.dtype} with scale {scale_of(array):.6g}, and other items have "
             f"another scale or floating-point numbers, so that all are stored as {self.dtype}. "
             f"Its sums over the classes are rounded: they differ from 1 by more than the "
             f"{allowed:g} that {source} allows. Give --recommended, which divides by "

@@ -63,7 +63,7 @@ def open_convertible(
     hdf5 = hdf5_path(source)
     if path.is_file() and hdf5 is None and path.suffix not in (".npy", ".npz", ".zip"):
         raise StoreError(
-            f"{cut(source)}: cannot be converted; expected {CONVERTIBLE}.{how_to_convert(source)}"
+            f"{cut(source)} cannot be converted; expected {CONVERTIBLE}.{how_to_convert(source)}"
         )
     if hdf5 is not None and key is not None:
         source = f"{hdf5[0]}::{hdf5[1].rstrip('/')}/{key}"
@@ -128,7 +128,7 @@ def _kind(array: StoredArray, name: str | None, declared: Declared, has_labels: 
     if is_of_classes and kind_of_bare(array, "predictions", declared) == "probs":
         return "probs"
     raise UsageError(
-        f"{array.where}: has the shape {array.shape} of {array.dtype}, which may hold any of "
+        f"{array.where} has the shape {array.shape} of {array.dtype}, which may hold any of "
         "several kinds. Give --kind: probs, logits, labels or predictions. `mean` and `std` need "
         "no conversion: numpy.savez('preds.npz', mean=mean, std=std) is a store."
     )

@@ -83,7 +83,7 @@ def of_one(own: DescribedArray, name: str, known: Collection[str], where: str) -
         return own
     if len(own.values) != 1:
         raise DataError(
-            f"{where}: has {len(own.values)} items on its axis `item`; expected one item. Give "
+            f"{where} has {len(own.values)} items on its axis `item`; expected one item. Give "
             "several to add_batch, and the labels of each to add_labels."
         )
     return replace(own, values=own.values[0], dimension_names=names[1:])
@@ -105,7 +105,7 @@ def of_items(
     called = ", ".join(map(str, axes))
     named = f" and the axes [{called}]" if axes else ""
     raise DataError(
-        f"batch of {count} items: has the shape {list(own.values.shape)}{named}, expected "
+        f"batch of {count} items has the shape {list(own.values.shape)}{named}, expected "
         f"[{count}, C, H, W] or [{count}, T, C, H, W].{_remedy(own.values, axes, names)}"
     )
 

@@ -69,7 +69,7 @@ def checked_target(
     zw.check_replaceable(target)
     if zw.is_taken(target) and not overwrite:
         raise OutputError(
-            f"{cut(destination)}: exists already; give --overwrite or another path "
+            f"{cut(destination)} exists already; give --overwrite or another path "
             "(overwrite=True in Python)."
         )
     return target
@@ -219,14 +219,14 @@ class NewStore:
         # NaN equals itself only as text.
         if own != before and len({json.dumps(x, sort_keys=True) for x in (own, before)}) > 1:
             raise DataError(
-                f"{kind} of item {self.label(index)}: have the attributes {own}; what was written "
+                f"{kind} of item {self.label(index)}: the attributes are {own}; what was written "
                 f"before has {before}. Write all items of a store in one dtype, with equal "
                 "attributes."
             )
         if array.shape[first:] != shape:
             sizes = ", ".join(map(str, array.shape[first:]))
             raise DataError(
-                f"{kind} of item {self.label(index)}: has the shape {list(shape)}; what was "
+                f"{kind} of item {self.label(index)}: the shape is {list(shape)}; what was "
                 f"written before has [{sizes}]."
             )
         return tuple(array.chunks[first:])

@@ -37,7 +37,7 @@ class SampleBuffer:
         stack, present = self._items[index]
         if stack.shape[1:] != values.shape[1:]:
             raise DataError(
-                f"{description}: has the shape {list(values.shape[1:])}; the item's other samples "
+                f"{description} has the shape {list(values.shape[1:])}; the item's other samples "
                 f"have {list(stack.shape[1:])}."
             )
         stack[sample] = values[0]

@@ -22,9 +22,9 @@ _END = "end"
 #: Warnings of a writer that closes.
 _WAITS = "all items are written; the store becomes complete when the other writers close."
 _WITHOUT_LABELS = (
-    "is complete, without labels. An earlier job has written all samples; it may have ended before "
-    "it added labels. If it was to add some, give commands the labels as a second path, or write "
-    "the store again with overwrite=True."
+    "the store is complete, without labels. An earlier job has written all samples; it may have "
+    "ended before it added labels. If it was to add some, give commands the labels as a second "
+    "path, or write the store again with overwrite=True."
 )
 
 
@@ -69,7 +69,7 @@ def _remove_older(new: Path) -> None:
     `OutputError` for what others have put there."""
     if zw.is_complete(new) is None:
         raise OutputError(
-            f"{cut(new)}: is no store of uqeval, so it is not removed, but overwrite=True writes "
+            f"{cut(new)} is no store of uqeval, so it is not removed, but overwrite=True writes "
             "the new store there. Move it, or choose another path."
         )
     zw.remove_idle(new)
@@ -177,7 +177,7 @@ class UnfinishedStore:
             if not self.store.has(index, "labels"):
                 state = "is finished" if self.finished else "was completed by another process"
                 raise OutputError(
-                    f"{description}: cannot be added: {cut(self.path)} {state} and has no labels. "
+                    f"{description} cannot be added: {cut(self.path)} {state} and has no labels. "
                     "Give commands the labels as a second path, or write the store again with "
                     "overwrite=True, and close each writer after its labels."
                 )
@@ -236,8 +236,8 @@ class UnfinishedStore:
         if self._skip:
             return False
         raise DataError(
-            f"{description}: was written already, or another process is writing it. If a batch "
-            "failed after its first items, give those alone of which done() is False. "
+            f"{description}: this was written already, or another process is writing it. If a "
+            "batch failed after its first items, give those alone of which done() is False. "
             "PredictionWriter(repeated='skip') leaves out what is written: for batches that are "
             "given again, and for distributed samplers that repeat items to fill the last batch."
         )

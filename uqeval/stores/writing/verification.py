@@ -139,7 +139,7 @@ def check_same_settings(
         different = f"dtype: {quoted(dtypes.pop())} there, {quoted(dtype)} here"
     if different:
         raise OutputError(
-            f"{cut(root)}: is a finished store with other settings ({cut(different)}). Give the "
+            f"{cut(root)} is a finished store with other settings ({cut(different)}). Give the "
             "settings that it was written with, set only overwrite=True to replace it, or choose "
             "another path."
         )

@@ -83,7 +83,7 @@ def begin(
             claims.leave(clean=False)
         if not restart and is_complete(root) is not False:
             raise OutputError(
-                f"{cut(root)}: is a finished store. Give overwrite=True to replace it, or choose "
+                f"{cut(root)} is a finished store. Give overwrite=True to replace it, or choose "
                 "another path."
             )
         claims, joined = WriteLock(root), _identity(root)
@@ -98,19 +98,19 @@ def begin(
         if is_complete(root) is False and (root / HIDDEN).exists() and not has_lock:
             if not restart or resume:
                 raise OutputError(
-                    f"{cut(root)}: is an unfinished store without its lock: a process was killed "
+                    f"{cut(root)} is an unfinished store without its lock: a process was killed "
                     "while it removed it, or it was copied without its empty folders. Give only "
                     "overwrite=True to begin again."
                 )
             remove_idle(root)
         elif is_complete(root) is False and not (root / HIDDEN).exists():
             raise OutputError(
-                f"{cut(root)}: is an unfinished store of another kind of writer. Choose another "
+                f"{cut(root)} is an unfinished store of another kind of writer. Choose another "
                 "path, or give overwrite=True."
             )
         time.sleep(_MOMENT)  # another process removes or completes it
     raise OutputError(
-        f"{cut(root)}: cannot be created or opened: other processes remove or complete it again "
+        f"{cut(root)} cannot be created or opened: other processes remove or complete it again "
         "and again, or its file system gives a file another number each time. Open the writer "
         "again, or write to another disk."
     )
@@ -180,7 +180,7 @@ class WriteLock:
                     return None
                 if (abandoned or idle) and not resume:
                     raise OutputError(
-                        f"{cut(self.root)}: is unfinished: the job that wrote it ended early. Set "
+                        f"{cut(self.root)} is unfinished: the job that wrote it ended early. Set "
                         f"resume=True to continue, or overwrite=True to begin again."
                         + ("" if shared else f" {HINT}")
                     )
@@ -313,7 +313,7 @@ class WriteLock:
         writer = self.folder / "writers" / min(living)
         pid = writer.read_text(encoding="ascii").rstrip(_WRITES + _LEAVES) or "another process"
         return (
-            f"{self.root}: is being written by process {pid}. Wait until it has ended, or, if "
+            f"{self.root} is being written by process {pid}. Wait until it has ended, or, if "
             f"several processes write one store together, give ranks=N to each."
         )
 
@@ -322,12 +322,12 @@ class WriteLock:
             settings_of_first = json.loads((self.folder / SETTINGS).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise OutputError(
-                f"{cut(self.root)}: is an unfinished store of another kind of writer. Choose "
+                f"{cut(self.root)} is an unfinished store of another kind of writer. Choose "
                 "another path, or give overwrite=True."
             ) from error
         if different := differences(settings_of_first, json.loads(json.dumps(settings))):
             raise OutputError(
-                f"{cut(self.root)}: was started with other settings ({cut(different)}). All "
+                f"{cut(self.root)} was started with other settings ({cut(different)}). All "
                 "writers of a store need the same settings."
             )
 

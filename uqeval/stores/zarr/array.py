@@ -160,7 +160,7 @@ class ZarrArray(StoredArray):
         count = int(np.count_nonzero(absent))
         if count > _MOST_MISSING:
             raise StoreError(
-                f"{self.where}: holds {absent.size - count:,} of {absent.size:,} chunks. Either "
+                f"{self.where} holds {absent.size - count:,} of {absent.size:,} chunks. Either "
                 f"the writer did not finish, or the shape in the metadata is wrong."
             )
         return [tuple(map(int, position)) for position in np.argwhere(absent)]

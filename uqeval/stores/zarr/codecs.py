@@ -364,7 +364,7 @@ def _step(name: str, config: Mapping[str, Any], size: Size, where: str) -> Step:
 
 def _unknown(name: str, where: str) -> StoreError:
     return StoreError(
-        f"{where}: is stored with the codec {quoted(name)}, which is not read: it may run code, or "
+        f"{where} is stored with the codec {quoted(name)}, which is not read: it may run code, or "
         f"its unpacked size has no bound. Write the array again with zstd, blosc or no "
         "compression."
     )

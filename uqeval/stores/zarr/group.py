@@ -46,7 +46,7 @@ def open_source(path: str) -> Source:
         return ZipSource(path)
     if Path(path).exists():
         raise StoreError(
-            f"{cut(path)}: is neither a folder nor a readable zip file, so it cannot hold a Zarr "
+            f"{cut(path)} is neither a folder nor a readable zip file, so it cannot hold a Zarr "
             "store. If it was copied here, copy it again."
         )
     raise StoreError(f"{cut(path)}: there is nothing here. {hint_of_missing(path)}")
@@ -82,7 +82,7 @@ class ZarrGroup:
                 layout = load_layout(self.source, place, where, node)
                 if layout is None and name in DESCRIBING and self._is_group(place, node):
                     return StoreError(
-                        f"{where}: is a group, expected {DESCRIBING[name]}. Write an array or an "
+                        f"{where} is a group, expected {DESCRIBING[name]}. Write an array or an "
                         "attribute of this name, or remove it."
                     )
                 return layout

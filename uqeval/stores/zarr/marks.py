@@ -112,7 +112,7 @@ class Marks:
 
     def _refuse(self, key: str) -> None:
         raise ChangedError(
-            f"{self._url.rstrip('/')}/{key}: changed after this run had begun, so its results "
+            f"{self._url.rstrip('/')}/{key} changed after this run had begun, so its results "
             "would mix old and new data. Nothing was written. Run again after the last process has "
             "finished writing to it."
         )

@@ -274,7 +274,7 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
     dtype = np.dtype(object) if text else numbers
     if dtype is None or (not text and dtype.kind not in "biufU"):
         raise StoreError(
-            f"{where}: holds {quoted(spelled)}, neither numbers nor text. Store float, integer or "
+            f"{where} holds {quoted(spelled)}, neither numbers nor text. Store float, integer or "
             "bool values (names: fixed-length or vlen-utf8 text); pickled objects are never read."
         )
     if not text and not coarse and dtype.str[0] in "<>" and spelled[0] not in "<>":
@@ -386,7 +386,7 @@ def _dtype_v3(spelled: Any, where: str) -> tuple[np.dtype[Any], bool]:
     if isinstance(spelled, dict) and spelled.get("name") == "fixed_length_utf32":
         return np.dtype(f"<U{int(spelled['configuration']['length_bytes']) // 4}"), False
     raise StoreError(
-        f"{where}: holds {quoted(spelled)}, neither numbers nor text. Store float, integer or bool "
+        f"{where} holds {quoted(spelled)}, neither numbers nor text. Store float, integer or bool "
         "values; names as text."
     )
 

@@ -47,8 +47,8 @@ class ObjectSource(Source):
         """Return whether `find` works."""
         return self._look is not None
 
-    def _ask(self, action: str, ask: Callable[[Any], Answer]) -> Answer:
-        return self._connection.ask(self.path, action, ask)
+    def _ask(self, problem: str, ask: Callable[[Any], Answer]) -> Answer:
+        return self._connection.ask(self.path, problem, ask)
 
     def get(
         self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
@@ -69,7 +69,7 @@ class ObjectSource(Source):
             return self._connection.content(self.path, key, response), mark
 
         try:
-            data, mark = self._ask(f"read {cut(key)}", fetch)
+            data, mark = self._ask(f": {cut(key)} cannot be read", fetch)
         except FileNotFoundError:
             self._marks.note_absent(key)
             return None
@@ -104,16 +104,16 @@ class ObjectSource(Source):
 
     def _entry(self, key: str) -> Entry | None:
         try:
-            mark = self._mark(key, f"find {cut(key)}")
+            mark = self._mark(key, f": {cut(key)} cannot be found")
         except FileNotFoundError:
             return None
         return Entry(mark.size, mark.version)
 
-    def _mark(self, key: str, action: str) -> Mark:
+    def _mark(self, key: str, problem: str) -> Mark:
         """Look up an object and note its mark. Raises `FileNotFoundError`."""
         look = self._look
         assert look is not None
-        mark = Mark.of(self._ask(action, lambda store: look(store, key)))
+        mark = Mark.of(self._ask(problem, lambda store: look(store, key)))
         self._marks.note(key, mark)
         return mark
 
@@ -146,11 +146,11 @@ class ObjectSource(Source):
             self._has_chosen = True
 
     def _listed(self, ask: Callable[[Any], Answer]) -> Answer:
-        action = "list what is stored there"
+        problem = " cannot be listed"
         try:
-            return self._ask(action, ask)
+            return self._ask(problem, ask)
         except FileNotFoundError as error:
-            raise self._connection.failure(self.path, action, error) from error
+            raise self._connection.failure(self.path, problem, error) from error
 
     def each(self, read: Callable[[str], Value], names: Sequence[str]) -> list[Value]:
         with Threads(_REQUESTS) as threads:
@@ -182,11 +182,11 @@ class ObjectSource(Source):
                 threads.map(self._recheck_one, keys)
 
     def _recheck_one(self, key: str) -> None:
-        action = f"find {cut(key)} again"
+        problem = f": {cut(key)} cannot be found again"
         try:
-            self._mark(key, action)
+            self._mark(key, problem)
         except FileNotFoundError as error:
-            raise self._connection.failure(self.path, action, error) from error
+            raise self._connection.failure(self.path, problem, error) from error
         except ChangedError:
             if not self.is_same_document(key):
                 raise

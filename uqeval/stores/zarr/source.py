@@ -232,11 +232,15 @@ class FolderSource(Source):
             yield None
             return
         except OSError as error:
-            raise StoreError(f"{cut(self.path)}: cannot open {key}: {error.strerror}.") from error
+            raise StoreError(
+                f"{cut(self.path)}: {key} cannot be opened: {error.strerror}."
+            ) from error
         try:
             yield descriptor
         except OSError as error:
-            raise StoreError(f"{cut(self.path)}: cannot read {key}: {error.strerror}.") from error
+            raise StoreError(
+                f"{cut(self.path)}: {key} cannot be read: {error.strerror}."
+            ) from error
         finally:
             os.close(descriptor)
 
@@ -248,7 +252,7 @@ class FolderSource(Source):
             return []
         except OSError as error:
             raise StoreError(
-                f"{cut(self.path)}: cannot list {prefix or '.'}: {error.strerror}."
+                f"{cut(self.path)}: the folder {prefix or '.'} cannot be listed: {error.strerror}."
             ) from error
 
     def entries(self, prefix: str) -> dict[str, Entry]:
@@ -265,7 +269,8 @@ class FolderSource(Source):
                             entries_by_name[folder + entry.name] = Entry(entry.stat().st_size)
             except OSError as error:
                 raise StoreError(
-                    f"{cut(self.path)}: cannot list {prefix}/{cut(folder)}: {error.strerror}."
+                    f"{cut(self.path)}: the folder {prefix}/{cut(folder)} cannot be listed: "
+                    f"{error.strerror}."
                 ) from error
         return entries_by_name
 
@@ -295,7 +300,7 @@ class ZipSource(Source):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._zip = open_zip(path, f"{path}: cannot be opened as a zip file")
+        self._zip = open_zip(path, f"{path} cannot be opened as a zip file")
         # Not `is_dir`, which fails for an empty name in Python 3.11.
         members = self._zip.infolist()
         infos = {info.filename: info for info in members if not info.filename.endswith("/")}
@@ -320,13 +325,13 @@ class ZipSource(Source):
             return data
         except (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
             raise StoreError(
-                f"{cut(self.path)}: cannot read {key} ({cut(error or type(error).__name__)}): the "
-                "zip file is damaged or cut short. Copy or write it again."
+                f"{cut(self.path)}: {key} cannot be read ({cut(error or type(error).__name__)}): "
+                "the zip file is damaged or cut short. Copy or write it again."
             ) from error
         except Exception as error:  # zlib.error has no common base with the others
             raise StoreError(
-                f"{cut(self.path)}: cannot unpack {key} ({cut(error)}). Copy or write the zip file "
-                "again."
+                f"{cut(self.path)}: {key} cannot be unpacked ({cut(error)}). Copy or write the zip "
+                "file again."
             ) from error
 
     def children(self, prefix: str) -> list[str]:

@@ -93,7 +93,7 @@ class ZarrStore(Contents):
             )
         if group is None:
             raise StoreError(
-                f"{cut(path)}: holds no Zarr metadata at its root; expected a Zarr array or group. "
+                f"{cut(path)} holds no Zarr metadata at its root; expected a Zarr array or group. "
                 "Check the path, or write the store again."
             )
         check_attributes(group.attributes, path)
@@ -104,7 +104,7 @@ class ZarrStore(Contents):
             self._named |= named
         if "items" in group.groups:
             if opening.declared != Declared():
-                raise UsageError(f"{cut(path)}: names its arrays; leave out --kind and --axes.")
+                raise UsageError(f"{cut(path)} names its arrays; leave out --kind and --axes.")
             return self._store_of_items(group, opening)
         needed = KNOWN | DESCRIBING.keys()
         if not self._source.listable:  # the server may fail for a map that is there
@@ -122,7 +122,7 @@ class ZarrStore(Contents):
         names = self.names_beside()
         if not group.arrays and not self._source.listable and self._has_items():
             raise StoreError(
-                f"{cut(path)}: has a group for each item, and a web server cannot list them. Copy "
+                f"{cut(path)} has a group for each item, and a web server cannot list them. Copy "
                 "the store to a disk, or to an object store (s3://, gs://, az://)."
             )
         if not group.arrays and not group.unreadable and not path.endswith(".zip"):
@@ -169,7 +169,7 @@ class ZarrStore(Contents):
             array.fill_missing = fill_missing
             return array
         if name is not None:
-            raise StoreError(f"{cut(self.path)}: holds no array called {quoted(name)}.")
+            raise StoreError(f"{cut(self.path)} holds no array called {quoted(name)}.")
         return None
 
     def described(self, name: str | None) -> Store:

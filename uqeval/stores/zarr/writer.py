@@ -142,7 +142,7 @@ def _document(path: Path) -> dict[str, Any]:
     except ValueError as error:
         reason = str(error)
     raise OutputError(
-        f"{cut(path)}: is damaged ({cut(reason)}). Close the writer, and open it again with "
+        f"{cut(path)} is damaged ({cut(reason)}). Close the writer, and open it again with "
         "resume=True."
     )
 
@@ -289,7 +289,7 @@ def check_replaceable(path: Path) -> None:
     is_store = has_settings(path) or any((path / name).is_file() for name in stores)
     if is_taken(path) and not is_store:
         raise OutputError(
-            f"{cut(path)}: is not a Zarr store, so it is not overwritten. Choose another path, or "
+            f"{cut(path)} is not a Zarr store, so it is not overwritten. Choose another path, or "
             "remove it."
         )
 
@@ -347,7 +347,7 @@ def attributes_of(folder: Path) -> dict[str, Any]:
     except OSError as error:
         if error.errno in (errno.EIO, errno.EACCES, errno.EPERM, errno.ESTALE):
             raise OutputError(
-                f"{folder / 'zarr.json'}: cannot be read: {error.strerror}. Check the disk and the "
+                f"{folder / 'zarr.json'} cannot be read: {error.strerror}. Check the disk and the "
                 "permissions."
             ) from error
         return {}

@@ -98,7 +98,7 @@ def _make_folder(home: Path) -> None:
             not home.is_dir() or any(path != lock_file for path in home.iterdir())
         )
         if is_taken and not (home / _UNFINISHED).is_file():
-            raise OutputError(f"{home}: exists and is not empty; give another folder.")
+            raise OutputError(f"{home} exists and is not empty; give another folder.")
         home.mkdir(parents=True, exist_ok=True)
 
 

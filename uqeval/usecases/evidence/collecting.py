@@ -87,7 +87,7 @@ def _reports(paths: Sequence[str | Path]) -> Evidence:
                 )
             if named_report.report.partial or named_report.report.inputs.get("missing_parts"):
                 raise UsageError(
-                    f"{named_report.path}: is a partial report; expected one of all items. Join "
+                    f"{named_report.path} is a partial report; expected one of all items. Join "
                     "the parts with uqeval merge, or evaluate without --limit."
                 )
             data = _read(named_report.path)
@@ -95,7 +95,7 @@ def _reports(paths: Sequence[str | Path]) -> Evidence:
             digest = hashlib.sha256(data).hexdigest()
             if digest != named_report.sha256:
                 raise StoreError(
-                    f"{named_report.path}: changed while it was read. Wait until it is written, "
+                    f"{named_report.path} changed while it was read. Wait until it is written, "
                     "and start again."
                 )
             evidence.report_files[named_report.name] = Input(
@@ -108,9 +108,7 @@ def _read(path: Path) -> bytes:
     try:
         return read_bytes(path, MOST_REPORT)
     except OSError as error:
-        raise StoreError(
-            f"{cut(path)}: cannot be read: {error.strerror}. Check the path."
-        ) from None
+        raise StoreError(f"{cut(path)} cannot be read: {error.strerror}. Check the path.") from None
 
 
 def _stated(name: str, report: Report) -> list[str]:
@@ -118,11 +116,11 @@ def _stated(name: str, report: Report) -> list[str]:
     statements = []
     if report.uqeval_version != VERSION:
         statements.append(
-            f"{name}: was written by uqeval {report.uqeval_version}; the self-test is of uqeval "
+            f"{name} was written by uqeval {report.uqeval_version}; the self-test is of uqeval "
             f"{VERSION}."
         )
     if is_merged(report):
-        statements.append(f"{name}: is merged from saved states, not evaluated in one run.")
+        statements.append(f"{name} is merged from saved states, not evaluated in one run.")
     return statements
 
 
@@ -148,7 +146,7 @@ def _add_states(evidence: Evidence, name: str, report: Report) -> None:
     digest = SavedStates(path).digest
     if digest != report.states_digest:
         raise UsageError(
-            f"{cut(path)}: are the states of another report: their digest is {str(digest)[:12]}…, "
+            f"{cut(path)} are the states of another report: their digest is {str(digest)[:12]}…, "
             f"{evidence.report_files[name].path} names {report.states_digest[:12]}…. Put the "
             "report's own states next to it, or evaluate again."
         )
@@ -161,9 +159,7 @@ def sha256_of(path: Path) -> str:
         with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise StoreError(
-            f"{cut(path)}: cannot be read: {error.strerror}. Check the path."
-        ) from None
+        raise StoreError(f"{cut(path)} cannot be read: {error.strerror}. Check the path.") from None
 
 
 @dataclass
@@ -204,7 +200,7 @@ def record_of(
         schema_of_file = record.get("schema") if isinstance(record, dict) else None
     except ValueError as error:
         raise StoreError(
-            f"{cut(path)}: is not JSON ({error}); expected what {made_by} writes."
+            f"{cut(path)} is not JSON ({error}); expected what {made_by} writes."
         ) from None
     if schema_of_file != schema:
         raise StoreError(
@@ -224,7 +220,7 @@ def _add_verdicts(evidence: Evidence, path: Path) -> None:
     digests = record.get("sha256")
     if not isinstance(digests, dict) or not isinstance(digests.get("reports"), dict):
         raise UsageError(
-            f"{cut(path)}: does not give the SHA-256 of the reports that it judges. Judge them "
+            f"{cut(path)} does not give the SHA-256 of the reports that it judges. Judge them "
             "again with uqeval gate -o of this version."
         )
     names_of_digests = {file.sha256: name for name, file in evidence.report_files.items()}
@@ -232,7 +228,7 @@ def _add_verdicts(evidence: Evidence, path: Path) -> None:
     lost = [name for name, digest in judged.items() if digest not in names_of_digests]
     if lost:
         raise UsageError(
-            f"{cut(path)}: judges {listed(lost)}, but no given report has its SHA-256: the "
+            f"{cut(path)} judges {listed(lost)}, but no given report has its SHA-256: the "
             "verdicts are of other reports, or a report was written again. Judge these reports "
             "again with uqeval gate -o, or give the reports that were judged."
         )
@@ -242,7 +238,7 @@ def _add_verdicts(evidence: Evidence, path: Path) -> None:
     if not isinstance(record.get("verdicts"), list) or not all(
         isinstance(verdict, dict) for verdict in record["verdicts"]
     ):
-        raise StoreError(f"{cut(path)}: holds no list of verdicts; write it with uqeval gate -o.")
+        raise StoreError(f"{cut(path)} holds no list of verdicts; write it with uqeval gate -o.")
     _check_verdicts(evidence, judgement_of(record, path), record, path)
     evidence.verdicts = record
     evidence.statements += _stated_verdicts(record)
@@ -257,7 +253,7 @@ def _check_verdicts(
     """Raise `UsageError` for verdicts without a checksum, or with a value that is in no report."""
     if KEY not in record:
         raise UsageError(
-            f"{cut(path)}: has no checksum, so that edits cannot be noticed. Judge again with "
+            f"{cut(path)} has no checksum, so that edits cannot be noticed. Judge again with "
             "uqeval gate -o of this version."
         )
     names = {file.sha256: name for name, file in evidence.report_files.items()}
@@ -299,7 +295,7 @@ def _add_rules(evidence: Evidence, path: Path, judged: bool) -> None:
         )
     if evidence.rules_sha256 != digest:
         raise UsageError(
-            f"{cut(path)}: are not the rules of the verdicts: their SHA-256 is {digest[:12]}…, "
+            f"{cut(path)} are not the rules of the verdicts: their SHA-256 is {digest[:12]}…, "
             f"the verdicts name {str(evidence.rules_sha256)[:12]}…. Give the rules that the "
             "verdicts used, or judge again with uqeval gate -o."
         )

@@ -48,7 +48,7 @@ def add_verifications(evidence: Evidence, paths: Sequence[str | Path], items: in
         names = [name for name, file in evidence.report_files.items() if file.sha256 == digest]
         if not names:
             raise UsageError(
-                f"{cut(path)}: verifies a report, but no given report has its SHA-256. Verify "
+                f"{cut(path)} verifies a report, but no given report has its SHA-256. Verify "
                 "these reports again with uqeval verify -o, or give the report that was verified."
             )
         evidence.verifications[names[0]] = record
@@ -72,9 +72,9 @@ def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
     except UqevalError as error:
         if not is_merged(report) and report.uqeval_version == VERSION:
             roles = roles_of(report)
-            reason = why_outside(roles) or str(error).removeprefix(f"{path}: ")
+            reason = why_outside(roles) or str(error)
             raise UsageError(
-                f"{cut(path)}: cannot be verified here: {reason} "
+                f"{cut(path)} cannot be verified here: {reason} "
                 f"Where its stores are, run: {command_of(str(path), roles)} "
                 "-o verification.json; then give --verify verification.json to uqeval evidence."
             ) from None

@@ -31,7 +31,7 @@ def check_folder(path: str | Path, inputs: list[Path]) -> None:
         source_path = resolved(source)
         if source_path == target or target in source_path.parents:
             raise UsageError(
-                f"{cut(path)}: holds the input {cut(source)}; give another folder to -o."
+                f"{cut(path)} holds the input {cut(source)}; give another folder to -o."
             )
     if not target.parent.is_dir():
         raise OutputError(
@@ -40,11 +40,11 @@ def check_folder(path: str | Path, inputs: list[Path]) -> None:
     if target.is_dir():
         if any(target.iterdir()) and not (target / STATEMENT).is_file():
             raise OutputError(
-                f"{cut(path)}: holds other files; give an empty folder to -o, or one that an "
+                f"{cut(path)} holds other files; give an empty folder to -o, or one that an "
                 "earlier uqeval evidence has written."
             )
     elif target.exists():
-        raise OutputError(f"{cut(path)}: is a file; give the name of a folder.")
+        raise OutputError(f"{cut(path)} is a file; give the name of a folder.")
 
 
 def write_evidence(evidence: Evidence, folder: str | Path) -> list[str]:
@@ -97,7 +97,7 @@ def _write_files(files: Mapping[str, bytes], target: Path, title: str) -> None:
         sync_tree(new)
         publish_folder(new, target)
     except OSError as error:
-        raise OutputError(f"{title}: cannot be written: {error.strerror}.") from error
+        raise OutputError(f"{title} cannot be written: {error.strerror}.") from error
     finally:
         with suppress(OSError):
             shutil.rmtree(new, ignore_errors=True)

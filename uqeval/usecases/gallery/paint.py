@@ -113,17 +113,17 @@ def photo(images: dict[str, Path], name: str) -> list[Picture]:
         raise
     except UnidentifiedImageError:
         raise StoreError(
-            f"{cut(path)}: is damaged, or not an image of the formats {', '.join(FORMATS)}. Copy "
+            f"{cut(path)} is damaged, or not an image of the formats {', '.join(FORMATS)}. Copy "
             "it again, or save it as PNG."
         ) from None
     except Image.DecompressionBombError as error:
         raise StoreError(
-            f"{cut(path)}: is too large to be shown ({cut(error)}). Save a smaller one."
+            f"{cut(path)} is too large to be shown ({cut(error)}). Save a smaller one."
         ) from None
     except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
         reason = getattr(error, "strerror", None) or error
         raise StoreError(
-            f"{cut(path)}: cannot be read as an image: {cut(reason)}. Copy it again."
+            f"{cut(path)} cannot be read as an image: {cut(reason)}. Copy it again."
         ) from None
     image.thumbnail((_WIDEST, 4 * _WIDEST))
     return [Picture("image", _png(image), f"The image {name}.", shape=shape)]
@@ -154,7 +154,7 @@ def images_of(folder: str | Path | None, names: Sequence[str]) -> dict[str, Path
         return {}
     if not Path(folder).is_dir():
         raise UsageError(
-            f"images {cut(folder)}: is not a folder of images; expected one with files named as "
+            f"images {cut(folder)} is not a folder of images; expected one with files named as "
             "the items. Correct the path, or leave it out."
         )
     files = files_below(folder, IMAGES)

@@ -218,7 +218,7 @@ class ShardRound:
             requests = self._requests(passes(False))
         if not requests:
             raise StoreError(
-                f"{self.fitted.path}: says that {', '.join(self.fitted.unfinished)} need another "
+                f"{self.fitted.path} says that {', '.join(self.fitted.unfinished)} need another "
                 "pass, but its totals already complete them. Make it again with `uqeval merge "
                 "--fit`."
             )

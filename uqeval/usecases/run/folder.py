@@ -58,7 +58,7 @@ def make_folder(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{cut(folder)}: cannot be made a folder: {error.strerror}.") from error
+        raise OutputError(f"{cut(folder)} cannot be made a folder: {error.strerror}.") from error
     check_writable(folder / PAGE)
 
 

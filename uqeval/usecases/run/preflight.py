@@ -145,13 +145,16 @@ def _why_not(
     if store is not None and store not in names:
         if store in stores:
             return (
-                f"is of the store {quoted(store)}, which --store leaves out; add it to --store, "
-                "or give --no-gate."
+                f"the rule is of the store {quoted(store)}, which --store leaves out; add it "
+                "to --store, or give --no-gate."
             )
         hint = did_you_mean(store, stores, f"there are {cut(', '.join(stores))}.")
         return f"there is no store {quoted(store)}; {hint}"
     if rule.address.where and not sliced:
-        return "is of a slice, and the file has no slices; give a table of the items under slices:."
+        return (
+            "the rule is of a slice, and the file has no slices; give a table of the items under "
+            "slices:."
+        )
     return None
 
 
@@ -172,7 +175,7 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
         hint = others + _how_to_add(address.key, {name: keys[name] for name in store_names})
     store_list = ", ".join(store_names)
     problem = f"no metric {quoted(address.key)} is evaluated for {store_list}"
-    return f"matches nothing in this file: {problem}; {hint}"
+    return f"the address matches nothing in this file: {problem}; {hint}"
 
 
 def _how_to_add(key: str, keys: Mapping[str, set[str]]) -> str:
@@ -204,7 +207,7 @@ def _unknown_field(rule: Rule, reports: Mapping[str, Report], some_failed: bool)
         if address.store in (None, name) and address.key in report.results
     ]
     why = no_such_value(candidates, address) if candidates else None
-    return None if why is None else f"matches nothing in this run: {why}"
+    return None if why is None else f"the address matches nothing in this run: {why}"
 
 
 def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> set[str]:

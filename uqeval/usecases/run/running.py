@@ -243,11 +243,11 @@ def _deliver(task: Task, report: Report, outcome: Outcome, run_settings: RunSett
 def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -> list[str]:
     """Return the names of the stores to evaluate."""
     if not config.stores:
-        raise UsageError(f"{cut(file)}: has no stores; give one under stores:.")
+        raise UsageError(f"{cut(file)} has no stores; give one under stores:.")
     strange = [name for name in run_settings.stores if name not in config.stores]
     if strange:
         raise UsageError(
-            f"--store {cut(strange[0])}: is not a store of {cut(file)}; its stores are "
+            f"--store {cut(strange[0])} is not a store of {cut(file)}; its stores are "
             f"{cut(', '.join(config.stores))}."
         )
     names = [
@@ -257,8 +257,11 @@ def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -
     for name in names:
         if name.casefold() in reserved:
             raise UsageError(
-                f"{config.locate('stores', name)}its report would be written over another file of "
-                "the run; rename the store."
+                config.message_at(
+                    "its report would be written over another file of the run; rename the store.",
+                    "stores",
+                    name,
+                )
             )
         reserved.add(name.casefold())
     return names

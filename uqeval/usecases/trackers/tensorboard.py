@@ -23,7 +23,7 @@ class TensorBoard:
         import_library("tensorboard", "tensorboard.summary.writer.record_writer")
         refuse_url(folder)
         if Path(folder).exists() and not Path(folder).is_dir():
-            raise UsageError(f"--tensorboard {cut(folder)}: is a file; name a folder.")
+            raise UsageError(f"--tensorboard {cut(folder)} is a file; name a folder.")
         self._folder = Path(folder)
 
     def add(self, entry: Entry) -> str:

@@ -52,7 +52,7 @@ class Wandb:
                 where = run.dir if run.offline else run.url
         except OSError as error:
             raise OutputError(
-                f"--wandb {quoted(self._project)}: cannot be written: {cut(error)}."
+                f"--wandb {quoted(self._project)} cannot be written: {cut(error)}."
             ) from error
         except wandb.errors.Error as error:
             raise OutputError(

@@ -231,7 +231,7 @@ def refuse_other_items(report: Report, inputs: Inputs, name: str) -> None:
         kind = "regression"
     if inputs.source.kind != kind:
         raise UsageError(
-            f"{name}: was made from {kind} data, but {inputs.source.where} holds "
+            f"{name} was made from {kind} data, but {inputs.source.where} holds "
             f"{inputs.source.kind} data. Give the stores that the report was made of."
         )
     report_names = list(report.item_names)

@@ -80,31 +80,31 @@ def _refuse(report: Report, name: str) -> None:
     """Raise `UsageError` for a report that cannot be verified."""
     if report.partial or report.inputs.get("missing_parts"):
         raise UsageError(
-            f"{name}: is a partial report ({len(report.items)} of "
+            f"{name} is a partial report ({len(report.items)} of "
             f"{report.inputs.get('items', 'more')} items); expected a whole one. Join the parts "
             "with uqeval merge, or evaluate without --limit."
         )
     if report.uqeval_version != VERSION:
         raise UsageError(
-            f"{name}: was written by uqeval {report.uqeval_version}, this is "
+            f"{name} was written by uqeval {report.uqeval_version}, this is "
             f"{VERSION}, whose definitions may differ. Verify it with uqeval "
             f"{report.uqeval_version}, or evaluate again with this version."
         )
     if list(report.results) == ["sweep"]:
         raise UsageError(
-            f"{name}: is a report of uqeval sweep, which cannot be verified. Verify a report of "
+            f"{name} is a report of uqeval sweep, which cannot be verified. Verify a report of "
             "the same metrics without a sweep, such as one of uqeval run."
         )
     inputs = report.inputs
     if inputs.get("merged_runs"):
         raise UsageError(
-            f"{name}: is merged from runs over several sets of stores, and does not record the "
+            f"{name} is merged from runs over several sets of stores, and does not record the "
             "set of each item. Verify the reports that it was merged from."
         )
     for key, settings in report.settings.items():
         refuse_other_settings(name, key, settings)
     if not inputs.get("predictions"):
-        raise UsageError(f"{name}: names no predictions; expected a report as -o writes it.")
+        raise UsageError(f"{name} names no predictions; expected a report as -o writes it.")
 
 
 def _check_stores(

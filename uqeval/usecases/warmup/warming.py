@@ -66,7 +66,7 @@ def check_cache_folder() -> None:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise OutputError(
-            f"{_VARIABLE}={cut(folder)}: cannot be written: {error.strerror or error}. Expected a "
+            f"{_VARIABLE}={cut(folder)} cannot be written: {error.strerror or error}. Expected a "
             "folder to which compiled loops can be saved. Name a writable folder: "
             f"{_VARIABLE}=DIR uqeval warmup"
         ) from error
