@@ -24,10 +24,17 @@ def test_numbers_that_are_not_finite(text: str) -> None:
     assert not np.isfinite(value)
 
 
+@pytest.mark.parametrize("number", [10**309, -(10**400), 2 * 10**308])
+def test_whole_numbers_beyond_float64(number: int) -> None:
+    with pytest.raises(ValueError, match="not a number that this file may hold"):
+        parse_json(f'{{"a": [{number}]}}')
+    assert parse_json(f'{{"a": [{number}]}}', finite=False) == {"a": [number]}
+
+
 @pytest.mark.parametrize(
     "value",
     [0, -1.5, 1e300, 1.7976931348623157e308, 5e-324, 1e-400, [1e21, {"x": 123456789e300}],
-     10**299, "NaN", "1e999", None],
+     10**299, -(10**308), 2**64 - 1, "NaN", "1e999", None],
 )  # fmt: skip
 def test_what_is_written_is_read(value: Any) -> None:
     assert parse_json(json.dumps({"v": value}))["v"] == value
