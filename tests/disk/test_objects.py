@@ -175,7 +175,18 @@ def test_refusals_leave_everything_as_it_was(
         (("run", "u.yaml"), "s3:/bucket/r: is a URL, and a local folder is expected"),
         (("run", preds, "-o", "s3://bucket"), "s3://bucket: holds objects already; expected a new"),
         (("demo", "s3://bucket/demo"), "is a URL, and a local folder is expected"),
-        (("gate", "s3://bucket/none.json"), "s3://bucket/none.json: there is no such object"),
+        (
+            ("gate", "s3://bucket/none.json"),
+            "s3://bucket/none.json: there is no such object; expected a report or states",
+        ),
+        (
+            ("gate", "r.json", "s3://bucket/none.yaml"),
+            "no such object; expected a file of rules. Check the URL.",
+        ),
+        (
+            ("report", "r.json", "--verdicts", "s3://bucket/none.json"),
+            "no such object; expected a file of verdicts. Check the URL.",
+        ),
         (("select", "s3://bucket/r.json"), "s3://bucket/r.json"),
         (("failure", preds, "--bad", "-o", "s3://bucket/q.json"), "--bad"),
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
             if name == "output" and values.get("fitted"):
                 staged.earlier_states(url)
         for name in inputs:
-            values[name] = _mapped(values[name], staged.input)
+            values[name] = _mapped(values[name], partial(staged.input, kind=_kind(name)))
         try:
             yield
         except typer.Exit:  # a failed gate has written verdicts, a run the stores that worked

@@ -32,16 +32,19 @@ class Staging:
     _outputs: dict[Path, tuple[ObjectFile, Any]] = field(default_factory=dict)
     _folders: dict[Path, ObjectFile] = field(default_factory=dict)
 
-    def input(self, url: str) -> str:
+    def input(self, url: str, kind: str = "reports") -> str:
         """Fetch a report or states, and the states next to a report; return the local path.
 
-        Raises `StoreError` if the object is not there or too large.
+        `kind`: the content, which messages name: reports, rules or verdicts. Raises `StoreError` if
+        the object is not there or too large.
         """
         path = self._local(url)
         if not self._fetch(url):
+            is_report = kind == "reports"
+            expected = "a report or states" if is_report else f"a file of {kind}"
+            hint = " Folders of reports are read from local disks only." if is_report else ""
             raise StoreError(
-                f"{cut(url)}: there is no such object; expected a report or states. Check the URL. "
-                "Folders of reports are read from local disks only."
+                f"{cut(url)}: there is no such object; expected {expected}. Check the URL.{hint}"
             )
         if path.suffix == ".json":
             self._fetch(_beside(url))
