@@ -23,11 +23,11 @@ _INPUTS = {
     "merge": ("parts",), "observe": ("alarm_from",), "report": ("paths", "verdicts"),
     "run": ("baseline",), "select": ("report",), "verify": ("report",),
 }  # fmt: skip
-#: Those of all commands that evaluate.
-_OF_EVALUATIONS = ("fitted", "threshold_from")
+#: Those of all commands that evaluate, and the table of `--slices`, which also `merge` has.
+_OF_EVALUATIONS = ("fitted", "threshold_from", "slices")
 #: Options that name tables, lists or folders: reports and states record their paths, and workers of
 #: a cluster read them. For some commands, flags have the same name.
-_ON_DISK = ("fit_on", "images", "item_table", "label_map", "names", "slices")
+_ON_DISK = ("fit_on", "images", "item_table", "label_map", "names")
 #: Separates the paths of one --replicates.
 _BETWEEN = "\0"
 
@@ -99,6 +99,8 @@ def _refuse_unread(command: str, values: dict[str, Any]) -> None:
 
 def _kind(name: str) -> str:
     """Return what an argument or option names."""
+    if name == "slices":
+        return "tables of items"
     return name if name in ("rules", "verdicts") else "reports"
 
 

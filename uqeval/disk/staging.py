@@ -19,9 +19,14 @@ from uqeval.disk.locks import temporary
 from uqeval.disk.objects import ObjectFile
 from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 
-#: Largest report or states file that is fetched.
+#: Largest file that is fetched.
 _MOST_BYTES = 1 << 30
 _STATES, _PAGE = ".states.zip", "index.html"
+#: The kinds of files that are fetched, and one of them.
+EXPECTED = {
+    "reports": "a report or states", "rules": "a file of rules", "verdicts": "a file of verdicts",
+    "tables of items": "a table of items",
+}  # fmt: skip
 
 
 @dataclass
@@ -35,18 +40,16 @@ class Staging:
     def input(self, url: str, kind: str = "reports") -> str:
         """Fetch a report or states, and the states next to a report; return the local path.
 
-        `kind`: the content, which messages name: reports, rules or verdicts. Raises `StoreError` if
-        the object is not there or too large.
+        `kind`: a key of `EXPECTED`. Raises `StoreError` if the object is not there or too large.
         """
         path = self._local(url)
         if not self._fetch(url):
-            is_report = kind == "reports"
-            expected = "a report or states" if is_report else f"a file of {kind}"
-            hint = " Folders of reports are read from local disks only." if is_report else ""
+            hint = " Folders of reports are read from local disks only."
             raise StoreError(
-                f"{cut(url)}: there is no such object; expected {expected}. Check the URL.{hint}"
+                f"{cut(url)}: there is no such object; expected {EXPECTED[kind]}. Check the URL."
+                f"{hint if kind == 'reports' else ''}"
             )
-        if path.suffix == ".json":
+        if path.suffix == ".json" and kind == "reports":
             self._fetch(_beside(url))
         return str(path)
 
