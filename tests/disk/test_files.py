@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.disk.files import parse_json, path_without_suffix
+from uqeval.disk.files import parse_json, path_without_suffix, read_bytes
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,12 @@ def test_what_is_refused(text: str | bytes, says: str) -> None:
 )  # fmt: skip
 def test_paths_without_suffix(path: str, expected: str) -> None:
     assert path_without_suffix(Path(path)) == expected
+
+
+def test_a_url_is_no_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="it is a URL, and only files on a disk are read"):
+        read_bytes("s3://bucket/items.csv")
+    Path("s3:/bucket").mkdir(parents=True)
+    Path("s3:/bucket/items.csv").write_text("x")
+    assert read_bytes("s3://bucket/items.csv") == b"x"

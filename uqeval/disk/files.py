@@ -47,6 +47,9 @@ def open_descriptor(path: str | Path) -> int:
     except OSError as error:
         if error.errno == errno.ENXIO:  # opening a socket gives this error
             raise _refusal(path, "a socket") from None
+        if error.errno == errno.ENOENT and "://" in str(path):
+            why = "it is a URL, and only files on a disk are read here"
+            raise OSError(errno.ENOENT, why, str(path)) from None
         raise
     except ValueError as error:  # a name with a zero byte
         raise OSError(errno.EINVAL, str(error), str(path)) from None
