@@ -126,6 +126,24 @@ def test_equal_values_are_recorded_as_equal(
         }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("family", "options", "keys"),
+    [
+        ("pavpu", {"threshold": ["mean", "0.00001", 1e-05, "1e-5"]}, ["", "[threshold=0.00001]"]),
+        ("pavpu", {"threshold": ["0.3", "0.40", ".4"], "window": [4, 7]}, [
+            "", "[window=7]", "[threshold=0.40]", "[window=7,threshold=0.40]"]),
+        ("ood", {"aggregation": ["mean", "p90", "p90.0"]}, ["", "[aggregation=p90]"]),
+        ("calibration", {"clip": [0.1, 0.00001, 1e-05]}, ["", "[clip=1e-05]"]),
+    ],
+)  # fmt: skip
+def test_equal_values_in_a_list_are_one_variant(
+    family: str, options: dict[str, Any], keys: list[str]
+) -> None:
+    """The first spelling names it, so that rules of a gate name it as the user does."""
+    found = variants(family, FAMILIES[family].settings_type, options)
+    assert sorted(found) == sorted(f"{family}{key}" for key in keys)
+
+
 def test_values_of_no_form_stay_as_they_are() -> None:
     """A report may come from anyone."""
     record = {"threshold": [], "curve_range": 3, "accuracy_threshold": {}, "window": "x"}

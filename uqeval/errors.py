@@ -245,14 +245,17 @@ def joined(messages: Iterable[object], most: int = 20) -> str:
     return " ".join(texts[:most]) + more
 
 
-#: Smaller numbers have more decimals, and those below `_TINY` an exponent.
-_SMALL, _TINY = 0.01, 1e-5
+#: Smaller numbers have more decimals, and those below `_TINY` or from `_LARGE` on an exponent.
+_SMALL, _TINY, _LARGE = 0.01, 1e-5, 1e15
 
 
 def decimals(value: float, digits: int) -> str:
     """Return a number with `digits` decimals. Below 0.01 it has three significant digits, but no
-    further zeros at its end; a number that is not 0 is never rounded to 0."""
+    further zeros at its end; a number that is not 0 is never rounded to 0. From 10¹⁵ on, where the
+    decimals mean nothing, it has an exponent."""
     size = abs(value)
+    if size >= _LARGE:
+        return f"{value:.{digits}e}"
     text = f"{value:.{digits}f}"
     if not 0 < size < _SMALL:
         return text if float(text) or not value else f"{value:.3g}"

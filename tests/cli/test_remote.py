@@ -26,6 +26,8 @@ def test_reports_at_web_servers_are_refused(arguments: tuple[str, ...], tmp_path
         (("report", "r.json", "--verdicts", "{}"), "verdicts"),
         (("pavpu", "p.zarr", "--part", "1/2", "--fitted", "{}"), "reports"),
         (("failure", "p.zarr", "--threshold-from", "{}"), "reports"),
+        (("pavpu", "p.zarr", "--slices", "{}"), "tables of items"),
+        (("merge", "r.json", "--slices", "{}"), "tables of items"),
         (("observe", "v.zarr", "p.zarr", "--alarm-from", "{}"), "reports"),
     ],
 )  # fmt: skip
@@ -40,7 +42,6 @@ def test_other_files_at_web_servers_are_refused(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("pavpu", "p.zarr", "--slices", "{}"), ("merge", "r.json", "--slices", "{}"),
         ("sweep", "p.zarr", "--names", "{}"), ("calibration", "p.zarr", "--fit-on", "{}"),
         ("pavpu", "p.zarr", "--label-map", "{}"), ("run", "{}.yaml"),
         ("failure", "p.zarr", "--images", "--item-table", "{}"), ("schema", "{}"),

@@ -90,6 +90,8 @@ def test_paths_of_options_lie_beside_the_file(tmp_path: Path) -> None:
     ("dask", "expected"),
     [
         ("scheduler-file:s.json", "scheduler-file:{}/s.json"), ("local:2", "local:2"),
+        ("scheduler-file: s.json ", "scheduler-file:{}/s.json"),
+        ("scheduler-file: ", "scheduler-file: "),
         ("scheduler-file:/s.json", "scheduler-file:/s.json"), ("tcp://h:8786", "tcp://h:8786"),
     ],
 )  # fmt: skip

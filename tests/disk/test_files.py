@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.disk.files import parse_json, path_without_suffix
+from uqeval.disk.files import parse_json, path_without_suffix, read_bytes
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,17 @@ def test_numbers_that_are_not_finite(text: str) -> None:
     assert not np.isfinite(value)
 
 
+@pytest.mark.parametrize("number", [10**309, -(10**400), 2 * 10**308])
+def test_whole_numbers_beyond_float64(number: int) -> None:
+    with pytest.raises(ValueError, match="not a number that this file may hold"):
+        parse_json(f'{{"a": [{number}]}}')
+    assert parse_json(f'{{"a": [{number}]}}', finite=False) == {"a": [number]}
+
+
 @pytest.mark.parametrize(
     "value",
     [0, -1.5, 1e300, 1.7976931348623157e308, 5e-324, 1e-400, [1e21, {"x": 123456789e300}],
-     10**299, "NaN", "1e999", None],
+     10**299, -(10**308), 2**64 - 1, "NaN", "1e999", None],
 )  # fmt: skip
 def test_what_is_written_is_read(value: Any) -> None:
     assert parse_json(json.dumps({"v": value}))["v"] == value
@@ -57,3 +64,12 @@ def test_what_is_refused(text: str | bytes, says: str) -> None:
 )  # fmt: skip
 def test_paths_without_suffix(path: str, expected: str) -> None:
     assert path_without_suffix(Path(path)) == expected
+
+
+def test_a_url_is_no_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="it is a URL, and only files on a disk are read"):
+        read_bytes("s3://bucket/items.csv")
+    Path("s3:/bucket").mkdir(parents=True)
+    Path("s3:/bucket/items.csv").write_text("x")
+    assert read_bytes("s3://bucket/items.csv") == b"x"

@@ -11,7 +11,7 @@ from command import TIMEOUT, environment, refused, run_uqeval
 from object_server import SECRET, ObjectServer
 
 from uqeval.disk.object_access import Connection
-from uqeval.disk.object_environment import flaw_of_environment
+from uqeval.disk.object_environment import flaw_of_environment, proxies_of_environment
 from uqeval.disk.objects import ObjectFile
 from uqeval.errors import OutputError, StoreError
 
@@ -39,6 +39,9 @@ CREDENTIALS = ObjectServer.credentials("http://127.0.0.1:1")
         ("AWS_ENDPOINT", "http://host:9000 ", "has a character that no URL has"),
         ("AWS_ENDPOINT", "http://ü.org", "has a character that no URL has"),
         ("GOOGLE_BASE_URL", "http://127.0.0.1:99999", "has a port that is not a number"),
+        ("AWS_PROXY_URL", f"http://me:{SECRET}@host:99999", "has a port that is not a number"),
+        ("AZURE_PROXY_URL", "no url", "has a character that no URL has"),
+        ("GOOGLE_PROXY_URL", "http://", "names no host"),
     ],
 )
 def test_the_variable_is_named(
@@ -57,7 +60,8 @@ def test_the_variable_is_named(
         ("AWS_ENDPOINT_URL", "https://user:pass@host/path"), ("AZURE_CREDENTIALS", "{\n}\n"),
         ("GOOGLE_SERVICE_ACCOUNT_KEY", "{\n}\n"), ("AWSX_TOKEN", "a\n"), ("GOOGLE_ENDPOINT", ""),
         ("AWS_LAMBDA_TOKEN", "{\n}"), ("GOOGLE_CLIENT_SECRET", "{\n}"),
-        ("AZURE_DEVOPS_TOKEN", "a\n"),
+        ("AZURE_DEVOPS_TOKEN", "a\n"), ("AWS_PROXY_URL", "host:3128"), ("AWS_PROXY_URL", ""),
+        ("AWS_PROXY_URL", "http://host:3128 "), ("GOOGLE_PROXY_URL", "socks5://host:1080"),
     ],
 )  # fmt: skip
 def test_values_that_are_valid_or_not_used(
@@ -89,6 +93,16 @@ def test_commands_refuse_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
     outcome = run_uqeval(*arguments, cwd=tmp_path, env=CREDENTIALS | {"AWS_SESSION_TOKEN": "t\n"})
     message = refused(outcome, "s3://bucket/", "AWS_SESSION_TOKEN has a line end at its end")
     assert message.startswith("uqeval: ") and "panicked" not in message
+
+
+@pytest.mark.parametrize("name", ["AWS_PROXY_URL", "HTTPS_PROXY", "all_proxy"])
+def test_a_proxy_that_does_not_answer_is_named(name: str, tmp_path: Path) -> None:
+    env = {own: text for own, text in CREDENTIALS.items() if "ENDPOINT" not in own}
+    env |= dict.fromkeys(proxies_of_environment("AWS"), "")
+    env[name] = f"http://me:{SECRET}@127.0.0.1:1"
+    outcome = run_uqeval("inspect", "s3://bucket/p.zarr", cwd=tmp_path, env=env)
+    message = refused(outcome, f"Check the network, AWS_ENDPOINT and the proxy in {name}.")
+    assert SECRET not in message
 
 
 class PanicException(BaseException):

@@ -135,6 +135,15 @@ def test_small_files_are_read_from_urls(server: ObjectServer, preds: Path, tmp_p
     report = json.loads((tmp_path / "r.json").read_text())
     for record in (report, SavedStates.of_run(tmp_path / "r.states.zip").index):
         assert record["settings"]["pavpu"]["threshold_from"] == "s3://bucket/first.json"
+    server.objects["items.csv"] = b"name,city\naachen,a\nbonn,b\ncelle,b\n"
+    for command, source in (("pavpu", preds), ("merge", "r.json")):
+        slices = (command, source, "--slices", "s3://bucket/items.csv", "-o", "s.json", "-q")
+        assert uqeval_run(*slices, cwd=tmp_path) == Outcome(0, "", "")
+        report = json.loads((tmp_path / "s.json").read_text())
+        assert set(report["slices"]) == {"city=a", "city=b"}
+    assert "/objects/s3/" not in (tmp_path / "s.json").read_text()
+    server.objects["items.csv"] = b"name,city\naachen,a\n"
+    refused(uqeval_run(*slices, cwd=tmp_path), "s3://bucket/items.csv: 2 of 3 items have no row")
     server.objects["gate.yaml"] = b"pavpu.pavpu: {min: 0.99}\n"
     gate = ("gate", "r.json", "s3://bucket/gate.yaml", "-o", "v.json")
     assert uqeval_run(*gate, cwd=tmp_path).status == 1
@@ -175,7 +184,26 @@ def test_refusals_leave_everything_as_it_was(
         (("run", "u.yaml"), "s3:/bucket/r is a URL, and a local folder is expected"),
         (("run", preds, "-o", "s3://bucket"), "s3://bucket holds objects already; expected a new"),
         (("demo", "s3://bucket/demo"), "is a URL, and a local folder is expected"),
-        (("gate", "s3://bucket/none.json"), "s3://bucket/none.json: there is no such object"),
+        (
+            ("gate", "s3://bucket/none.json"),
+            "s3://bucket/none.json: there is no such object; expected a report or states",
+        ),
+        (
+            ("gate", "r.json", "s3://bucket/none.yaml"),
+            "no such object; expected a file of rules. Check the URL.",
+        ),
+        (
+            ("pavpu", preds, "--slices", "s3://bucket/none.csv"),
+            "no such object; expected a table of items. Check the URL.",
+        ),
+        (
+            ("pavpu", preds, "--slices", "s3://bucket/i.csv", "-o", "s3://bucket/i.csv"),
+            "s3://bucket/i.csv is the input s3://bucket/i.csv",
+        ),
+        (
+            ("report", "r.json", "--verdicts", "s3://bucket/none.json"),
+            "no such object; expected a file of verdicts. Check the URL.",
+        ),
         (("select", "s3://bucket/r.json"), "s3://bucket/r.json"),
         (("failure", preds, "--bad", "-o", "s3://bucket/q.json"), "--bad"),
     ):

@@ -342,6 +342,7 @@ def test_other_versions_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch
         ("local:0", "expected the address of a scheduler"),
         ("here", "expected the address of a scheduler"),
         ("scheduler-file:missing.json", "there is no such file"),
+        ("scheduler-file: missing.json", "scheduler-file:missing.json: there is no such file"),
         ("tcp://127.0.0.1:1", "no scheduler answers there"),
     ],
 )

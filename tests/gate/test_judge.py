@@ -310,6 +310,19 @@ def test_more_units_of_a_standard_error(unit: str) -> None:
     assert [found.count, found.low, found.high] == rounded
 
 
+@pytest.mark.parametrize("power", [-700, 700])
+def test_more_units_do_not_depend_on_the_size_of_the_score(power: int) -> None:
+    """float64 has no squares of such scores."""
+
+    def found(size: int) -> MoreUnits | None:
+        low, high, error = (number * 2.0**size for number in (0.7, 0.9, 0.04))
+        interval = Interval(0.95, low, high, False, "expanded", Units("item", 10, 10), error)
+        value, limit = (Fraction(own) * Fraction(2) ** size for own in ("0.8", "0.7"))
+        return more_units(interval, value, limit, 10)
+
+    assert found(0) == found(power) is not None
+
+
 def test_the_longer_end_of_an_interval_takes_more_units() -> None:
     counts = []
     for low, high in ((0.7, 0.83), (0.75, 0.83)):

@@ -131,6 +131,20 @@ def test_one_large_unit_moves_the_high_end_only() -> None:
     assert low == pytest.approx(-reach) and high > 1.5 * reach
 
 
+@pytest.mark.parametrize("power", [-900, -300, 0, 300, 960])
+def test_welch_is_the_same_at_every_size_of_the_scores(power: int) -> None:
+    """float64 has no fourth powers of scores above 2^256 or below 2^-268."""
+    first, second = np.array([1.25, 2.5, 2.0]), np.array([4.0, 3.5])
+    test = ttest_ind(first, second, equal_var=False)
+    ends = test.confidence_interval(0.9)
+    bounds, p = methods.welch(np.ldexp(first, power), np.ldexp(second, power), 0.9)
+    expected = np.ldexp([ends.low, ends.high, test._standard_error], power)
+    assert [bounds.low, bounds.high, bounds.standard_error] == pytest.approx(
+        expected.tolist(), rel=1e-12, abs=0
+    )
+    assert p == pytest.approx(test.pvalue, rel=1e-12)
+
+
 def test_strata_add_their_variances_with_degrees_of_welch() -> None:
     rng = np.random.default_rng(3)
     inside, outside = rng.normal(0, 1, 8), rng.normal(1, 3, 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,11 @@ _INPUTS = {
     "merge": ("parts",), "observe": ("alarm_from",), "report": ("paths", "verdicts"),
     "run": ("baseline",), "select": ("report",), "verify": ("report",),
 }  # fmt: skip
-#: Those of all commands that evaluate.
-_OF_EVALUATIONS = ("fitted", "threshold_from")
+#: Those of all commands that evaluate, and the table of `--slices`, which also `merge` has.
+_OF_EVALUATIONS = ("fitted", "threshold_from", "slices")
 #: Options that name tables, lists or folders: reports and states record their paths, and workers of
 #: a cluster read them. For some commands, flags have the same name.
-_ON_DISK = ("fit_on", "images", "item_table", "label_map", "names", "slices")
+_ON_DISK = ("fit_on", "images", "item_table", "label_map", "names")
 #: Separates the paths of one --replicates.
 _BETWEEN = "\0"
 
@@ -66,7 +67,7 @@ def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
             if name == "output" and values.get("fitted"):
                 staged.earlier_states(url)
         for name in inputs:
-            values[name] = _mapped(values[name], staged.input)
+            values[name] = _mapped(values[name], partial(staged.input, kind=_kind(name)))
         try:
             yield
         except typer.Exit:  # a failed gate has written verdicts, a run the stores that worked
@@ -98,6 +99,8 @@ def _refuse_unread(command: str, values: dict[str, Any]) -> None:
 
 def _kind(name: str) -> str:
     """Return what an argument or option names."""
+    if name == "slices":
+        return "tables of items"
     return name if name in ("rules", "verdicts") else "reports"
 
 

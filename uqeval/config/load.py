@@ -293,8 +293,8 @@ def _anchored(document: Document, config: Config) -> Config:
                 options[option] = fixed(options[option], "evaluate", name, command, option)
     fix(config, ("output",))
     kind, colon, path = (getattr(config, "dask", None) or "").partition(":")
-    if kind == "scheduler-file" and path:
-        address = f"{kind}{colon}{anchored_path(path, 'dask')}"
+    if kind == "scheduler-file" and path.strip():
+        address = f"{kind}{colon}{anchored_path(path.strip(), 'dask')}"
         config.dask = address  # type: ignore[attr-defined]
     if config.slices is not None:
         fix(config.slices, ("table",), "slices")

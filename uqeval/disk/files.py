@@ -47,6 +47,9 @@ def open_descriptor(path: str | Path) -> int:
     except OSError as error:
         if error.errno == errno.ENXIO:  # opening a socket gives this error
             raise _refusal(path, "a socket") from None
+        if error.errno == errno.ENOENT and "://" in str(path):
+            why = "it is a URL, and only files on a disk are read here"
+            raise OSError(errno.ENOENT, why, str(path)) from None
         raise
     except ValueError as error:  # a name with a zero byte
         raise OSError(errno.EINVAL, str(error), str(path)) from None
@@ -230,8 +233,8 @@ def parse_json(text: str | bytes, finite: bool = True) -> Any:
     """Return the value of a JSON text, in UTF-8 if it is bytes.
 
     Raise `ValueError` if it is not JSON, nested too deeply, or has an object with a key twice: a
-    reader of the file would see the first value, and uqeval use the last. Also for NaN and infinity
-    and for numbers that Python reads as these, unless not all numbers have to be `finite`.
+    reader of the file would see the first value, and uqeval use the last. Also for NaN, infinity
+    and numbers beyond float64, unless not all numbers have to be `finite`.
     """
     try:
         if not isinstance(text, str):
@@ -240,6 +243,7 @@ def parse_json(text: str | bytes, finite: bool = True) -> Any:
             text,
             parse_constant=_refuse if finite else None,
             parse_float=_finite if finite else None,
+            parse_int=_whole if finite else None,
             object_pairs_hook=_unique,
         )
     except RecursionError:
@@ -262,6 +266,12 @@ def _refuse(constant: str) -> float:
 def _finite(text: str) -> float:
     number = float(text)
     return number if math.isfinite(number) else _refuse(text)
+
+
+def _whole(text: str) -> int:
+    number = int(text)
+    _finite(text)  # computations with a larger one than float64 stop
+    return number
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
+from uqeval.disk.object_environment import flaw_of_environment, proxies_of_environment
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, printable
 
 Answer = TypeVar("Answer")
@@ -77,8 +78,6 @@ class Connection:
             import obstore.store
         except ImportError as error:
             raise kind(f"{cut(shown)}: a URL needs obstore: pip install obstore.") from error
-        from uqeval.disk.object_environment import flaw_of_environment
-
         if flaw := flaw_of_environment(prefix_of(url)):
             raise kind(f"{cut(shown)}: {flaw}")
         self.obstore: Any = obstore
@@ -352,7 +351,12 @@ def _message(url: str, problem: str, error: Exception, has_read: bool) -> str:
     elif "error sending request" in line:
         what = f"the server does not answer{_retries(line)}"
         endpoint = f"{prefix}_ENDPOINT" if prefix == "AWS" else "the host of the URL"
-        advice = f"Check the network and {endpoint}."
+        proxies = " and ".join(proxies_of_environment(prefix))
+        advice = (
+            f"Check the network, {endpoint} and the proxy in {proxies}."
+            if proxies
+            else f"Check the network and {endpoint}."
+        )
     else:
         what, advice = cut(printable(line).split("<", 1)[0]).rstrip(". "), _CHECK
     return f"{cut(url)}{problem}: {what}. {advice}"

@@ -43,6 +43,11 @@ def flaw_of_environment(prefix: str) -> str | None:
             end = "" if _CONTROL.sub("", value[match.start() :]).strip() else " at its end"
             how = f": export {name}=\"$(tr -d '\\r\\n' < FILE)\"" if is_line_end else ""
             return f"the environment variable {name} has {what}{end}. Set it without{how}."
+        if name == f"{prefix}_PROXY_URL" and (flaw := _flaw_of_proxy(value)):
+            return (
+                f"the environment variable {name} {flaw}; expected the address of a proxy, such as "
+                "http://host:3128. Correct it, or unset it."
+            )
         has_other = any(os.environ.get(f"{name}_URL{end}") for end in ("", "_S3"))
         is_used = name in _ADDRESSES and bool(value or not has_other)
         if is_used and (flaw := _flaw_of_address(value)):
@@ -51,6 +56,21 @@ def flaw_of_environment(prefix: str) -> str | None:
                 "https://host:9000. Correct it, or unset it for the provider's own address."
             )
     return None
+
+
+def proxies_of_environment(prefix: str) -> list[str]:
+    """Return the variables of the environment that name a proxy, for a prefix such as AWS."""
+    plain = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+    return [name for name in (f"{prefix}_PROXY_URL", *plain) if os.environ.get(name)]
+
+
+def _flaw_of_proxy(value: str) -> str | None:
+    """Return what is wrong with the address of a proxy, which may lack its scheme; None if nothing
+    is, as for an empty one, which is not used."""
+    value = value.strip()
+    scheme, _, place = value.rpartition("://")
+    is_other = scheme not in ("", "http", "https")  # the client reports these when it connects
+    return None if not value or is_other else _flaw_of_address(f"http://{place}")
 
 
 def _flaw_of_address(value: str) -> str | None:

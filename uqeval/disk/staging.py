@@ -19,9 +19,14 @@ from uqeval.disk.locks import temporary
 from uqeval.disk.objects import ObjectFile
 from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
 
-#: Largest report or states file that is fetched.
+#: Largest file that is fetched.
 _MOST_BYTES = 1 << 30
 _STATES, _PAGE = ".states.zip", "index.html"
+#: The kinds of files that are fetched, and one of them.
+EXPECTED = {
+    "reports": "a report or states", "rules": "a file of rules", "verdicts": "a file of verdicts",
+    "tables of items": "a table of items",
+}  # fmt: skip
 
 
 @dataclass
@@ -32,18 +37,19 @@ class Staging:
     _outputs: dict[Path, tuple[ObjectFile, Any]] = field(default_factory=dict)
     _folders: dict[Path, ObjectFile] = field(default_factory=dict)
 
-    def input(self, url: str) -> str:
+    def input(self, url: str, kind: str = "reports") -> str:
         """Fetch a report or states, and the states next to a report; return the local path.
 
-        Raises `StoreError` if the object is not there or too large.
+        `kind`: a key of `EXPECTED`. Raises `StoreError` if the object is not there or too large.
         """
         path = self._local(url)
         if not self._fetch(url):
+            hint = " Folders of reports are read from local disks only."
             raise StoreError(
-                f"{cut(url)}: there is no such object; expected a report or states. Check the URL. "
-                "Folders of reports are read from local disks only."
+                f"{cut(url)}: there is no such object; expected {EXPECTED[kind]}. Check the URL."
+                f"{hint if kind == 'reports' else ''}"
             )
-        if path.suffix == ".json":
+        if path.suffix == ".json" and kind == "reports":
             self._fetch(_beside(url))
         return str(path)
 

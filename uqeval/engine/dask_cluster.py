@@ -160,7 +160,7 @@ class DaskCluster:
         arguments: dict[str, Any] = {"address": address}
         at = address
         if address.startswith("scheduler-file:"):
-            path = Path(address.removeprefix("scheduler-file:"))
+            path = Path(address.removeprefix("scheduler-file:").strip())
             at = self._address_in(path)
             arguments = {"scheduler_file": str(path)}
         elif not re.fullmatch(r"[a-z]+://.+", address):

@@ -67,7 +67,9 @@ def more_units(
             return None
         if error:
             skew, straight = max(reach - t * error, 0.0), (t + of_power) * error
-            root = (straight + math.sqrt(straight * straight + 4 * skew * gap)) / (2 * gap)
+            # hypot: float64 may have no square of the terms.
+            root = straight + math.hypot(straight, 2 * math.sqrt(skew) * math.sqrt(gap))
+            root /= 2 * gap
             additional = n * root * root - n
         else:
             bounds = 0 < reach < 1 and gap < 1

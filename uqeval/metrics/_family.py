@@ -190,7 +190,8 @@ def variants(
     `settings` is a dataclass with a constructor `of`. The first value of each option has the plain
     key, such as `pavpu`. Other keys name the changed options, `pavpu[window=7]`, in the order of
     the fields, whatever that of `options`; options in `bare` appear by their value alone,
-    `pavpu[mutual_information]`. Raises `UsageError` for unknown options and empty lists.
+    `pavpu[mutual_information]`. Of two spellings of a value, such as 0.4 and "0.40", only the
+    first counts. Raises `UsageError` for unknown options and empty lists.
     """
     fields = settings.__dataclass_fields__
     strange = [name for name in options if name not in fields]
@@ -210,10 +211,13 @@ def variants(
         for value in values:
             check_value(settings, name, value)
     # Keys have values as the user wrote them, so that rules of the gate name them.
-    pairs = [
-        [(value, normal_value(settings, name, value)) for value in values]
-        for name, values in lists.items()
-    ]
+    pairs: list[list[tuple[Any, Any]]] = []
+    for name, values in lists.items():
+        pairs.append([])
+        for value in values:
+            normal = normal_value(settings, name, value)
+            if all(normal != other for _, other in pairs[-1]):
+                pairs[-1].append((value, normal))
     variants_by_key: dict[str, Any] = {}
     for combination in itertools.product(*pairs):
         changes = [

@@ -65,6 +65,22 @@ def student_p(t: float, degrees: float) -> float:
     return float(2 * special().stdtr(degrees, -abs(t)))
 
 
+def welch(first: Floats, second: Floats, level: float) -> tuple[Bounds, float]:
+    """Return the interval of the difference of the means of two samples by Welch's t-test, and its
+    two-sided p-value. Each sample has at least two values, and one of them two different ones.
+    """
+    # Scaled to 0.5 to 1, because float64 has no fourth powers above 1e308.
+    power = math.frexp(max(np.abs(first).max(), np.abs(second).max()))[1]
+    both = [np.ldexp(own, -power) for own in (first, second)]
+    parts = [own.var(ddof=1) / len(own) for own in both]
+    error = float(np.sqrt(sum(parts)))
+    degrees = error**4 / sum(v**2 / (len(own) - 1) for v, own in zip(parts, both, strict=True))
+    value = float(both[0].mean() - both[1].mean())
+    reach = student((1 + level) / 2, degrees) * error
+    low, high, error_of_scores = np.ldexp((value - reach, value + reach, error), power).tolist()
+    return Bounds(low, high, "welch-t", error_of_scores), student_p(value / error, degrees)
+
+
 def clopper_pearson(share: float, count: float, level: float) -> tuple[float, float]:
     """Return the exact interval of `share`·`count` events among `count` trials.
 

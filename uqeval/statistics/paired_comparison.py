@@ -16,7 +16,7 @@ from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import units_of
 from uqeval.statistics.intervals import is_approximate
 from uqeval.statistics.kinds import metric_at
-from uqeval.statistics.methods import Bounds, NoBounds, are_equal, student, student_p
+from uqeval.statistics.methods import NoBounds, are_equal, welch
 from uqeval.statistics.no_interval import fitted_apart, not_in_states
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
@@ -142,18 +142,12 @@ class PairedComparison:
             return Change(NoBounds("the score is undefined for a training"))
         if are_equal(first) and are_equal(second):
             return Change(NoBounds("the score is the same in all trainings of each model"))
-        both = (first, second)
-        parts = [own.var(ddof=1) / len(own) for own in both]
-        error = float(np.sqrt(sum(parts)))
-        degrees = error**4 / sum(v**2 / (len(own) - 1) for v, own in zip(parts, both, strict=True))
-        value = float(first.mean() - second.mean())
-        reach = student((1 + level) / 2, degrees) * error
+        bounds, p = welch(first, second, level)
         trainings = len(first) + len(second)
         units = Units("training", trainings, trainings)
-        bounds = Bounds(value - reach, value + reach, "welch-t", error)
         if (metric := metric_at(address)) is not None:
             bounds = possible(bounds, metric)
-        return Change(bounds.interval(level, False, units), student_p(value / error, degrees))
+        return Change(bounds.interval(level, False, units), p)
 
     def ranks(
         self, address: str, direction: str, positions: Sequence[int]

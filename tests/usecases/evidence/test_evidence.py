@@ -309,6 +309,19 @@ def test_a_verification_of_another_report_is_refused(folder: Path) -> None:
         add_verifications(collect(["report.json"]), ["verification.json"], 1)
 
 
+def test_families_that_are_not_recomputed_are_a_warning(folder: Path) -> None:
+    """No value of `nmerci` was compared."""
+    metrics = {"regression": {}, "nmerci": {"over": "kept"}}
+    uqeval.evaluate("depth.npz", metrics=metrics, workers=1).save("report.json")
+    found = collect(["report.json"])
+    add_verifications(found, (), None)
+    add_selftest(found, "selftest.json")
+    assert sorted_tests(found) == {
+        "passed": ["uqeval selftest"], "failed": [],
+        "warned": ["uqeval verify report: not recomputed: nmerci"],
+    }  # fmt: skip
+
+
 def test_another_version_and_a_merge_are_stated(folder: Path) -> None:
     uqeval.merge("report.json", states="merged.states.zip")
     merged = uqeval.merge("report.json")

@@ -176,7 +176,7 @@ def _is_listed(texts: Sequence[str], place: Place) -> bool:
         return _is_listed_result(texts, str(steps[0]), tuple(steps[1:]), "set")
     if first == "items":
         if steps[1:] == ["name"]:
-            return "names of items that the stores do not name" in text
+            return "names of items that --names gives or the stores do not name" in text
         return _is_listed_result(texts, str(steps[1]), tuple(steps[2:]), "items")
     if first == "intervals":
         return _is_listed_interval(texts, str(steps[0]), tuple(steps[1:]))

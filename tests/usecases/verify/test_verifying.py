@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from changed_reports import Place, add, assert_found, differences, read, remove
-from command import refused
+from command import refused, run_well
+from PIL import Image
 from saved_runs import stack
 
 import uqeval
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.verify.opening import is_inside
 from uqeval.usecases.verify.verifying import verify
@@ -643,6 +644,45 @@ def test_divergence_agrees(tmp_path: Path, monkeypatch: Any) -> None:
     assert found.passed, found.problems()
     assert found.fields == {"divergence": ["infinite", "kl", "pixels"]}
     assert [own["role"] for own in found.stores] == ["predictions", "reference", "target"]
+
+
+@pytest.mark.parametrize("reference_names", [["c", "d", "e", "f"], ["a", "b", "c", "d"], None])
+def test_names_of_the_run_replace_those_of_the_stores(
+    reference_names: list[str] | None, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for store, names in (("a", ["a", "b", "c", "d"]), ("b", reference_names)):
+        arrays = synthetic_data.numbers(store, items=4)
+        np.savez(f"{store}.npz", **arrays, **({} if names is None else {"names": names}))
+    Path("names.txt").write_text("w\nx\ny\nz\n")
+    run_well("divergence", "a.npz", "b.npz", "--names", "names.txt", "-o", "r.json", "-q")
+    Path("names.txt").unlink()  # the report has the names
+    found = verify("r.json", everything=True)
+    assert found.passed, found.problems()
+    assert found.compared["set"]
+    assert any("names of items that --names gives" in text for text in found.not_verified)
+
+    text = Path("r.json").read_text()
+    Path("changed.json").write_text(text.replace('"names": "names.txt"', '"names": null'))
+    with pytest.raises(UqevalError, match="its 4 items are not the 4 items of"):
+        verify("changed.json", everything=True)
+
+
+def test_files_of_labels_are_matched_by_the_names_of_the_run(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    probs, labels = stack(3)
+    np.savez("classes.npz", probs=probs, names=["a", "b", "c"])
+    Path("labels").mkdir()
+    for name, own in zip("xyz", labels, strict=True):
+        Image.fromarray(own.astype(np.uint8)).save(Path("labels") / f"{name}.png")
+    report = uqeval.evaluate(
+        "classes.npz", "labels", metrics=["segmentation"], names=["x", "y", "z"], workers=1
+    )
+    report.save("report.json")
+    found = verify("report.json", everything=True)
+    assert found.passed, found.problems()
 
 
 def test_divergence_leaves_out_invalid_targets(tmp_path: Path, monkeypatch: Any) -> None:

@@ -188,6 +188,7 @@ class Verification:
     verified: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     not_verified: list[str] = field(default_factory=list)
+    not_recomputed: dict[str, str] = field(default_factory=dict)
 
 
 def record_of(

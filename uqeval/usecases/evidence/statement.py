@@ -39,11 +39,15 @@ def sorted_tests(evidence: Evidence) -> dict[str, list[str]]:
     tests["passed" if passed else "failed"].append("uqeval selftest")
     for name in evidence.reports:
         verification = evidence.verifications.get(name)
+        title = f"uqeval verify {name}"
         if verification is None:
-            tests["warned"].append(f"uqeval verify {name}: not verified")
+            tests["warned"].append(f"{title}: not verified")
+        elif verification.get("result") != "PASSED":
+            tests["failed"].append(title)
+        elif keys := verification.get("not_recomputed"):
+            tests["warned"].append(f"{title}: not recomputed: {', '.join(keys)}")
         else:
-            passed = verification.get("result") == "PASSED"
-            tests["passed" if passed else "failed"].append(f"uqeval verify {name}")
+            tests["passed"].append(title)
     return tests
 
 

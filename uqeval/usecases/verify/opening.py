@@ -152,9 +152,10 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     named = [settings.get("uncertainty") for settings in report.settings.values()]
     input_settings["read_maps"] = [name for name in named if isinstance(name, str)]
     options = InputOptions(**input_settings)
-    has_other_truth = truth is not None
     if "frames" not in path_of_role and (
-        open_predictions(predictions, options, has_other_truth=has_other_truth).names is None
+        # A --names of the run also replaces names of the stores.
+        options_of_run.get("names") is not None
+        or open_predictions(predictions, options, has_other_truth=truth is not None).names is None
     ):
         # The run had them from --names, or numbered its items.
         names = list(report.item_names)

@@ -150,7 +150,7 @@ def records_left_out(comparison: Comparison) -> list[str]:
     parts = [f.name for f in fields(report) if f.name not in _COMPARED and getattr(report, f.name)]
     parts += [
         "inputs.options", "paths, names and stored_bytes of inputs",
-        "names of items that the stores do not name", "texts of reasons",
+        "names of items that --names gives or the stores do not name", "texts of reasons",
     ]  # fmt: skip
     for name in sorted(OF_CUT & report.settings.keys()):
         own = report.settings[name]

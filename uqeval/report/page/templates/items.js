@@ -7,8 +7,9 @@ if (table) {
   const { addresses, slices, rows: more, classes, items: pixels } = data("item-data");
   const shownNumber = (value) => {
     if (value === null) return "–";
-    if (Number.isInteger(value)) return value.toLocaleString("en");
     const size = Math.abs(value);
+    if (size >= 1e15) return value.toExponential(4);
+    if (Number.isInteger(value)) return value.toLocaleString("en");
     if (size < 1e-5) return String(+value.toPrecision(3));
     const text = value.toFixed(size < 0.01 ? 2 - Math.floor(Math.log10(size)) : 4);
     if (size < 0.01) return text.replace(/(\.\d{4}\d*?)0+$/, "$1");
