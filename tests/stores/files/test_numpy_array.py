@@ -27,6 +27,13 @@ def test_the_advice_for_objects_works() -> None:
     in_memory(values().astype(object).astype(float))
 
 
+def test_the_advice_for_texts_works() -> None:
+    names = np.array(["a", "b"], "S1")
+    with pytest.raises(StoreError, match=r"Save texts as str: array\.astype\(str\)"):
+        in_memory(names)
+    assert in_memory(names.astype(str)).read((slice(None),)).tolist() == ["a", "b"]
+
+
 def test_fingerprint_of_nothing_and_of_one() -> None:
     assert in_memory(np.zeros((0, 3))).fingerprint() != in_memory(np.zeros((1, 3))).fingerprint()
 

@@ -277,7 +277,7 @@ def test_layout_is_no_edit(folder: Path) -> None:
 
 def test_other_rules_and_rules_alone_are_refused(folder: Path) -> None:
     Path("rules.yaml").write_text("regression.rmse: {max: 5}\n")
-    with pytest.raises(UsageError, match="are not the rules of the verdicts"):
+    with pytest.raises(UsageError, match="does not hold the rules of the verdicts"):
         collect(["report.json"], "verdicts.json", "rules.yaml")
     with pytest.raises(UsageError, match="rules need their verdicts"):
         collect(["report.json"], None, "rules.yaml")

@@ -60,6 +60,8 @@ class NumpyArray(StoredArray):
                     "Convert it to numbers: array.astype(float), of class ids array.astype(int), "
                     "of pandas table.to_numpy(float)."
                 )
+            if dtype.kind == "S":
+                hint = "Save texts as str: array.astype(str)."
             if dtype.kind == "V" and dtype.itemsize == 2:
                 hint = "numpy.save writes bfloat16 like this: save array.astype('float32')."
             raise StoreError(f"{where} holds {dtype}, neither numbers nor text. {hint}")

@@ -146,7 +146,7 @@ def _add_states(evidence: Evidence, name: str, report: Report) -> None:
     digest = SavedStates(path).digest
     if digest != report.states_digest:
         raise UsageError(
-            f"{cut(path)} are the states of another report: their digest is {str(digest)[:12]}…, "
+            f"{cut(path)} holds the states of another report: their digest is {str(digest)[:12]}…, "
             f"{evidence.report_files[name].path} names {report.states_digest[:12]}…. Put the "
             "report's own states next to it, or evaluate again."
         )
@@ -296,7 +296,7 @@ def _add_rules(evidence: Evidence, path: Path, judged: bool) -> None:
         )
     if evidence.rules_sha256 != digest:
         raise UsageError(
-            f"{cut(path)} are not the rules of the verdicts: their SHA-256 is {digest[:12]}…, "
+            f"{cut(path)} does not hold the rules of the verdicts: their SHA-256 is {digest[:12]}…, "
             f"the verdicts name {str(evidence.rules_sha256)[:12]}…. Give the rules that the "
             "verdicts used, or judge again with uqeval gate -o."
         )
