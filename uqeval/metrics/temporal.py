@@ -319,7 +319,7 @@ def _warnings(
     )
     if warped is not None and identity is not None and warped >= identity:
         messages.append(
-            f"frames match worse with the flow than without it, over the {len(moving)} moving "
+            f"frames match no better with the flow than without it, over the {len(moving)} moving "
             f"pairs: squared photometric error {warped:.5f}, without a warp {identity:.5f}. The "
             "flow failed, points the wrong way, or has x and y swapped or the wrong scale, so do "
             "not use mTC. uqeval expects flow on frame t's grid that points to frame t-1, (dx, "
