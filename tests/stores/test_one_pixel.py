@@ -116,6 +116,15 @@ def test_one_image_without_item_axis_says_what_to_do() -> None:
     assert one.inputs["items"] == 1
 
 
+def test_foregrounds_without_class_axis_say_what_to_do() -> None:
+    foreground = RNG.random((3, 4, 6), np.float32)
+    labels = (foreground > 0.5).astype(np.uint8)
+    with pytest.raises(StoreError, match=r"axis of one class: probs\[:, None\]"):
+        uqeval.evaluate(foreground, labels)
+    found = uqeval.evaluate(foreground[:, None], labels, metrics=("segmentation",))
+    assert found.results["segmentation"]["pixel_accuracy"] == 1
+
+
 def test_paths_are_told_apart_together(tmp_path: Path) -> None:
     for name, values in {
         "probs": MEAN, "samples": PROBS, "labels": LABELS, "planes": np.zeros((2, 4, 5)),

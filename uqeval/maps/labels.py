@@ -81,7 +81,8 @@ def check_size(
     elif size == (1, 1):
         hint = (
             "The predictions were read as image classification, [N, C] or [N, T, C]. For one image "
-            "give the order of its axes (--axes CHW or TCHW)."
+            "give the order of its axes (--axes CHW or TCHW). Probabilities [N, H, W] of the "
+            "foreground alone need an axis of one class: probs[:, None]."
         )
     elif found == size[::-1]:
         hint = SWAPPED

@@ -296,7 +296,7 @@ def _add_rules(evidence: Evidence, path: Path, judged: bool) -> None:
         )
     if evidence.rules_sha256 != digest:
         raise UsageError(
-            f"{cut(path)} does not hold the rules of the verdicts: their SHA-256 is {digest[:12]}…, "
+            f"{cut(path)} does not hold the rules of the verdicts: its SHA-256 is {digest[:12]}…, "
             f"the verdicts name {str(evidence.rules_sha256)[:12]}…. Give the rules that the "
             "verdicts used, or judge again with uqeval gate -o."
         )
