@@ -149,7 +149,7 @@ def test_labels_without_names_need_one_order_of_the_files(form: str, tmp_path: P
     names = [f"i{i}" for i in range(count)]
     expected = miou({"labels": labels, "names": names})
     assert miou(labels, names=names) == expected
-    words = "i0, i1, i10 … (by letter) or i0, i1, i2 … (by number)", "Store an array `names`"
+    words = "i0, i1, i10 … (by letter) or i0, i1, i2 … (by number)", "Save names with"
     refused(lambda: miou(labels), *words, error=StoreError)
     member = probs[np.argsort(names)]  # as the files are listed
     labels_by_name = {"labels": labels, "names": names}
@@ -157,3 +157,33 @@ def test_labels_without_names_need_one_order_of_the_files(form: str, tmp_path: P
         lambda: uqeval.evaluate([predictions, member], labels_by_name, metrics=("segmentation",)),
         *words, error=StoreError,
     )  # fmt: skip
+
+
+def test_the_order_of_hashes_is_clear(tmp_path: Path) -> None:
+    """Nobody sorts 10a after 9b, as names of BDD100K are."""
+    names = ["10ac-7f", "1e0c-9d", "9bd1-0a"]
+    probs, labels = scenes.softmax(0, 3, 1, 3, 4, 4), scenes.labels(0, 3, 4, 4, classes=3)
+    for name, values in zip(names, probs, strict=True):
+        np.save(tmp_path / name, values)
+    found = uqeval.evaluate(tmp_path, labels, metrics=("segmentation",))
+    expected = uqeval.evaluate(probs, labels, metrics=("segmentation",))
+    assert found.results == expected.results
+
+
+def test_predictions_of_frames_without_names_need_one_order(tmp_path: Path) -> None:
+    predictions = zarr.open_group(tmp_path / "p.zarr", mode="w")
+    ids = scenes.labels(0, 11, 8, 8, classes=3)
+    for i, own in enumerate(ids):
+        predictions.require_group(f"items/v_{i}").create_array("predictions", data=own)
+    frames = np.random.default_rng(0).integers(0, 255, (11, 8, 8, 3)).astype(np.uint8)
+    video = tmp_path / "v.npz"
+    np.savez(video, frames=frames)
+    given: dict[str, Any] = {"video": video, "metrics": {"tc": {}}, "classes": 3}
+    refused(
+        lambda: uqeval.evaluate(tmp_path / "p.zarr", **given),
+        "the items of", "v.npz have no names", "v_0, v_1, v_10 … (by letter)", error=StoreError,
+    )  # fmt: skip
+    np.savez(video, frames=frames, names=[f"v_{i}" for i in range(11)])
+    expected = uqeval.evaluate(ids, video=frames, metrics={"tc": {}}, classes=3)
+    found = uqeval.evaluate(tmp_path / "p.zarr", **given)
+    assert found.results["temporal"]["mtc"] == expected.results["temporal"]["mtc"]

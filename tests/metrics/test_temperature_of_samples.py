@@ -249,3 +249,16 @@ def test_too_little_memory_is_refused_before_anything_is_read(
     with pytest.raises(UsageError, match=needed[1].split(",")[0]):
         uqeval.evaluate(probs, label, asked, memory=enough)
     assert not read
+
+
+@pytest.mark.parametrize("one", [255, 10])
+def test_integers_of_the_foreground_alone_are_those_of_both_classes(one: int) -> None:
+    rng = np.random.default_rng(5)
+    p = rng.integers(0, one + 1, (4, 3, 1, 8, 8)).astype(np.uint8)
+    labels = (rng.random((4, 8, 8)) < p[:, :, 0].mean(axis=1) / one).astype(np.uint8)
+    metrics = {"calibration": {"temperature_of": "samples", "isotonic": True}, "failure": {}}
+    results = [
+        uqeval.evaluate({"probs": own, "labels": labels, "scale": 1 / one}, metrics=metrics).results
+        for own in (p, np.concatenate([one - p, p], axis=2))
+    ]
+    assert results[0] == results[1]

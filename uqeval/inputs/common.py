@@ -123,7 +123,7 @@ def open_predictions(
         named = next(store for store in stores if store.names is not None)
         for store in stores:
             if store.names is None:
-                refuse_unsure_order(named, store)
+                refuse_unsure_order(named, store.path)
         stores = [warn_of_positions(store, named, named=True) for store in stores]
     return PredictionStores(stores_or_paths, stores, names_of_items)
 
@@ -235,10 +235,6 @@ def in_order_of(
     show another order.
     """
     refuse_other_order(store, predictions, by_name=store.names is not None and names is not None)
-    if store.names is None and names is not None:
-        refuse_unsure_order(predictions, store)
-    elif names is None:
-        refuse_unsure_order(store, predictions)
     count = predictions.items
     if store.names is not None and names is not None and store.names != names:
         place = {name: i for i, name in enumerate(store.names)}
@@ -254,16 +250,21 @@ def in_order_of(
             f"{store.path} holds {len(parts)} {noun}s, {predictions.path} holds {count} items; "
             "give names to both, or the same items in the same order."
         )
+    if store.names is None and names is not None:
+        refuse_unsure_order(predictions, store.path)
+    elif names is None:
+        refuse_unsure_order(store, predictions.path)
     return parts
 
 
-def refuse_unsure_order(named: Store, other: Store) -> None:
-    """Raise `StoreError` if the items of `other`, which have no names, cannot be matched by
+def refuse_unsure_order(named: Store, other: str) -> None:
+    """Raise `StoreError` if the items at `other`, which have no names, cannot be matched by
     position with those of a store, because the order of its items is not clear."""
     if named.unsure_order:
         raise StoreError(
-            f"the items of {other.path} have no names, and the order of those of {named.path} is "
-            f"not clear: {named.unsure_order}. Store an array `names` in {other.path}."
+            f"the items of {other} have no names, and the order of those of {named.path} is not "
+            f"clear: {named.unsure_order}. Save names with {other}, as an array `names` in an .npz "
+            "or a Zarr store, or as the names of files."
         )
 
 

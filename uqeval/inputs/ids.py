@@ -16,6 +16,7 @@ from uqeval.inputs.common import (
     open_once,
     open_predictions,
     record_of,
+    refuse_unsure_order,
     warn_of_positions,
 )
 from uqeval.inputs.opened import Given
@@ -77,10 +78,13 @@ class Ids:
 
     def beside(self, frames: Store | str, named: bool) -> Ids:
         """Return these ids with a warning if only they or only the `frames` have names; not for
-        files of the frames of a video file, which are known to be in natural order.
+        files of the frames of a video file, which are known to be in natural order. Raises
+        `StoreError` if the order of the ids is not clear.
         """
         if isinstance(frames, str) and not named and is_folder_of_files(self.given):
             return self
+        if self.store.names is not None and not named:
+            refuse_unsure_order(self.store, frames if isinstance(frames, str) else frames.path)
         return replace(self, store=warn_of_positions(self.store, frames, named))
 
     def record(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.common import is_folder_of_files, text_of_positions
+from uqeval.inputs.common import is_folder_of_files, refuse_unsure_order, text_of_positions
 from uqeval.inputs.ids import (
     UNKNOWN_CLASSES,
     Ids,
@@ -144,9 +144,11 @@ class Predictions:
 
     def warn_of_positions(self, first: Shot, frames: Store | None) -> None:
         """Warn if only the frames or only the predictions have names; not for the frames of a
-        stream, which never have any.
+        stream, which never have any. Raises `StoreError` if the order of predictions is not clear.
         """
         own = self._list
+        if own is not None and own.ids is not None and own.names is not None and not first.named:
+            refuse_unsure_order(own.ids.store, self._video)
         if own is None or (not first.named and frames is None):
             return
         if (own.names is not None) != first.named:

@@ -199,7 +199,7 @@ class StackMaps(MapSource):
                 raise DataError(f"{self._place_of(tile)}: {not_logits(total)}")
             values = sigmoid(values) if stack.classes == 1 else softmax(values)
         if stack.classes == 1:
-            one = 1 if stack.certain is None else stack.certain
+            one = stack.certain if values.dtype.kind == "u" and stack.certain else 1
             if (bad := int((values > one).sum())) and stack.kind == "probs":
                 raise DataError(
                     f"{self._place_of(tile)}: {bad} of {values.size} foreground probabilities in "

@@ -86,9 +86,13 @@ def natural(name: str) -> tuple[object, ...]:
 
 
 def two_orders(names: Sequence[str]) -> str:
-    """Return why the order of names, as files are listed, is not clear; empty if it is."""
+    """Return why the order of names, as files are listed, is not clear; empty if it is.
+
+    It is clear for names that differ in more than numbers, such as hashes: nobody sorts the numbers
+    in them.
+    """
     by_number = sorted(names, key=natural)
-    if by_number == list(names):
+    if by_number == list(names) or len({re.sub("[0-9]+", "0", name) for name in names}) > 1:
         return ""
     return f"it may be {listed(names, 3)} (by letter) or {listed(by_number, 3)} (by number)"
 

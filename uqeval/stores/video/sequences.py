@@ -16,9 +16,9 @@ from uqeval.stores.names import checked_names, natural, plain_name
 _DIGITS = re.compile(r"[0-9]{1,999}")
 _JOINTS = "_-. "
 _EXPECTED = "one that ends in a number, as 0016E5_07959 or frame_000123"
-#: Time stamps have differences near their median, by this fraction of it, that are not the most
-#: common one: more than this share of all, and at least as many.
-_NEAR, _SHARE, _LEAST = 0.25, 0.25, 4
+#: Time stamps: more than this share of differences are near their median, by this fraction of it,
+#: and no multiples of the step; and at least as many.
+_SHARE, _NEAR, _LEAST = 0.5, 0.25, 4
 #: The number of neighbours of a stream of which this is checked.
 _FIRST = 20
 
@@ -187,17 +187,17 @@ def _steps(numbers: Sequence[int]) -> Counter[int]:
 
 def _refuse_time_stamps(steps: Sequence[Counter[int]], where: str) -> None:
     """Raise `StoreError` if the numbers of sequences, of which these are the differences, are time
-    stamps: they differ by a little more or less, so many neighbours would be gaps."""
+    stamps: they differ by a little more or less, so most neighbours would be gaps."""
     near: list[int] = []
     for of_sequence in steps:
         differences = sorted(of_sequence.elements())
         if differences:
-            median, step = differences[len(differences) // 2], _most_common(of_sequence)
-            is_near = (d != step and abs(d - median) <= _NEAR * median for d in differences)
+            median, step = differences[len(differences) // 2], _most_common(of_sequence) or 1
+            is_near = (d % step > 0 and abs(d - median) <= _NEAR * median for d in differences)
             near += compress(differences, is_near)
     if len(near) >= _LEAST and len(near) > _SHARE * sum(own.total() for own in steps):
         raise StoreError(
-            f"{where}: the frames seem to have time stamps in place of numbers: many neighbours "
+            f"{where}: the frames seem to have time stamps in place of numbers: most neighbours "
             f"differ by {listed(sorted({*near}), 4)}. Expected frames that are numbered in order, "
             "as frame_000123. Rename them, and their predictions."
         )
