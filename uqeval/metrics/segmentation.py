@@ -134,10 +134,11 @@ class Segmentation(Evaluation[SegmentationSettings]):
         warnings = [doubt.warning] if doubt else []
         total = run.total(self._counts)
         void = int(total["void"][0])
-        if self.info.classes == 2 and void and not total["labelled"][1]:
-            share = void / (void + int(total["labelled"][0]))
+        # In a region, void pixels are also those outside of it.
+        if self.info.classes == 2 and void and not total["labelled"][1] and not self.region:
+            pixels = void + int(total["labelled"][0])
             warnings.append(
-                f"no label is 1, and {share:.0%} of the pixels are void, with the id "
+                f"no label is 1, and {void:,} of {pixels:,} pixels are void, with the id "
                 f"{self.info.ignore_index}. If your masks have {self.info.ignore_index} where the "
                 f"class is 1, save them as `(mask == {self.info.ignore_index}).astype('uint8')`."
             )
