@@ -108,3 +108,21 @@ def test_rankings_with_the_same_groups_are_scored_once(step: float, least: int, 
     rankings = [score, *ranks.near_as_ties(score, unit), *ranks.rounded(score, rounding, unit)]
     areas = [ranks.failure(ranking, wrong)["auroc"] for ranking in rankings]
     assert slack["auroc"] == ranks.RANGES * (max(areas) - min(areas))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_sums_of_integers_tie(channels: int, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    if channels < 3:
+        foreground = rng.integers(0, 256, (3, 4, 1, 24, 24))
+        foreground[:, 1::2] = 255 - foreground[:, ::2]  # with these, every sum is a half
+        probs = foreground if channels == 1 else np.concatenate([255 - foreground, foreground], 2)
+    else:
+        probs = rng.multinomial(255, np.ones(3) / 3, (3, 4, 24, 24)).transpose(0, 1, 4, 2, 3)
+        probs[:, 1] = probs[:, 0, [1, 0, 2]]
+    labels = rng.integers(0, max(channels, 2), (3, 24, 24)).astype(np.uint8)
+    np.savez("a.npz", probs=probs.astype(np.uint8), labels=labels, scale=1 / 255)
+    uqeval.evaluate("a.npz", metrics={"failure": VARIANTS, "pavpu": {}}).save("r.json")
+    found = verify("r.json", everything=True)
+    assert found.passed, found.problems()
