@@ -181,7 +181,7 @@ def test_predictions_of_frames_without_names_need_one_order(tmp_path: Path) -> N
     given: dict[str, Any] = {"video": video, "metrics": {"tc": {}}, "classes": 3}
     refused(
         lambda: uqeval.evaluate(tmp_path / "p.zarr", **given),
-        "the items of", "v.npz have no names", "v_0, v_1, v_10 … (by letter)", error=StoreError,
+        "v.npz has no names of items", "v_0, v_1, v_10 … (by letter)", error=StoreError,
     )  # fmt: skip
     np.savez(video, frames=frames, names=[f"v_{i}" for i in range(11)])
     expected = uqeval.evaluate(ids, video=frames, metrics={"tc": {}}, classes=3)

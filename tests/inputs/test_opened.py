@@ -283,12 +283,12 @@ def test_given_names_do_not_mix_members_of_another_order() -> None:
     for names in (None, ["y", "z"]):
         refused(
             lambda names=names: miou(members, LABEL, names=names),
-            "the items of labels (array in memory) have no names", "in different orders",
+            "labels (array in memory) has no names", "in different orders",
             error=StoreError,
         )  # fmt: skip
     refused(
         lambda: miou([*members, PROBS[:, :1]], {"labels": LABEL, "names": ["a", "b"]}),
-        "the items of member 3 (array in memory) have no names", error=StoreError,
+        "member 3 (array in memory) has no names", error=StoreError,
     )  # fmt: skip
 
 

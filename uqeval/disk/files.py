@@ -270,7 +270,8 @@ def _finite(text: str) -> float:
 
 def _whole(text: str) -> int:
     number = int(text)
-    _finite(text)  # computations with a larger one than float64 stop
+    if len(text) > 300:  # computations with a larger one than float64 stop
+        _finite(text)
     return number
 
 

@@ -94,7 +94,8 @@ def two_orders(names: Sequence[str]) -> str:
     by_number = sorted(names, key=natural)
     if by_number == list(names) or len({re.sub("[0-9]+", "0", name) for name in names}) > 1:
         return ""
-    return f"it may be {listed(names, 3)} (by letter) or {listed(by_number, 3)} (by number)"
+    orders = f"{listed(names, 3)} (by letter) or {listed(by_number, 3)} (by number)"
+    return f"it may be {orders}; --names FILE gives it"
 
 
 #: Endings that data sets add to the names of their files.
