@@ -174,6 +174,31 @@ entry.main()
     assert (done.status, done.stderr) == (status, f"uqeval: {says} before the end.\n")
 
 
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM", "SIGINT"])
+def test_a_signal_that_the_caller_ignores_stays_ignored(tmp_path: Path, name: str) -> None:
+    """Such as SIGHUP under nohup."""
+    script = f"""
+import signal
+from uqeval.cli import entry
+from uqeval.threads import uninterrupted
+
+def app(**_):
+    signal.raise_signal(signal.{name})
+    with uninterrupted():
+        signal.raise_signal(signal.{name})
+    print("done")
+
+signal.signal(signal.{name}, signal.SIG_IGN)
+entry.app = app
+try:
+    entry.main()
+finally:
+    signal.raise_signal(signal.{name})
+"""
+    done = run_script(script, tmp_path)
+    assert (done.status, done.stdout, done.stderr) == (0, "done\n", "")
+
+
 def test_an_interrupted_reduce(tmp_path: Path, long_run: list[str]) -> None:
     command = [str(EXECUTABLE), "reduce", long_run[2], "-o", "maps.zarr", "--workers", "1"]
     with subprocess.Popen(

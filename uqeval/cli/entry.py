@@ -241,9 +241,9 @@ def _exit_now(ended: Sequence[int]) -> None:
 
 
 def _raising() -> list[int]:
-    """Return the signals that raise an exception; not SIGINT where a shell lets it be ignored."""
-    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    return [number for number in SIGNALS if number != signal.SIGINT or not is_ignored]
+    """Return the signals that raise an exception; not those that the caller lets be ignored, such
+    as SIGHUP under nohup, and SIGINT in the background of a script."""
+    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def _run() -> None:
