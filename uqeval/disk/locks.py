@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from uqeval.disk.files import resolved
+from uqeval.disk.files import open_file, resolved
 from uqeval.errors import OutputError, cut
 
 #: Bytes of a final name that a hidden name repeats: names are limited to 255 bytes.
@@ -73,9 +73,7 @@ def temporary_folder(home: str | Path | None = None) -> tuple[Path, int]:
     home = Path(tempfile.gettempdir() if home is None else home)
     for folder in home.glob("uqeval-*-*"):
         match = re.match("uqeval-([0-9]{1,19})-", folder.name)
-        owner_file = folder / OWNER
-        place = owner_file if owner_file.exists() else folder  # its removal stopped half-way
-        if match and _is_abandoned(place, int(match[1])):
+        if match and _is_abandoned(folder, int(match[1])):
             shutil.rmtree(folder, ignore_errors=True)
     try:
         folder_path = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-", dir=home))
@@ -137,13 +135,18 @@ def _clear(folder: Path, start: str, ending: re.Pattern[str]) -> None:
 
 
 def _is_abandoned(path: Path, process: int) -> bool:
-    """Return whether the process that made a file or folder has ended, and no other locks it."""
+    """Return whether the process that made a file or folder has ended, and no other locks it.
+
+    What this user cannot read is not abandoned, nor a folder whose owner is no regular file.
+    """
     try:
-        if not is_gone(process, path.stat().st_mtime):
+        owner = path / OWNER
+        place = owner if owner.exists() else path  # a file, or its removal stopped half-way
+        if not is_gone(process, place.stat().st_mtime):
             return False
-        if path.is_dir():
+        if place.is_dir():
             return True
-        with path.open("rb") as file:
+        with open_file(place) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
