@@ -87,6 +87,13 @@ def temporary_folder(home: str | Path | None = None) -> tuple[Path, int]:
     return folder_path, owner
 
 
+def remove_temporary(folder: Path, owner: int) -> None:
+    """Remove a `temporary_folder`. In a fork of the process that made it, only close the file."""
+    os.close(owner)
+    if folder.name.startswith(f"uqeval-{os.getpid()}-"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def temporary(home: str | Path | None = None) -> Iterator[Path]:
     """Yield a `temporary_folder` that is removed at the end."""
@@ -94,8 +101,7 @@ def temporary(home: str | Path | None = None) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        os.close(owner)
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_temporary(folder, owner)
 
 
 def started(process: int) -> float | None:
@@ -211,12 +217,13 @@ def release_all() -> None:
 
 
 def release(file: Path) -> None:
-    """Release one lock, as `lock` returned it."""
-    _, descriptor = _held.pop(file)
-    with suppress(OSError):
-        file.unlink()  # while it is locked, so that no process holds it
-    with suppress(OSError):  # a forked process may have the file open, too
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    """Release one lock, as `lock` returned it. In a fork of its process, only close the file."""
+    process, descriptor = _held.pop(file)
+    if process == os.getpid():
+        with suppress(OSError):
+            file.unlink()  # while it is locked, so that no process holds it
+        with suppress(OSError):  # a forked process may have the file open, too
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
 
 
