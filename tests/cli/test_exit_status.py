@@ -109,6 +109,22 @@ entry.main()
     assert (done.status, "Traceback" in done.stderr) == (status, False), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "status", "says"),
+    [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "stopped"), ("SIGHUP", 129, "stopped")],
+)
+def test_each_signal_is_said(tmp_path: Path, name: str, status: int, says: str) -> None:
+    script = f"""
+import signal
+from uqeval.cli import entry, start
+
+entry.app = lambda **_: signal.raise_signal(signal.{name})
+start.main()
+"""
+    done = run_script(script, tmp_path)
+    assert (done.status, done.stderr) == (status, f"uqeval: {says} before the end.\n")
+
+
 SECOND_SIGNAL = """
 def start_of_timer(self):
     os.kill(os.getpid(), signal.SIGTERM)
@@ -146,7 +162,7 @@ entry.app = app
 entry.main()
 """
     done = run_script(script, tmp_path)
-    assert (done.status, done.stderr) == (143, ""), done.stderr
+    assert (done.status, done.stderr) == (143, "uqeval: stopped before the end.\n")
 
 
 @pytest.mark.parametrize(

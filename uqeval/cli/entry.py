@@ -247,9 +247,6 @@ def _raising() -> list[int]:
 
 
 def _run() -> None:
-    for number in _raising():
-        signal.signal(number, _raise)
-    sys.unraisablehook = _resend
     silence()
     # Otherwise pydantic searches all installed packages for its plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
@@ -257,15 +254,19 @@ def _run() -> None:
         # Shells read one candidate per line, so Typer must not wrap the help of an option.
         os.environ["TERMINAL_WIDTH"] = "100000"
     guard_streams()
+    sys.unraisablehook = _resend
+    for number in _raising():
+        signal.signal(number, _raise)
     try:
         app(prog_name="uqeval")
     except SystemExit as leaving:
         # Typer and rich turn these two errors into exits with other statuses.
         if _is_caused_by(leaving, KeyboardInterrupt):
-            tell(" ".join(["uqeval: interrupted before the end.", *_notes(leaving)]))
-            sys.exit(130)
+            _end_with_signal(signal.SIGINT, leaving)
         if _is_of_library(leaving):
             _end_with_bug()
+        if _raised and leaving.code == 128 + _raised[-1]:
+            _end_with_signal(_raised[-1], leaving)
         if notes := _notes(leaving):
             tell(" ".join(["uqeval: stopped before the end.", *notes]))
         _end_without_output(leaving)
@@ -294,11 +295,15 @@ def _run() -> None:
         # Python wraps an interrupt while it makes a class, such as at an import; pydantic raises
         # an error of its own in place of it.
         if _raised or _is_caused_by(error, KeyboardInterrupt):
-            number = _raised[-1] if _raised else signal.SIGINT
-            how = "interrupted" if number == signal.SIGINT else "stopped"
-            tell(" ".join([f"uqeval: {how} before the end.", *_notes(error)]))
-            sys.exit(128 + number)
+            _end_with_signal(_raised[-1] if _raised else signal.SIGINT, error)
         _end_with_bug()
+
+
+def _end_with_signal(number: int, error: BaseException) -> NoReturn:
+    """Say that a signal ended the command, with the notes of its exception, and exit."""
+    how = "interrupted" if number == signal.SIGINT else "stopped"
+    tell(" ".join([f"uqeval: {how} before the end.", *_notes(error)]))
+    sys.exit(128 + number)
 
 
 def _end_with_bug() -> NoReturn:
