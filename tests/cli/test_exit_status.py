@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -107,6 +108,48 @@ entry.main()
 """
     done = run_script(script, tmp_path)
     assert (done.status, "Traceback" in done.stderr) == (status, False), done.stderr
+
+
+#: A command that a signal stops, and that gets others while it removes its files.
+CLEANING = """
+import signal, time
+from pathlib import Path
+from uqeval.cli import entry, start
+from uqeval.disk.locks import lock, temporary
+from uqeval.threads import uninterrupted
+
+def app(**_):
+    lock("r.json")
+    with temporary("."):
+        try:
+            with uninterrupted():
+                signal.raise_signal(signal.{first})
+                signal.raise_signal(signal.SIGTERM)
+        finally:
+            time.monotonic = lambda: {now}
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+            Path("cleaned").touch()
+
+time.monotonic = lambda: 100.0
+entry.app = app
+start.main()
+"""
+
+
+@pytest.mark.parametrize(("first", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_further_signals_do_not_interrupt_the_cleaning(
+    tmp_path: Path, first: str, status: int
+) -> None:
+    done = run_script(CLEANING.format(first=first, now=101.0), tmp_path)
+    assert (done.status, done.stderr.count("before the end.\n")) == (status, 1), done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["cleaned"]
+
+
+def test_a_later_signal_ends_a_cleaning_that_hangs(tmp_path: Path) -> None:
+    done = run_script(CLEANING.format(first="SIGTERM", now=110.0), tmp_path)
+    assert (done.status, done.stderr) == (130, "uqeval: interrupted before the end.\n")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -371,20 +414,36 @@ def test_what_is_no_bug(tmp_path: Path, complete: Path, error: str, status: int,
 INTERRUPTING = """
 import os, signal, sys
 
+class Held:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r}:
-            os.kill(os.getpid(), signal.SIGINT)
+            {interrupt}
 
 sys.meta_path.insert(0, Finder())
 """
 
 
-@pytest.mark.parametrize("module", ["uqeval.cli.entry", "typer", "uqeval.cli.evaluating", "numba"])
-def test_interrupted_during_imports(tmp_path: Path, complete: Path, module: str) -> None:
-    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING.format(module=module))
+@pytest.mark.parametrize(
+    ("module", "interrupt"),
+    [
+        ("uqeval.cli.entry", "os.kill(os.getpid(), signal.SIGINT)"),
+        ("uqeval.cli.evaluating", "os.kill(os.getpid(), signal.SIGINT)"),
+        ("numba", "os.kill(os.getpid(), signal.SIGINT)"),
+        ("typer", "Held()"),  # Python ignores an exception there
+    ],
+)
+def test_interrupted_during_imports(
+    tmp_path: Path, complete: Path, module: str, interrupt: str
+) -> None:
+    script = INTERRUPTING.format(module=module, interrupt=interrupt)
+    (tmp_path / "sitecustomize.py").write_text(script)
     done = subprocess.run(
-        [str(EXECUTABLE), "pavpu", str(complete)], env=environment(PYTHONPATH=str(tmp_path)),
+        [str(EXECUTABLE), "pavpu", str(complete)],
+        env=environment(PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}"),
         capture_output=True, text=True, check=False, timeout=TIMEOUT,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (130, "")

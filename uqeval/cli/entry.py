@@ -1,7 +1,8 @@
 """The command line: its commands, errors as messages, and exit statuses.
 
 0 done; 1 only the gate failed; 2 an error that the user can fix; 3 a bug, with its traceback;
-130 interrupted; 141 the reader of stdout closed it too early; 143 terminated.
+130 interrupted; 141 the reader of stdout closed it too early; 143 terminated;
+129 its terminal was closed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -218,10 +220,11 @@ def main() -> None:
             ended.append(leaving.code or 0)
         raise
     finally:
-        release_all()
+        with uninterrupted():
+            release_all()
         # Nothing is left to do; a signal would only interrupt how Python ends.
         for number in _raising():
-            signal.signal(number, lambda number, _: os._exit(128 + number))
+            signal.signal(number, _exit_at_once)
 
 
 def _exit_now(ended: Sequence[int]) -> None:
@@ -265,8 +268,8 @@ def _run() -> None:
             _end_with_signal(signal.SIGINT, leaving)
         if _is_of_library(leaving):
             _end_with_bug()
-        if _raised and leaving.code == 128 + _raised[-1]:
-            _end_with_signal(_raised[-1], leaving)
+        if _raised and leaving.code == 128 + _raised[-1][0]:
+            _end_with_signal(_raised[-1][0], leaving)
         if notes := _notes(leaving):
             tell(" ".join(["uqeval: stopped before the end.", *notes]))
         _end_without_output(leaving)
@@ -295,7 +298,7 @@ def _run() -> None:
         # Python wraps an interrupt while it makes a class, such as at an import; pydantic raises
         # an error of its own in place of it.
         if _raised or _is_caused_by(error, KeyboardInterrupt):
-            _end_with_signal(_raised[-1] if _raised else signal.SIGINT, error)
+            _end_with_signal(_raised[-1][0] if _raised else signal.SIGINT, error)
         _end_with_bug()
 
 
@@ -364,6 +367,7 @@ def _resend(ignored: Any) -> None:
     sent = threading.Event()
 
     def send() -> None:
+        _raised.clear()  # its exception removed nothing
         sent.set()
         os.kill(os.getpid(), code - 128)
 
@@ -382,11 +386,25 @@ def _resend(ignored: Any) -> None:
             is_early = sent.is_set()
 
 
-#: The signals whose exception was raised.
-_raised: list[int] = []
+#: The signals whose exception was raised, and when.
+_raised: list[tuple[int, float]] = []
+#: Seconds after a signal in which callers remove their temporary files. Further signals, such as
+#: those to the whole group of processes, do nothing then; later ones end what takes longer.
+_CLEANING = 2.0
+
+
+def _is_cleaning() -> bool:
+    return bool(_raised) and time.monotonic() < _raised[-1][1] + _CLEANING
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
+    if _is_cleaning():
+        return
     # An exception lets all callers remove their temporary files.
-    _raised.append(number)
+    _raised.append((number, time.monotonic()))
     raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+def _exit_at_once(number: int, frame: FrameType | None) -> None:
+    if not _is_cleaning():  # else the process already ends, with the status of the first signal
+        os._exit(128 + number)
