@@ -278,6 +278,22 @@ def test_colour_only_on_a_terminal_that_wants_it(complete: Path) -> None:
     assert max(map(len, lines)) <= 60
 
 
+def test_sizes_of_a_terminal_that_are_unknown(complete: Path) -> None:
+    """They count as not set; with COLUMNS=0, a table has no column."""
+    command = ("pavpu", complete, "--limit", "2", "--workers", "1")
+    tables = []
+    for columns in ("80", "0"):
+        outcome = on_a_terminal(*command, stdout=True, COLUMNS=columns)
+        assert outcome.status == 0, outcome.stderr
+        tables.append(outcome.stderr[outcome.stderr.index("Patches") :])
+    assert tables[0] == tables[1]
+    usual = run_well("schema", "--help", cwd=complete.parent)
+    for name in ("COLUMNS", "TERMINAL_WIDTH"):
+        for text in ("0", "-5", "abc", "²", "9" * 8):
+            outcome = run_well("schema", "--help", cwd=complete.parent, env={name: text})
+            assert outcome.stdout == usual.stdout, (name, text)
+
+
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     listed: Any = typer.main.get_command(app)
     for name, line in COMMANDS.items():

@@ -27,7 +27,14 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from uqeval.cli.parsing import Command, check_quickly, replace_command, show_type
-from uqeval.cli.streams import BROKEN_PIPE, guard_streams, lost_output, silence, tell
+from uqeval.cli.streams import (
+    BROKEN_PIPE,
+    drop_unknown_sizes,
+    guard_streams,
+    lost_output,
+    silence,
+    tell,
+)
 from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, did_you_mean, quoted
 from uqeval.spelling import as_flags
@@ -251,6 +258,7 @@ def _raising() -> list[int]:
 
 def _run() -> None:
     silence()
+    drop_unknown_sizes()
     # Otherwise pydantic searches all installed packages for its plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     if "_UQEVAL_COMPLETE" in os.environ:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from uqeval.engine.options import Progress
 
+#: No terminal is as wide.
+_LARGEST_SIZE = 10_000
 #: 128 + SIGPIPE, as shells report a program that a closed pipe has ended.
 BROKEN_PIPE = 141
 
@@ -208,6 +210,16 @@ def silence() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
     os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
+
+
+def drop_unknown_sizes() -> None:
+    """Remove sizes of the terminal from the environment that are no sizes: 0 means unknown, and
+    libraries fail for words, or draw tables without columns or of gigabytes.
+    """
+    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
+        text = os.environ.get(name, "")
+        if not (text.isascii() and text.isdigit() and 0 < int(text[:100]) < _LARGEST_SIZE):
+            os.environ.pop(name, None)
 
 
 def warn(texts: Iterable[str], quiet: bool) -> None:
