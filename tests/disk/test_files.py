@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.disk.files import parse_json, path_without_suffix
+from uqeval.disk.files import content_of, parse_json, path_without_suffix
+from uqeval.errors import StoreError
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,11 @@ def test_what_is_refused(text: str | bytes, says: str) -> None:
 )  # fmt: skip
 def test_paths_without_suffix(path: str, expected: str) -> None:
     assert path_without_suffix(Path(path)) == expected
+
+
+def test_what_is_blamed_on_the_content_of_a_file() -> None:
+    words = r"r\.json: the content is not as .* lacks 'a'"
+    with pytest.raises(StoreError, match=words), content_of("r.json"):
+        raise KeyError("a")
+    with pytest.raises(UnicodeEncodeError), content_of("r.json"):  # writing, such as to a terminal
+        "\ud800".encode()
