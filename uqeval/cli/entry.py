@@ -29,7 +29,7 @@ from typer.core import TyperCommand, TyperGroup
 from uqeval.cli.parsing import Command, check_quickly, replace_command, show_type
 from uqeval.cli.streams import (
     BROKEN_PIPE,
-    drop_unknown_sizes,
+    drop_invalid_numbers,
     guard_streams,
     lost_output,
     silence,
@@ -258,7 +258,7 @@ def _raising() -> list[int]:
 
 def _run() -> None:
     silence()
-    drop_unknown_sizes()
+    drop_invalid_numbers()
     # Otherwise pydantic searches all installed packages for its plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     if "_UQEVAL_COMPLETE" in os.environ:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from uqeval.engine.options import Progress
 
 #: No terminal is as wide.
-_LARGEST_SIZE = 10_000
+_LARGEST = 10_000
 #: 128 + SIGPIPE, as shells report a program that a closed pipe has ended.
 BROKEN_PIPE = 141
 
@@ -212,13 +212,15 @@ def silence() -> None:
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 
-def drop_unknown_sizes() -> None:
-    """Remove sizes of the terminal from the environment that are no sizes: 0 means unknown, and
-    libraries fail for words, or draw tables without columns or of gigabytes.
+def drop_invalid_numbers() -> None:
+    """Remove numbers of libraries from the environment that are not positive, or absurd.
+
+    A terminal of 0 columns is one of unknown size. The libraries draw tables without columns or of
+    gigabytes, or raise errors. Numba's threads are never used.
     """
-    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
+    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH", "NUMBA_NUM_THREADS"):
         text = os.environ.get(name, "")
-        if not (text.isascii() and text.isdigit() and 0 < int(text[:100]) < _LARGEST_SIZE):
+        if not (text.isascii() and text.isdigit() and 0 < int(text[:100]) < _LARGEST):
             os.environ.pop(name, None)
 
 
