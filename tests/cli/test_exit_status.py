@@ -301,11 +301,12 @@ def test_a_failed_gate_fails_whoever_looks(judged: Path, streams: str) -> None:
     assert done.returncode == 1 and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("reader", ["stdout gone", "stdout none", "stderr full"])
+@pytest.mark.parametrize("reader", ["stdout gone", "stdout none", "stdout full", "stderr full"])
 @pytest.mark.parametrize("shown", ["table", "json", "markdown"])
 def test_a_failed_gate_fails_in_every_format(judged: Path, reader: str, shown: str) -> None:
     done = run_unread(reader, "gate", "r.json", "rules.yaml", "--format", shown, cwd=judged)
     assert done.status == 1 and "Traceback" not in done.stderr
+    assert ("uqeval: stdout " in done.stderr) == (reader in ("stdout none", "stdout full"))
 
 
 #: Commands that print to stdout, in the forms that they print.
@@ -321,12 +322,16 @@ PRINTING = (
 @pytest.mark.parametrize("arguments", PRINTING)
 def test_lost_output_is_no_success(judged: Path, complete: Path, arguments: str) -> None:
     given = arguments.format(complete=complete).split()
-    gone, closed = (run_unread(f"stdout {how}", *given, cwd=judged) for how in ("gone", "none"))
-    assert (gone.status, closed.status) == (141, 2), (gone, closed)
+    gone, closed, full = (
+        run_unread(f"stdout {how}", *given, cwd=judged) for how in ("gone", "none", "full")
+    )
+    assert (gone.status, closed.status, full.status) == (141, 2, 2), (gone, closed, full)
     assert not [line for line in gone.stderr.splitlines() if not line.startswith("warning: ")]
     assert closed.stderr.splitlines()[-1].startswith(
         "uqeval: stdout is closed, so the result cannot be printed. Leave it open, redirect it"
     )
+    lines = [line for line in full.stderr.splitlines() if line.startswith("uqeval: ")]
+    assert len(lines) == 1 and lines[0].startswith("uqeval: stdout cannot be written: No space")
     if arguments.endswith("-o out"):
         written = {file.name for file in (judged / "out").iterdir()}
         assert {"complete.json", "complete.html", "index.html"} <= written

@@ -342,12 +342,13 @@ def _is_caused_by(error: BaseException | None, kind: type[BaseException]) -> boo
 
 
 def _end_without_output(leaving: SystemExit) -> None:
-    """Exit with an error status if output was lost and the work itself succeeded."""
+    """Say that output was lost; exit with an error status if the work itself succeeded."""
     broken = _is_caused_by(leaving, BrokenPipeError)  # then Typer or rich has set the status
-    if leaving.code and not broken:
-        return
     if isinstance(lost := lost_output(), UqevalError):
         tell(f"uqeval: {lost}")
+    if leaving.code and not broken:
+        return
+    if isinstance(lost, UqevalError):
         sys.exit(2)
     if lost is not None or broken:
         sys.exit(BROKEN_PIPE)

@@ -149,19 +149,15 @@ def lost_output() -> BrokenPipeError | OutputError | None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Print results in this context; continue the work if the reader of stdout closed it.
+    """Print results in this context; continue the work if stdout cannot be written.
 
-    The command then ends with the status of `lost_output`, unless the work itself failed. Raises
-    `OutputError` if stdout cannot be written for another reason.
+    The command then ends with the status of `lost_output`, unless the work itself failed.
     """
     try:
         yield
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit, OutputError) as error:  # Rich exits where a pipe is broken
-        is_our_error = getattr(sys.stdout, "_closed", False) or isinstance(
-            lost_output(), BrokenPipeError
-        )
-        if not is_our_error:
+        if lost_output() is None:
             raise
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
             raise
