@@ -15,6 +15,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from command import run_script
 from written import ABOUT, CLASSES, NAMES, SAMPLES, SIZE, STACK, fill, probs, stored
 
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
@@ -296,3 +297,28 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
     assert answer.startswith("OutputError") and os.strerror(errno.EFBIG) in answer
     with pytest.raises(StoreError, match="unfinished"):
         open_store(tmp_path / "p.zarr", role="predictions")
+
+
+def test_a_fork_that_ends_early_leaves_its_parent_a_living_writer(tmp_path: Path) -> None:
+    """Otherwise a second job takes the store for one of a killed job."""
+    script = """
+import os, sys
+from uqeval.errors import OutputError
+from uqeval.writer import PredictionWriter
+
+about = {"names": ("a",), "samples": 1, "classes": 2, "size": (2, 2)}
+writer = PredictionWriter("p.zarr", **about)
+if (child := os.fork()) == 0:
+    try:
+        with writer:
+            sys.exit(1)
+    finally:
+        os._exit(0)
+os.waitpid(child, 0)
+try:
+    PredictionWriter("p.zarr", **about, resume=True)
+except OutputError as error:
+    print(error)
+"""
+    done = run_script(script, tmp_path)
+    assert "p.zarr is being written by process" in done.stdout, done

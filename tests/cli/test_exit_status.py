@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -109,6 +110,64 @@ entry.main()
     assert (done.status, "Traceback" in done.stderr) == (status, False), done.stderr
 
 
+#: A command that a signal stops, and that gets others while it removes its files.
+CLEANING = """
+import signal, time
+from pathlib import Path
+from uqeval.cli import entry, start
+from uqeval.disk.locks import lock, temporary
+from uqeval.threads import uninterrupted
+
+def app(**_):
+    lock("r.json")
+    with temporary("."):
+        try:
+            with uninterrupted():
+                signal.raise_signal(signal.{first})
+                signal.raise_signal(signal.SIGTERM)
+        finally:
+            time.monotonic = lambda: {now}
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+            Path("cleaned").touch()
+
+time.monotonic = lambda: 100.0
+entry.app = app
+start.main()
+"""
+
+
+@pytest.mark.parametrize(("first", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_further_signals_do_not_interrupt_the_cleaning(
+    tmp_path: Path, first: str, status: int
+) -> None:
+    done = run_script(CLEANING.format(first=first, now=101.0), tmp_path)
+    assert (done.status, done.stderr.count("before the end.\n")) == (status, 1), done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["cleaned"]
+
+
+def test_a_later_signal_ends_a_cleaning_that_hangs(tmp_path: Path) -> None:
+    done = run_script(CLEANING.format(first="SIGTERM", now=110.0), tmp_path)
+    assert (done.status, done.stderr) == (130, "uqeval: interrupted before the end.\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "says"),
+    [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "stopped"), ("SIGHUP", 129, "stopped")],
+)
+def test_each_signal_is_said(tmp_path: Path, name: str, status: int, says: str) -> None:
+    script = f"""
+import signal
+from uqeval.cli import entry, start
+
+entry.app = lambda **_: signal.raise_signal(signal.{name})
+start.main()
+"""
+    done = run_script(script, tmp_path)
+    assert (done.status, done.stderr) == (status, f"uqeval: {says} before the end.\n")
+
+
 SECOND_SIGNAL = """
 def start_of_timer(self):
     os.kill(os.getpid(), signal.SIGTERM)
@@ -146,7 +205,7 @@ entry.app = app
 entry.main()
 """
     done = run_script(script, tmp_path)
-    assert (done.status, done.stderr) == (143, ""), done.stderr
+    assert (done.status, done.stderr) == (143, "uqeval: stopped before the end.\n")
 
 
 @pytest.mark.parametrize(
@@ -172,6 +231,31 @@ entry.main()
 """
     done = run_script(script, tmp_path)
     assert (done.status, done.stderr) == (status, f"uqeval: {says} before the end.\n")
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM", "SIGINT"])
+def test_a_signal_that_the_caller_ignores_stays_ignored(tmp_path: Path, name: str) -> None:
+    """Such as SIGHUP under nohup."""
+    script = f"""
+import signal
+from uqeval.cli import entry
+from uqeval.threads import uninterrupted
+
+def app(**_):
+    signal.raise_signal(signal.{name})
+    with uninterrupted():
+        signal.raise_signal(signal.{name})
+    print("done")
+
+signal.signal(signal.{name}, signal.SIG_IGN)
+entry.app = app
+try:
+    entry.main()
+finally:
+    signal.raise_signal(signal.{name})
+"""
+    done = run_script(script, tmp_path)
+    assert (done.status, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 def test_an_interrupted_reduce(tmp_path: Path, long_run: list[str]) -> None:
@@ -217,11 +301,12 @@ def test_a_failed_gate_fails_whoever_looks(judged: Path, streams: str) -> None:
     assert done.returncode == 1 and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("reader", ["stdout gone", "stdout none", "stderr full"])
+@pytest.mark.parametrize("reader", ["stdout gone", "stdout none", "stdout full", "stderr full"])
 @pytest.mark.parametrize("shown", ["table", "json", "markdown"])
 def test_a_failed_gate_fails_in_every_format(judged: Path, reader: str, shown: str) -> None:
     done = run_unread(reader, "gate", "r.json", "rules.yaml", "--format", shown, cwd=judged)
     assert done.status == 1 and "Traceback" not in done.stderr
+    assert ("uqeval: stdout " in done.stderr) == (reader in ("stdout none", "stdout full"))
 
 
 #: Commands that print to stdout, in the forms that they print.
@@ -237,12 +322,16 @@ PRINTING = (
 @pytest.mark.parametrize("arguments", PRINTING)
 def test_lost_output_is_no_success(judged: Path, complete: Path, arguments: str) -> None:
     given = arguments.format(complete=complete).split()
-    gone, closed = (run_unread(f"stdout {how}", *given, cwd=judged) for how in ("gone", "none"))
-    assert (gone.status, closed.status) == (141, 2), (gone, closed)
+    gone, closed, full = (
+        run_unread(f"stdout {how}", *given, cwd=judged) for how in ("gone", "none", "full")
+    )
+    assert (gone.status, closed.status, full.status) == (141, 2, 2), (gone, closed, full)
     assert not [line for line in gone.stderr.splitlines() if not line.startswith("warning: ")]
     assert closed.stderr.splitlines()[-1].startswith(
         "uqeval: stdout is closed, so the result cannot be printed. Leave it open, redirect it"
     )
+    lines = [line for line in full.stderr.splitlines() if line.startswith("uqeval: stdout")]
+    assert len(lines) == 1 and "stdout cannot be written: No space" in lines[0]
     if arguments.endswith("-o out"):
         written = {file.name for file in (judged / "out").iterdir()}
         assert {"complete.json", "complete.html", "index.html"} <= written
@@ -330,20 +419,36 @@ def test_what_is_no_bug(tmp_path: Path, complete: Path, error: str, status: int,
 INTERRUPTING = """
 import os, signal, sys
 
+class Held:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r}:
-            os.kill(os.getpid(), signal.SIGINT)
+            {interrupt}
 
 sys.meta_path.insert(0, Finder())
 """
 
 
-@pytest.mark.parametrize("module", ["uqeval.cli.entry", "typer", "uqeval.cli.evaluating", "numba"])
-def test_interrupted_during_imports(tmp_path: Path, complete: Path, module: str) -> None:
-    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING.format(module=module))
+@pytest.mark.parametrize(
+    ("module", "interrupt"),
+    [
+        ("uqeval.cli.entry", "os.kill(os.getpid(), signal.SIGINT)"),
+        ("uqeval.cli.evaluating", "os.kill(os.getpid(), signal.SIGINT)"),
+        ("numba", "os.kill(os.getpid(), signal.SIGINT)"),
+        ("typer", "Held()"),  # Python ignores an exception there
+    ],
+)
+def test_interrupted_during_imports(
+    tmp_path: Path, complete: Path, module: str, interrupt: str
+) -> None:
+    script = INTERRUPTING.format(module=module, interrupt=interrupt)
+    (tmp_path / "sitecustomize.py").write_text(script)
     done = subprocess.run(
-        [str(EXECUTABLE), "pavpu", str(complete)], env=environment(PYTHONPATH=str(tmp_path)),
+        [str(EXECUTABLE), "pavpu", str(complete)],
+        env=environment(PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}"),
         capture_output=True, text=True, check=False, timeout=TIMEOUT,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (130, "")

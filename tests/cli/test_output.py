@@ -137,6 +137,17 @@ def test_files_are_as_open_as_the_umask_lets_them(complete: Path, tmp_path: Path
     assert modes == dict.fromkeys(["r.json", "r.csv", "r.states.zip"], "0o640")
 
 
+def test_replaced_files_keep_their_modes(complete: Path, tmp_path: Path) -> None:
+    """Such as a report that only its owner may read."""
+    command = ("pavpu", complete, "-q", "-o", "r.json", "--csv", "r.csv")
+    run_well(*command, cwd=tmp_path)
+    modes = {"r.json": 0o600, "r.csv": 0o664, "r.states.zip": 0o640}
+    for name, mode in modes.items():
+        (tmp_path / name).chmod(mode)
+    run_well(*command, "--limit", "2", cwd=tmp_path)
+    assert {f.name: f.stat().st_mode & 0o777 for f in tmp_path.iterdir()} == modes
+
+
 # ---- names that mean harm
 
 
@@ -276,6 +287,27 @@ def test_colour_only_on_a_terminal_that_wants_it(complete: Path) -> None:
     narrow = on_a_terminal("pavpu", complete, "-o", "/dev/null", stdout=True, COLUMNS="60")
     lines = re.split("[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", narrow.stderr))
     assert max(map(len, lines)) <= 60
+
+
+def test_sizes_of_a_terminal_that_are_unknown(complete: Path) -> None:
+    """They count as not set; with COLUMNS=0, a table has no column."""
+    command = ("pavpu", complete, "--limit", "2", "--workers", "1")
+    tables = []
+    for columns in ("80", "0"):
+        outcome = on_a_terminal(*command, stdout=True, COLUMNS=columns)
+        assert outcome.status == 0, outcome.stderr
+        tables.append(outcome.stderr[outcome.stderr.index("Patches") :])
+    assert tables[0] == tables[1]
+    usual = run_well("schema", "--help", cwd=complete.parent)
+    for name in ("COLUMNS", "TERMINAL_WIDTH"):
+        for text in ("0", "-5", "abc", "²", "9" * 8):
+            outcome = run_well("schema", "--help", cwd=complete.parent, env={name: text})
+            assert outcome.stdout == usual.stdout, (name, text)
+
+
+def test_numbers_of_threads_that_numba_refuses(complete: Path) -> None:
+    for text in ("0", "-1"):
+        run_well("pavpu", complete, "--limit", "1", "-q", env={"NUMBA_NUM_THREADS": text})
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:

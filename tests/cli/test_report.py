@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from PIL import Image
 from small_stores import CLASS_NAMES, NAMES, labels, probs
 
 import uqeval
+from uqeval.report.page.files import link_to
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +214,16 @@ def test_a_report_in_a_folder_that_cannot_be_written(made: Path, tmp_path: Path)
     done = run_uqeval("report", folder / "report.json", preexec_fn=obey_modes)
     refused(done, "cannot be written to", "-o FILE.html")
     run_well("report", folder / "report.json", "-o", tmp_path / "r.html", preexec_fn=obey_modes)
+
+
+def test_names_that_are_not_utf8(made: Path, tmp_path: Path) -> None:
+    """As on disks of older systems; they are no flaw of the report."""
+    name = os.fsdecode(b"caf\xe9")
+    (tmp_path / f"{name}.json").write_bytes((made / "report.json").read_bytes())
+    run_well("report", f"{name}.json", cwd=tmp_path)
+    two = (f"{name}.json", made / "report.json")
+    run_well("report", *two, "-o", f"{name}.2.html", "--figures", name, cwd=tmp_path)
+    run_well("compare", *two, "-o", f"{name}.3.html", cwd=tmp_path)
+    pages = {os.fsencode(path.name) for path in tmp_path.glob("*.html")}
+    assert pages == {b"caf\xe9.html", b"caf\xe9.2.html", b"caf\xe9.3.html"}
+    assert link_to(name) == "caf%E9"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import as_json, refused, run_uqeval, run_well
+from command import as_json, obey_modes, refused, run_uqeval, run_well
 from forged import VARIED, repeated
 from PIL import Image
 from small_stores import CLASS_NAMES, NAMES, C, H, N, T, W, labels, probs, save, save_complete
@@ -44,6 +44,22 @@ def test_maps_give_the_same_bits(tmp_path: Path, complete: Path) -> None:
     assert evaluated("maps.zarr", *options, cwd=tmp_path) == evaluated(complete, *options)
     quiet = run_well("reduce", complete, "-o", "maps.zarr", "--overwrite", "-q", cwd=tmp_path)
     assert (quiet.stdout, quiet.stderr) == ("", "")
+
+
+@pytest.mark.parametrize("command", ["reduce", "convert"])
+def test_a_store_whose_files_cannot_be_removed_is_not_replaced(
+    tmp_path: Path, complete: Path, command: str
+) -> None:
+    """Such as that of another user, which would stay under a hidden name."""
+    run_well("reduce", complete, "-o", "old.zarr", "-q", cwd=tmp_path)
+    (tmp_path / "old.zarr").chmod(0o555)
+    output = ("-o", "old.zarr") if command == "reduce" else ("old.zarr",)
+    outcome = run_uqeval(
+        command, complete, *output, "--overwrite", cwd=tmp_path, preexec_fn=obey_modes
+    )
+    (tmp_path / "old.zarr").chmod(0o755)
+    refused(outcome, "old.zarr cannot be replaced: you may not remove its files")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.zarr"]
 
 
 def test_maps_with_labels_of_a_folder(tmp_path: Path, stores: Path) -> None:

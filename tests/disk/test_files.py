@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.disk.files import parse_json, path_without_suffix, read_bytes
+from uqeval.disk.files import content_of, parse_json, path_without_suffix, read_bytes
+from uqeval.errors import StoreError
 
 
 @pytest.mark.parametrize(
@@ -73,3 +74,11 @@ def test_a_url_is_no_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     Path("s3:/bucket").mkdir(parents=True)
     Path("s3:/bucket/items.csv").write_text("x")
     assert read_bytes("s3://bucket/items.csv") == b"x"
+
+
+def test_what_is_blamed_on_the_content_of_a_file() -> None:
+    words = r"r\.json: the content is not as .* lacks 'a'"
+    with pytest.raises(StoreError, match=words), content_of("r.json"):
+        raise KeyError("a")
+    with pytest.raises(UnicodeEncodeError), content_of("r.json"):  # writing, such as to a terminal
+        "\ud800".encode()

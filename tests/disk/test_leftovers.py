@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import obey_modes
 
 from uqeval.disk.locks import OWNER, clear, hold, own_name, temporary
 from uqeval.disk.outputs import write
@@ -100,3 +101,41 @@ def test_temporary_folders_of_killed_runs_go(
     with temporary() as folder:
         assert {own.name for own in tmp_path.iterdir()} == {folder.name, f"uqeval-{os.getpid()}-x"}
     assert not folder.exists()
+
+
+def test_temporary_folders_of_other_users_stay(tmp_path: Path, gone: int) -> None:
+    """They cannot be read, so nobody knows whether they are abandoned; no call fails for them."""
+    script = f"""
+from uqeval.disk.locks import temporary
+
+with temporary({str(tmp_path)!r}) as folder:
+    print(folder.is_dir())
+"""
+    private = tmp_path / f"uqeval-{gone}-private"
+    private.mkdir()
+    (private / OWNER).touch()
+    private.chmod(0)
+    ended = subprocess.run(
+        [sys.executable, "-c", script], preexec_fn=obey_modes, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    left = list(tmp_path.iterdir())
+    private.chmod(0o700)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+    assert left == [private] and (private / OWNER).exists()
+
+
+def test_an_owner_that_is_a_pipe_is_not_waited_for(tmp_path: Path, gone: int) -> None:
+    strange = tmp_path / f"uqeval-{gone}-strange"
+    strange.mkdir()
+    os.mkfifo(strange / OWNER)
+    os.mkfifo(tmp_path / f".r.partial.{gone}")
+    script = f"""
+from pathlib import Path
+from uqeval.disk.locks import clear, temporary_folder
+
+temporary_folder({str(tmp_path)!r})
+clear(Path({str(tmp_path / ".r.partial")!r}))
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=20)
+    assert (strange / OWNER).is_fifo()

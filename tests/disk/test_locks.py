@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import refused, run_uqeval, run_well
+from command import refused, run_script, run_uqeval, run_well
 from small_stores import save_complete
 
 from uqeval import PredictionWriter
@@ -161,6 +161,39 @@ def test_scratch_folders_of_killed_runs_go(tmp_path: Path, monkeypatch: pytest.M
     for folder, descriptor in ((made, owner), (again, other)):
         os.close(descriptor)
         shutil.rmtree(folder)
+
+
+#: Leaves the contexts of its parent, as a forked worker that ends with `sys.exit` does.
+_FORK = """
+import os
+def in_fork(leave):
+    if (child := os.fork()) == 0:
+        try:
+            leave()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+def test_a_fork_takes_nothing_from_its_parent(tmp_path: Path) -> None:
+    script = f"""{_FORK}
+from contextlib import ExitStack
+from uqeval.disk import locks
+
+with ExitStack() as stack:
+    folder = stack.enter_context(locks.temporary({str(tmp_path)!r}))
+    stack.enter_context(locks.locked({str(tmp_path / "r.json")!r}))
+    in_fork(stack.close)
+    other = locks.temporary_folder({str(tmp_path)!r})[0]
+    lock = next(iter(locks._held))
+    print(folder.is_dir(), lock.exists(), locks._is_free(os.open(lock, os.O_RDWR)))
+    other.joinpath(locks.OWNER).unlink()
+    other.rmdir()
+"""
+    done = run_script(script, tmp_path)
+    assert (done.status, done.stdout, done.stderr) == (0, "True True False\n", "")
+    assert not list(tmp_path.iterdir())
 
 
 def test_every_command_asks_first(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ def test_spellings_of_one_place(url: str, other: str) -> None:
 
 @pytest.mark.parametrize(
     ("url", "other"),
-    [("http://host/a", "http://host/A"), ("http://host:8080/a", "http://host/a"),
+    [("http://host/a", "http://host/A"), ("s3://b/\udce9", "s3://b/é"),
+     ("http://b/\udce9", "http://b/é"), ("http://host:8080/a", "http://host/a"),
      ("s3://b/a", "gs://b/a"), ("s3://b/a", "s3://b//a"), ("http://host/a?x=1", "http://host/a"),
      ("s3://b/p", "s3://b/%70"), ("http://host/a%2Fb", "http://host/a/b")],
 )  # fmt: skip
@@ -46,6 +47,8 @@ def test_paths_follow_the_disk() -> None:
         ("memory://a", "does not read memory:// URLs; expected s3://"),
         ("s3://bucket/a\nb", "has a control character"),
         ("http://host/a\tb", "has a control character"),
+        ("s3://bucket/caf\udce9", "is not text in UTF-8"),
+        ("http://host/caf\udce9", "is not text in UTF-8"),
         ("s3://bucket/./p.zarr", "without empty parts, '.' and '..'"),
         ("s3://bucket/a//p.zarr", "without empty parts, '.' and '..'"),
         ("S3://bucket/x/../p.zarr", "without empty parts, '.' and '..'"),

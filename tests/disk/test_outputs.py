@@ -84,17 +84,38 @@ def test_what_could_not_be_written(tmp_path: Path) -> None:
             check_writable(path)
 
 
-def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
-    folder = tmp_path / "read-only"
-    folder.mkdir(mode=0o500)
-    script = (
-        f"from uqeval.disk.outputs import check_writable; check_writable({str(folder / 'r')!r})"
-    )
+def checked(path: Path) -> str:
+    """Return the error of `check_writable` for a user who is not root; empty for none."""
+    script = f"from uqeval.disk.outputs import check_writable; check_writable({str(path)!r})"
     ended = subprocess.run(
         [sys.executable, "-c", script], preexec_fn=obey_modes, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    assert "OutputError" in ended.stderr and "cannot be written to" in ended.stderr
+    return ended.stderr
+
+
+def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe")
+    os.mkfifo(folder / "closed", mode=0o400)
+    (folder / "file").touch()
+    (folder / "link").symlink_to(tmp_path / "r")
+    (tmp_path / "link").symlink_to(folder / "r")
+    folder.chmod(0o500)
+    for name in ("r", "file"):
+        error = checked(folder / name)
+        assert "OutputError" in error and f"the folder {folder} cannot be written to" in error
+    # Nothing is made in the folder of a pipe or device, nor in that of a link.
+    assert checked(folder / "pipe") == checked(folder / "link") == ""
+    assert f"{folder}/closed cannot be written to" in checked(folder / "closed")
+    assert f"the folder {folder} cannot be written to" in checked(tmp_path / "link")
+
+
+def test_a_device_in_a_folder_of_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as for all users but root."""
+    monkeypatch.setattr(os, "access", lambda path, _: str(path) != "/dev")
+    check_writable(os.devnull)
 
 
 def test_links_of_an_input_are_found_once_a_command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -227,3 +228,16 @@ def test_what_the_system_refuses_names_the_file(tmp_path: Path) -> None:
     says = r"gone cannot be written: No such file.*Check the disk"
     with pytest.raises(OutputError, match=says), p.writing(tmp_path):
         (tmp_path / "gone").unlink()
+
+
+def test_what_the_system_refuses_names_the_output_and_what_to_do(tmp_path: Path) -> None:
+    from uqeval.errors import OutputError
+
+    new = p.hidden_path(tmp_path / "maps.zarr")
+    for error, says in (
+        (errno.ENOSPC, r"/maps\.zarr/std/c cannot be written: No space .*\. Free some space there"),
+        (errno.EMFILE, r"/maps\.zarr/std/c cannot be written: Too many open files\. Raise"),
+    ):
+        with pytest.raises(OutputError, match=says) as refusal, p.writing(new / "std"):
+            raise OSError(error, os.strerror(error), str(new / "std" / "c"))
+        assert f".{os.getpid()}-" not in str(refusal.value)

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -742,3 +743,13 @@ def test_the_command(folder: Path, tmp_path: Path, processes: DaskCluster) -> No
         assert ended.stderr == ""
     one, other = (uqeval.Report.load(tmp_path / f"{n}.json") for n in (0, 2))
     assert without_times(one) == without_times(other)
+
+
+def test_a_dask_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as without /proc."""
+    (tmp_path / "distributed.py").write_text("raise RuntimeError('process PID not found')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "distributed", raising=False)
+    words = r"`distributed` cannot be loaded: process PID not found\. Where /proc is not mounted"
+    with pytest.raises(UsageError, match=words), DaskCluster("local:1"):
+        pass

@@ -53,9 +53,10 @@ def environment(**changes: str) -> dict[str, str]:
 
 def obey_modes() -> None:
     """Let the program that is about to start obey the modes of files, as root too (Linux)."""
-    drop_from_bounding_set, dac_override = 24, 1
-    if os.geteuid() == 0 and ctypes.CDLL(None).prctl(drop_from_bounding_set, dac_override, 0, 0, 0):
-        raise OSError("root cannot give up CAP_DAC_OVERRIDE")
+    drop_from_bounding_set, dac_override, dac_read_search = 24, 1, 2
+    for right in (dac_override, dac_read_search) if os.geteuid() == 0 else ():
+        if ctypes.CDLL(None).prctl(drop_from_bounding_set, right, 0, 0, 0):
+            raise OSError("root cannot give up CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH")
 
 
 def run_uqeval(

@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from command import refused
+from command import refused, run_script
 
 import uqeval
 from uqeval.errors import DataError, OutputError, UsageError
@@ -460,3 +460,26 @@ def test_two_evaluators_that_merge_each_other(tmp_path: Path) -> None:
         pair = (first, second)
         assert in_threads(2, lambda k: pair[k].merge([pair[1 - k]])) == [None, None]
         assert len(first) == len(second) == N
+
+
+def test_a_fork_that_drops_an_evaluator_leaves_that_of_its_parent(tmp_path: Path) -> None:
+    """A worker that makes an evaluator of its own drops the inherited one."""
+    script = f"""
+import os, numpy, uqeval
+
+probs = numpy.full((2, 1, 2, 4, 4), 0.5, "f4")
+labels = numpy.zeros((2, 4, 4), "u1")
+evaluator = uqeval.Evaluator(["pavpu"], scratch={str(tmp_path)!r})
+evaluator.update(probs[:1], labels[:1], ["a"])
+if (child := os.fork()) == 0:
+    try:
+        evaluator = uqeval.Evaluator(["pavpu"], scratch={str(tmp_path)!r})
+        evaluator.close()
+    finally:
+        os._exit(0)
+os.waitpid(child, 0)
+evaluator.update(probs[1:], labels[1:], ["b"])
+print(len(evaluator.report().items))
+"""
+    done = run_script(script, tmp_path)
+    assert (done.status, done.stdout, done.stderr) == (0, "2\n", "")

@@ -1,7 +1,8 @@
 """The command line: its commands, errors as messages, and exit statuses.
 
 0 done; 1 only the gate failed; 2 an error that the user can fix; 3 a bug, with its traceback;
-130 interrupted; 141 the reader of stdout closed it too early; 143 terminated.
+130 interrupted; 141 the reader of stdout closed it too early; 143 terminated;
+129 its terminal was closed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +27,14 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from uqeval.cli.parsing import Command, check_quickly, replace_command, show_type
-from uqeval.cli.streams import BROKEN_PIPE, guard_streams, lost_output, silence, tell
+from uqeval.cli.streams import (
+    BROKEN_PIPE,
+    drop_invalid_numbers,
+    guard_streams,
+    lost_output,
+    silence,
+    tell,
+)
 from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, did_you_mean, quoted
 from uqeval.spelling import as_flags
@@ -218,10 +227,11 @@ def main() -> None:
             ended.append(leaving.code or 0)
         raise
     finally:
-        release_all()
+        with uninterrupted():
+            release_all()
         # Nothing is left to do; a signal would only interrupt how Python ends.
         for number in _raising():
-            signal.signal(number, lambda number, _: os._exit(128 + number))
+            signal.signal(number, _exit_at_once)
 
 
 def _exit_now(ended: Sequence[int]) -> None:
@@ -241,31 +251,33 @@ def _exit_now(ended: Sequence[int]) -> None:
 
 
 def _raising() -> list[int]:
-    """Return the signals that raise an exception; not SIGINT where a shell lets it be ignored."""
-    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    return [number for number in SIGNALS if number != signal.SIGINT or not is_ignored]
+    """Return the signals that raise an exception; not those that the caller lets be ignored, such
+    as SIGHUP under nohup, and SIGINT in the background of a script."""
+    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def _run() -> None:
-    for number in _raising():
-        signal.signal(number, _raise)
-    sys.unraisablehook = _resend
     silence()
+    drop_invalid_numbers()
     # Otherwise pydantic searches all installed packages for its plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     if "_UQEVAL_COMPLETE" in os.environ:
         # Shells read one candidate per line, so Typer must not wrap the help of an option.
         os.environ["TERMINAL_WIDTH"] = "100000"
     guard_streams()
+    sys.unraisablehook = _resend
+    for number in _raising():
+        signal.signal(number, _raise)
     try:
         app(prog_name="uqeval")
     except SystemExit as leaving:
         # Typer and rich turn these two errors into exits with other statuses.
         if _is_caused_by(leaving, KeyboardInterrupt):
-            tell(" ".join(["uqeval: interrupted before the end.", *_notes(leaving)]))
-            sys.exit(130)
+            _end_with_signal(signal.SIGINT, leaving)
         if _is_of_library(leaving):
             _end_with_bug()
+        if _raised and leaving.code == 128 + _raised[-1][0]:
+            _end_with_signal(_raised[-1][0], leaving)
         if notes := _notes(leaving):
             tell(" ".join(["uqeval: stopped before the end.", *notes]))
         _end_without_output(leaving)
@@ -294,11 +306,15 @@ def _run() -> None:
         # Python wraps an interrupt while it makes a class, such as at an import; pydantic raises
         # an error of its own in place of it.
         if _raised or _is_caused_by(error, KeyboardInterrupt):
-            number = _raised[-1] if _raised else signal.SIGINT
-            how = "interrupted" if number == signal.SIGINT else "stopped"
-            tell(" ".join([f"uqeval: {how} before the end.", *_notes(error)]))
-            sys.exit(128 + number)
+            _end_with_signal(_raised[-1][0] if _raised else signal.SIGINT, error)
         _end_with_bug()
+
+
+def _end_with_signal(number: int, error: BaseException) -> NoReturn:
+    """Say that a signal ended the command, with the notes of its exception, and exit."""
+    how = "interrupted" if number == signal.SIGINT else "stopped"
+    tell(" ".join([f"uqeval: {how} before the end.", *_notes(error)]))
+    sys.exit(128 + number)
 
 
 def _end_with_bug() -> NoReturn:
@@ -326,12 +342,13 @@ def _is_caused_by(error: BaseException | None, kind: type[BaseException]) -> boo
 
 
 def _end_without_output(leaving: SystemExit) -> None:
-    """Exit with an error status if output was lost and the work itself succeeded."""
+    """Say that output was lost; exit with an error status if the work itself succeeded."""
     broken = _is_caused_by(leaving, BrokenPipeError)  # then Typer or rich has set the status
-    if leaving.code and not broken:
-        return
     if isinstance(lost := lost_output(), UqevalError):
         tell(f"uqeval: {lost}")
+    if leaving.code and not broken:
+        return
+    if isinstance(lost, UqevalError):
         sys.exit(2)
     if lost is not None or broken:
         sys.exit(BROKEN_PIPE)
@@ -359,6 +376,7 @@ def _resend(ignored: Any) -> None:
     sent = threading.Event()
 
     def send() -> None:
+        _raised.clear()  # its exception removed nothing
         sent.set()
         os.kill(os.getpid(), code - 128)
 
@@ -377,11 +395,25 @@ def _resend(ignored: Any) -> None:
             is_early = sent.is_set()
 
 
-#: The signals whose exception was raised.
-_raised: list[int] = []
+#: The signals whose exception was raised, and when.
+_raised: list[tuple[int, float]] = []
+#: Seconds after a signal in which callers remove their temporary files. Further signals, such as
+#: those to the whole group of processes, do nothing then; later ones end what takes longer.
+_CLEANING = 2.0
+
+
+def _is_cleaning() -> bool:
+    return bool(_raised) and time.monotonic() < _raised[-1][1] + _CLEANING
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
+    if _is_cleaning():
+        return
     # An exception lets all callers remove their temporary files.
-    _raised.append(number)
+    _raised.append((number, time.monotonic()))
     raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+def _exit_at_once(number: int, frame: FrameType | None) -> None:
+    if not _is_cleaning():  # else the process already ends, with the status of the first signal
+        os._exit(128 + number)

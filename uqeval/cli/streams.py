@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from uqeval.engine.options import Progress
 
+#: No terminal is as wide.
+_LARGEST = 10_000
 #: 128 + SIGPIPE, as shells report a program that a closed pipe has ended.
 BROKEN_PIPE = 141
 
@@ -147,19 +149,15 @@ def lost_output() -> BrokenPipeError | OutputError | None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Print results in this context; continue the work if the reader of stdout closed it.
+    """Print results in this context; continue the work if stdout cannot be written.
 
-    The command then ends with the status of `lost_output`, unless the work itself failed. Raises
-    `OutputError` if stdout cannot be written for another reason.
+    The command then ends with the status of `lost_output`, unless the work itself failed.
     """
     try:
         yield
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit, OutputError) as error:  # Rich exits where a pipe is broken
-        is_our_error = getattr(sys.stdout, "_closed", False) or isinstance(
-            lost_output(), BrokenPipeError
-        )
-        if not is_our_error:
+        if lost_output() is None:
             raise
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
             raise
@@ -208,6 +206,18 @@ def silence() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
     os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
+
+
+def drop_invalid_numbers() -> None:
+    """Remove numbers of libraries from the environment that are not positive, or absurd.
+
+    A terminal of 0 columns is one of unknown size. The libraries draw tables without columns or of
+    gigabytes, or raise errors. Numba's threads are never used.
+    """
+    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH", "NUMBA_NUM_THREADS"):
+        text = os.environ.get(name, "")
+        if not (text.isascii() and text.isdigit() and 0 < int(text[:100]) < _LARGEST):
+            os.environ.pop(name, None)
 
 
 def warn(texts: Iterable[str], quiet: bool) -> None:

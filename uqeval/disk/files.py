@@ -202,7 +202,7 @@ def content_of(where: object) -> Iterator[None]:
     """
     try:
         yield
-    except UqevalError:
+    except (UqevalError, UnicodeEncodeError):  # the latter comes of writing
         raise
     except _UNEXPECTED as error:
         raise StoreError(

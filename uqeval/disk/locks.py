@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from uqeval.disk.files import resolved
+from uqeval.disk.files import open_file, resolved
 from uqeval.errors import OutputError, cut
 
 #: Bytes of a final name that a hidden name repeats: names are limited to 255 bytes.
@@ -73,9 +73,7 @@ def temporary_folder(home: str | Path | None = None) -> tuple[Path, int]:
     home = Path(tempfile.gettempdir() if home is None else home)
     for folder in home.glob("uqeval-*-*"):
         match = re.match("uqeval-([0-9]{1,19})-", folder.name)
-        owner_file = folder / OWNER
-        place = owner_file if owner_file.exists() else folder  # its removal stopped half-way
-        if match and _is_abandoned(place, int(match[1])):
+        if match and _is_abandoned(folder, int(match[1])):
             shutil.rmtree(folder, ignore_errors=True)
     try:
         folder_path = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-", dir=home))
@@ -89,6 +87,13 @@ def temporary_folder(home: str | Path | None = None) -> tuple[Path, int]:
     return folder_path, owner
 
 
+def remove_temporary(folder: Path, owner: int) -> None:
+    """Remove a `temporary_folder`. In a fork of the process that made it, only close the file."""
+    os.close(owner)
+    if folder.name.startswith(f"uqeval-{os.getpid()}-"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def temporary(home: str | Path | None = None) -> Iterator[Path]:
     """Yield a `temporary_folder` that is removed at the end."""
@@ -96,8 +101,7 @@ def temporary(home: str | Path | None = None) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        os.close(owner)
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_temporary(folder, owner)
 
 
 def started(process: int) -> float | None:
@@ -137,13 +141,18 @@ def _clear(folder: Path, start: str, ending: re.Pattern[str]) -> None:
 
 
 def _is_abandoned(path: Path, process: int) -> bool:
-    """Return whether the process that made a file or folder has ended, and no other locks it."""
+    """Return whether the process that made a file or folder has ended, and no other locks it.
+
+    What this user cannot read is not abandoned, nor a folder whose owner is no regular file.
+    """
     try:
-        if not is_gone(process, path.stat().st_mtime):
+        owner = path / OWNER
+        place = owner if owner.exists() else path  # a file, or its removal stopped half-way
+        if not is_gone(process, place.stat().st_mtime):
             return False
-        if path.is_dir():
+        if place.is_dir():
             return True
-        with path.open("rb") as file:
+        with open_file(place) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
@@ -208,12 +217,13 @@ def release_all() -> None:
 
 
 def release(file: Path) -> None:
-    """Release one lock, as `lock` returned it."""
-    _, descriptor = _held.pop(file)
-    with suppress(OSError):
-        file.unlink()  # while it is locked, so that no process holds it
-    with suppress(OSError):  # a forked process may have the file open, too
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    """Release one lock, as `lock` returned it. In a fork of its process, only close the file."""
+    process, descriptor = _held.pop(file)
+    if process == os.getpid():
+        with suppress(OSError):
+            file.unlink()  # while it is locked, so that no process holds it
+        with suppress(OSError):  # a forked process may have the file open, too
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
 
 

@@ -204,7 +204,7 @@ def normal_url(url: str) -> str:
         host = parts.netloc.lower().removesuffix(_PORTS[parts.scheme])
         segments: list[str] = []
         for text in parts.path.split("/"):
-            segment = unquote_to_bytes(text)
+            segment = unquote_to_bytes(text.encode(errors="surrogatepass"))
             if segment == b".." and segments:
                 segments.pop()
             elif segment not in (b"", b".", b".."):
@@ -214,7 +214,8 @@ def normal_url(url: str) -> str:
     scheme, _, place = url.partition("://")
     scheme = scheme.lower()
     bucket, slash, key = place.rstrip("/").partition("/")
-    return f"{_SAME_SCHEME.get(scheme, scheme)}://{bucket}{slash}{quote(key)}"
+    key = quote(key, errors="surrogatepass")
+    return f"{_SAME_SCHEME.get(scheme, scheme)}://{bucket}{slash}{key}"
 
 
 def prefix_of(url: str) -> str:
@@ -276,6 +277,8 @@ def check_url(url: str) -> None:
     # A client of HTTP leaves these out, and then reads another object.
     if re.search(r"[\0-\x1f\x7f]", url):
         raise StoreError(f"{cut(url)}: the URL has a control character; give it without.")
+    if re.search("[\ud800-\udfff]", url):
+        raise StoreError(f"{cut(url)}: the URL is not text in UTF-8, as all URLs are.")
     key_parts = parts.path.rstrip("/").split("/")[1:]
     if parts.scheme not in _PORTS and any(part in ("", ".", "..") for part in key_parts):
         raise StoreError(

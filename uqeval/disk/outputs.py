@@ -267,6 +267,12 @@ def check_writable(path: str | Path, option: str = "an output file") -> None:
         raise OutputError(
             f"{cut(path)}: the folder {cut(folder)} does not exist; make it, or name another."
         )
+    if target.exists() and not target.is_file():  # a named pipe, a device: no file is made
+        if not os.access(target, os.W_OK):
+            raise OutputError(f"{cut(path)} cannot be written to; check its permissions.")
+        return
+    if target.is_symlink():
+        folder = resolved(target).parent  # `write` replaces the file that it leads to
     if not os.access(folder, os.W_OK):
         raise OutputError(f"{cut(path)}: the folder {cut(folder)} cannot be written to.")
 

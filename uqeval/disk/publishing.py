@@ -10,11 +10,13 @@ import ctypes
 import errno
 import itertools
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, Any
 
 from uqeval.disk.files import noted_digest, resolved
@@ -48,23 +50,31 @@ def writing(path: str | Path) -> Iterator[None]:
         raise
     except OSError as error:
         file = Path(str(path) if error.filename is None else os.fsdecode(error.filename))
+        file, place = (Path(_without_hidden(str(p))) for p in (file, path))
         hint = "Check the disk and the permissions."
         if error.errno in _SPACE:
             hint = "Free some space there, or write elsewhere."
+        elif error.errno in (errno.EMFILE, errno.ENFILE):
+            hint = "Raise the limit of open files: ulimit -n 4096."
         elif error.errno == errno.ENAMETOOLONG:
             hint = "Give shorter names."
         raise OutputError(
-            f"{cut(file if file.is_relative_to(path) else path)} cannot be written: "
+            f"{cut(file if file.is_relative_to(place) else place)} cannot be written: "
             f"{error.strerror or error}. {hint}"
         ) from error
+
+
+def _without_hidden(path: str) -> str:
+    """Return a path in which hidden names of this process are those of the outputs."""
+    return re.sub(rf"(?<![^/])\.([^/]+)\.{os.getpid()}-[0-9]+(?![^/])", r"\1", path)
 
 
 @contextmanager
 def new_file(path: str | Path, *, revert: bool = True) -> Iterator[IO[bytes]]:
     """Yield a file whose content replaces `path` when the context ends without an exception.
 
-    If `path` is a link, its target is replaced. After an exception the old content is unchanged,
-    and no temporary file remains. Raises `OSError`.
+    If `path` is a link, its target is replaced. The mode of the old file stays. After an exception
+    the old content is unchanged, and no temporary file remains. Raises `OSError`.
     """
     target = resolved(path)
     temporary = hidden_path(target)
@@ -72,6 +82,7 @@ def new_file(path: str | Path, *, revert: bool = True) -> Iterator[IO[bytes]]:
     try:
         with file:
             hold(file.fileno())
+            _keep_mode(file, target)
             yield file
             put_file(file, temporary, target, revert=revert)
     except BaseException:  # an interrupt, too
@@ -96,6 +107,7 @@ def put_file(
     `drop_older` or `restore_older`. Raises `OSError`.
     """
     file.flush()
+    _keep_mode(file, path)
     os.fsync(file.fileno())
     older = older_file(path) if keep_older else hidden_path(path)
     is_new = revert and not os.path.lexists(path)
@@ -115,6 +127,14 @@ def put_file(
             elif is_new and not temporary.exists():
                 path.unlink()
         raise
+
+
+def _keep_mode(file: IO[Any], path: Path) -> None:
+    """Give an open file the mode of the file that it replaces, if there is one."""
+    with suppress(OSError):
+        mode = path.lstat().st_mode
+        if S_ISREG(mode):
+            os.fchmod(file.fileno(), mode & 0o777)
 
 
 def link_aside(path: Path, name: Path, *, rename: bool = False) -> bool:

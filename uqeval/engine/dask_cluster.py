@@ -97,6 +97,11 @@ class DaskCluster:
                 "counting on a Dask cluster needs the package `distributed`: "
                 "pip install distributed."
             ) from None
+        except Exception as error:  # such as of psutil, which needs /proc
+            raise UsageError(
+                f"the package `distributed` cannot be loaded: {cut(error)}. Where /proc is not "
+                "mounted, count without Dask."
+            ) from error
         # Dask would also print these errors, which this class raises.
         logger = logging.getLogger("distributed")
         self._open.callback(logger.setLevel, logger.level)

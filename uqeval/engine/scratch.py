@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard, cast
 import numpy as np
 
 from uqeval.arrays import Maps
-from uqeval.disk.locks import temporary_folder
+from uqeval.disk.locks import remove_temporary, temporary_folder
 from uqeval.maps.contract import StackedMaps
 from uqeval.stores.file_values import FileValues
 from uqeval.stores.map_cache import MapCache, has_room
@@ -63,8 +61,7 @@ class Scratch:
     def __exit__(self, *error: object) -> None:
         self._held.clear()
         if self._folder is not None:
-            os.close(self._owner)
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_temporary(self._folder, self._owner)
 
     def reads_again(self, source: MapSource) -> TypeGuard[MappedSource]:
         """Return whether each pass reads the source again, so that maps may be left out."""

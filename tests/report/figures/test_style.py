@@ -13,8 +13,9 @@ from family_reports import of_classes
 
 from uqeval.errors import OutputError
 from uqeval.report.figures import FORMATS, figures_of, write_figures
+from uqeval.report.figures.contract import Figure
 from uqeval.report.figures.failure import points
-from uqeval.report.figures.style import inline_svg
+from uqeval.report.figures.style import inline_svg, render
 from uqeval.report.tables.table import format_number
 
 BEGINS = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
@@ -41,6 +42,13 @@ def test_a_class_name_is_no_formula(tmp_path: Path) -> None:
     one.results["segmentation"]["per_class"][0]["name"] = "$\\frac{<b>"
     write_figures({"r": one}, tmp_path, "svg")
     assert "$\\frac{&lt;b&gt;" in (tmp_path / "segmentation-classes.svg").read_text("utf-8")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_title_with_the_name_of_a_file_that_is_not_utf8(form: str) -> None:
+    figure = Figure("f", "Difference from caf\udce9", "", "", (2, 2), lambda canvas: None)
+    assert render(figure, form).startswith(BEGINS[form])
+    assert inline_svg(figure).startswith("<svg")
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:

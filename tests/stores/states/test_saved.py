@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import struct
 import tracemalloc
@@ -13,6 +14,7 @@ import forged
 import pytest
 
 from uqeval.errors import OutputError, StoreError, UsageError
+from uqeval.stores.states import saved
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import json_pieces, pack_text, tally_key, unpack_text
 from uqeval.stores.states.saved import SCHEMA, SavedStates
@@ -214,6 +216,15 @@ def test_another_run_is_not_resumed(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"cannot be written"):
         StatesWriter(tmp_path / "none" / "s.zip")
+
+
+def test_a_states_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(saved, "open_file", refuse)
+    with pytest.raises(StoreError, match=r"s\.zip cannot be read: Permission denied\. Check the"):
+        SavedStates(tmp_path / "s.zip")
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense"])

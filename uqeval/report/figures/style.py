@@ -92,11 +92,11 @@ def _drawn(figure: Figure, form: str, on_page: bool) -> tuple[bytes, Canvas]:
     from matplotlib.figure import Figure as Canvas
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    alt = printable(figure.alt)
+    title, alt = printable(figure.title), printable(figure.alt)
     metadata: dict[str, Any] = {
-        "svg": {"Date": None, "Creator": None, "Title": figure.title, "Description": alt},
-        "pdf": {"CreationDate": None, "Creator": None, "Producer": None, "Title": figure.title},
-        "png": {"Software": None, "Title": figure.title, "Description": alt},
+        "svg": {"Date": None, "Creator": None, "Title": title, "Description": alt},
+        "pdf": {"CreationDate": None, "Creator": None, "Producer": None, "Title": title},
+        "png": {"Software": None, "Title": title, "Description": alt},
     }
     buffer = io.BytesIO()
     with mpl.rc_context(_RC | {"svg.hashsalt": figure.name}), warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import quote
@@ -32,7 +33,12 @@ def picture_files(page: str | Path, is_single: bool) -> PictureFiles | None:
     """
     if is_single or str(page) == "-" or "://" in as_given(str(page)):
         return None
-    return PictureFiles(quote(folder_of(page).name))
+    return PictureFiles(link_to(folder_of(page).name))
+
+
+def link_to(path: str) -> str:
+    """Return a relative path as a link of a page; its bytes need not be UTF-8."""
+    return quote(os.fsencode(path))
 
 
 def is_of_run(page: Path) -> bool:

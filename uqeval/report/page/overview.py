@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePath
-from urllib.parse import quote
 
 from uqeval.errors import number_of
 from uqeval.gate import Judgement
@@ -15,6 +14,7 @@ from uqeval.records.report import Report
 from uqeval.report import verdict_table, verdicts
 from uqeval.report.findings import findings_of
 from uqeval.report.page.cards import cards, finish_time
+from uqeval.report.page.files import link_to
 from uqeval.report.page.first_screen import key_numbers
 from uqeval.report.page.html import MOST_ROWS, rendered
 
@@ -48,7 +48,7 @@ def to_overview(
     stores = [
         (
             name,
-            quote(str(PurePath(f"{name}.html"))),
+            link_to(str(PurePath(f"{name}.html"))),
             cost(report),
             key_numbers(cards(report)),
             report,

@@ -11,6 +11,7 @@ uses them.
 
 from __future__ import annotations
 
+import errno
 import weakref
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -101,6 +102,11 @@ class SavedStates:
             )
 
     def _no_states(self, error: Exception) -> StoreError:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            return StoreError(
+                f"{cut(self.path)} cannot be read: {error.strerror}. Check the disk and the "
+                "permissions."
+            )
         reason = "it is damaged"
         if type(error) is ValueError:  # of uqeval
             reason = cut(error)

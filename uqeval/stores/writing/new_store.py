@@ -72,6 +72,11 @@ def checked_target(
             f"{cut(destination)} exists already; give --overwrite or another path "
             "(overwrite=True in Python)."
         )
+    if zw.is_taken(target) and not os.access(target, os.W_OK):  # else it stays, under a hidden name
+        raise OutputError(
+            f"{cut(destination)} cannot be replaced: you may not remove its files, such as those "
+            "of another user. Choose another path, or let the owner remove it."
+        )
     return target
 
 

@@ -142,6 +142,7 @@ class WriteLock:
         self.folder = root / HIDDEN
         self._id = uuid.uuid4().hex
         self._lock: int | None = None
+        self._process = os.getpid()
         self._noted = ""
 
     def create(self, settings: Mapping[str, Any]) -> None:
@@ -247,8 +248,15 @@ class WriteLock:
         return not self.folder.exists()
 
     def leave(self, *, clean: bool) -> None:
-        """Leave the store; without `clean`, this writer counts as killed."""
+        """Leave the store; without `clean`, this writer counts as killed.
+
+        In a fork of the process that joined the store, only close the file.
+        """
         if self._lock is None:
+            return
+        if self._process != os.getpid():
+            os.close(self._lock)
+            self._lock = None
             return
         path = self.folder / "writers" / self._id
         try:
@@ -299,8 +307,9 @@ class WriteLock:
         with writing(path):
             self._lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
         _try_lock(self._lock)
+        self._process = os.getpid()
         with writing(path):
-            os.write(self._lock, str(os.getpid()).encode())
+            os.write(self._lock, str(self._process).encode())
 
     def remove_partial_chunks(self) -> None:
         """Remove partial chunks of killed writers; no writer may be active."""
