@@ -27,7 +27,7 @@ from typer.core import TyperCommand, TyperGroup
 from uqeval.cli.parsing import Command, check_quickly, replace_command, show_type
 from uqeval.cli.streams import BROKEN_PIPE, guard_streams, lost_output, silence, tell
 from uqeval.disk.locks import release_all
-from uqeval.errors import UqevalError, cut, did_you_mean, quoted
+from uqeval.errors import NO_MEMORY, UqevalError, cut, did_you_mean, quoted, shortage
 from uqeval.spelling import as_flags
 from uqeval.threads import SIGNALS, uninterrupted
 from uqeval.version import VERSION
@@ -279,15 +279,16 @@ def _run() -> None:
     except RecursionError:  # only inputs can be nested deeply
         tell("uqeval: an input file is nested too deeply; check whether it is damaged.")
         sys.exit(2)
-    except OSError as error:  # the disk, or the working folder
+    except OSError as error:  # the disk, the working folder, or a library that cannot be loaded
+        if (text := shortage(error)) is not None:
+            _end_at_limit(text)
         prefix = "" if error.filename is None else f"{cut(os.fsdecode(error.filename))}: "
         if not prefix and isinstance(error, FileNotFoundError):
             prefix = "the working folder was removed; change to an existing folder: "
         tell(f"uqeval: {prefix}{error.strerror or cut(error)}.")
         sys.exit(2)
     except MemoryError:
-        typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)
-        sys.exit(2)
+        _end_at_limit(NO_MEMORY)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also of libraries: status 1 would say that a rule failed
@@ -298,7 +299,17 @@ def _run() -> None:
             how = "interrupted" if number == signal.SIGINT else "stopped"
             tell(" ".join([f"uqeval: {how} before the end.", *_notes(error)]))
             sys.exit(128 + number)
+        if (text := shortage(error)) is not None:
+            _end_at_limit(text)
         _end_with_bug()
+
+
+def _end_at_limit(text: str) -> NoReturn:
+    """Print what is short, and exit at once: libraries fail again when they end."""
+    typer.echo(f"uqeval: {text}", err=True)
+    release_all()
+    _exit_now([2])
+    sys.exit(2)
 
 
 def _end_with_bug() -> NoReturn:
