@@ -292,6 +292,8 @@ def _run() -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also of libraries: status 1 would say that a rule failed
+        if not _raised and (text := shortage(error)) is not None:
+            _end_at_limit(text)
         # Python wraps an interrupt while it makes a class, such as at an import; pydantic raises
         # an error of its own in place of it.
         if _raised or _is_caused_by(error, KeyboardInterrupt):
@@ -299,17 +301,7 @@ def _run() -> None:
             how = "interrupted" if number == signal.SIGINT else "stopped"
             tell(" ".join([f"uqeval: {how} before the end.", *_notes(error)]))
             sys.exit(128 + number)
-        if (text := shortage(error)) is not None:
-            _end_at_limit(text)
         _end_with_bug()
-
-
-def _end_at_limit(text: str) -> NoReturn:
-    """Print what is short, and exit at once: libraries fail again when they end."""
-    typer.echo(f"uqeval: {text}", err=True)
-    release_all()
-    _exit_now([2])
-    sys.exit(2)
 
 
 def _end_with_bug() -> NoReturn:
@@ -317,6 +309,14 @@ def _end_with_bug() -> NoReturn:
     traceback.print_exc()
     typer.echo(f"uqeval {VERSION}: this is a bug; please report it with the lines above.", err=True)
     sys.exit(3)
+
+
+def _end_at_limit(text: str) -> NoReturn:
+    """Print what is short, and exit at once: libraries fail again when they end."""
+    typer.echo(f"uqeval: {text}", err=True)
+    release_all()
+    _exit_now([2])
+    sys.exit(2)  # a stream is closed
 
 
 def _is_of_library(leaving: SystemExit) -> bool:
