@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -151,6 +153,28 @@ def test_threads_that_nobody_waits_for_end() -> None:
     assert pool.start(lambda: 3).result() == 3
     del pool
     assert ends_at(before)
+
+
+AT_THE_END = """
+import os, sys, time
+from uqeval.threads import Threads
+
+pool = Threads(1)
+def work():
+    time.sleep(0.05)
+    os.write(1, b"done ")
+pool.start(work)
+if os.fork() == 0:
+    sys.exit()  # it has no thread to wait for
+os.wait()
+"""
+
+
+def test_the_end_of_python_waits_for_jobs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done ", "")
 
 
 def test_idle_threads_do_the_next_jobs() -> None:

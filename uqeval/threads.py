@@ -12,6 +12,8 @@ deleted when it ends, however it ends; weak references to that report the end.
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
 import sys
 import threading
@@ -23,7 +25,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from types import FrameType
 from typing import Any, Generic, TypeVar
-from weakref import ref
+from weakref import WeakSet, ref
 
 from uqeval.errors import NO_THREAD, ThreadError
 
@@ -229,13 +231,18 @@ class Threads:
         self._idle: SimpleQueue[None] = SimpleQueue()
         self._threads: list[ref[_Thread]] = []
         self._ended: SimpleQueue[ref[_Thread]] = SimpleQueue()
+        self._process = os.getpid()
 
     def __enter__(self) -> Threads:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Wait for the jobs, and end the threads. A forked process does not have them."""
         self._jobs.put(None)
-        for _end in self._threads:
+        while self._process == os.getpid() and any(thread() for thread in self._threads):
             self._ended.get()
 
     def __del__(self) -> None:
@@ -261,6 +268,7 @@ class Threads:
         with uninterrupted():
             _start(_work, thread, self._jobs, self._idle)
             self._threads.append(end)
+            _used.add(self)
             del thread  # an interrupt's traceback holds this frame
 
     def in_order(
@@ -299,6 +307,19 @@ class Threads:
         """Return the results of all jobs, in their order."""
         with closing(self.in_order(lambda job, _: work(job), jobs)) as results:
             return [result for _, result in results]
+
+
+#: Objects whose threads were started.
+_used: WeakSet[Threads] = WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Wait for all jobs, such as a download whose result nobody needs: Python, when it ends, stops
+    threads in the middle of a library's function, which can abort the process.
+    """
+    for threads in list(_used):
+        threads.end()
 
 
 def in_order(
