@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -228,13 +227,3 @@ def test_what_the_system_refuses_names_the_file(tmp_path: Path) -> None:
     says = r"gone cannot be written: No such file.*Check the disk"
     with pytest.raises(OutputError, match=says), p.writing(tmp_path):
         (tmp_path / "gone").unlink()
-
-
-@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
-def test_too_many_open_files_are_not_the_fault_of_the_disk(tmp_path: Path, number: int) -> None:
-    def act() -> None:
-        with p.writing(tmp_path / "report.json"):
-            raise OSError(number, "Too many open files")
-
-    message = refused(act, "report.json cannot be written: Too many open files. Raise the limit,")
-    assert "disk" not in message

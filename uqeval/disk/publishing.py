@@ -32,8 +32,6 @@ _SYNCS = 8
 
 #: Errors of a full disk.
 _SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-#: Errors of a limit of open files, of the process or the system.
-_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 
 _numbers = itertools.count()
 
@@ -55,8 +53,6 @@ def writing(path: str | Path) -> Iterator[None]:
             hint = "Free some space there, or write elsewhere."
         elif error.errno == errno.ENAMETOOLONG:
             hint = "Give shorter names."
-        elif error.errno in _FILES:
-            hint = "Raise the limit, such as with `ulimit -n 4096`."
         raise OutputError(
             f"{cut(file if file.is_relative_to(path) else path)} cannot be written: "
             f"{error.strerror or error}. {hint}"
