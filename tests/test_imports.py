@@ -38,13 +38,13 @@ HOMES = {
     "jinja2": {"report"},
     "yaml": {"config"},
     # Its locks are not safe from interrupts, see `uqeval/threads.py`.
-    "concurrent": {"threads", "maps.frame_ids"},
+    "concurrent": {"maps.frame_ids"},
 }
 
 #: Packages import packages of lower layers only, for types too. The lowest is first.
 LAYERS = (
-    ("arrays", "errors", "keys", "special", "threads", "unicode_names", "version"),
-    ("spelling",),
+    ("arrays", "errors", "keys", "special", "unicode_names", "version"),
+    ("spelling", "threads"),
     ("argument_types",),
     ("disk", "kernels", "settings"),
     ("records", "stores"),

@@ -231,6 +231,37 @@ class ClusterError(UqevalError):
     """Cluster whose scheduler is gone, or whose workers die. What they have counted is kept."""
 
 
+#: Message at a limit of threads.
+NO_THREAD = (
+    "the system starts no further thread, because a limit of processes or of memory is reached. "
+    "Use fewer workers, or raise the limit (`ulimit -u`, `ulimit -v`, or those of the container)."
+)
+
+
+class ThreadError(UqevalError):
+    """Thread that the system refuses to start."""
+
+
+#: Message at a limit of memory.
+NO_MEMORY = "out of memory; give a lower --memory or fewer --workers."
+
+#: The system's texts for a library that it cannot load at a limit of memory.
+_NOT_MAPPED = ("failed to map segment from shared object", "cannot allocate memory")
+
+
+def shortage(error: BaseException | None) -> str | None:
+    """Return the message about the limit of memory or threads that caused an error; None for other
+    causes."""
+    while error is not None:
+        text = str(error)
+        if isinstance(error, MemoryError) or any(part in text for part in _NOT_MAPPED):
+            return NO_MEMORY
+        if isinstance(error, RuntimeError) and text == "can't start new thread":
+            return NO_THREAD
+        error = error.__cause__ or error.__context__
+    return None
+
+
 def listed(names: Iterable[object], most: int = 5) -> str:
     """Return the first few of `names` for a message, and the number of the others."""
     texts = [str(name) for name in names]

@@ -484,3 +484,47 @@ def test_python_m_is_the_same() -> None:
         [sys.executable, "-m", "uqeval", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout == f"uqeval {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["pavpu", "reduce"])
+def test_a_limit_of_threads(tmp_path: Path, command: str) -> None:
+    """No system starts a thread with a stack of this size, and reports the limit of threads."""
+    save(tmp_path / "s.zarr", {"probs": probs(1), "labels": labels(1)})
+    script = f"""
+import sys, threading
+from uqeval.cli.start import main
+
+threading.stack_size(1 << 46)
+sys.argv = ["uqeval", "{command}", "s.zarr", "-o", "out.{"json" if command == "pavpu" else "zarr"}"]
+main()
+"""
+    message = refused(run_script(script, tmp_path), "a limit of processes or of memory is reached")
+    assert message.startswith("uqeval: the system starts no further thread")
+    assert message.endswith("those of the container).")
+    assert [file.name for file in tmp_path.iterdir()] == ["s.zarr"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ImportError('Original error: libopenblas.so: failed to map segment from shared object')",
+        "OSError('/env/libllvmlite.so: failed to map segment from shared object')",
+        "MemoryError()",
+    ],
+)
+def test_libraries_that_cannot_be_loaded_where_memory_is_short(tmp_path: Path, error: str) -> None:
+    script = f"""
+from uqeval.cli import entry
+
+def app(**_):
+    try:
+        raise {error}
+    except Exception as cause:
+        raise {error.partition("(")[0]}("PLEASE READ THIS") from cause
+
+entry.app = app
+entry.main()
+"""
+    done = run_script(script, tmp_path)
+    says = "uqeval: out of memory; give a lower --memory or fewer --workers.\n"
+    assert (done.status, done.stdout, done.stderr) == (2, "", says)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import errno
 import fcntl
 import gc
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -17,6 +19,8 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from command import refused, run_uqeval
+from small_stores import labels, probs, save
 
 from uqeval.kernels import _jit, _saved
 
@@ -228,6 +232,102 @@ def test_a_kernel_that_another_process_compiles_is_loaded(
     assert sum(kernel.stats.cache_hits.values()) == (not ends_early)
     assert sum(kernel.stats.cache_misses.values()) == ends_early
     assert not _saved._LOCKED  # others may load it
+
+
+DAMAGES = {
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[:-9]),
+    "cut": lambda file: file.write_bytes(file.read_bytes()[:40]),
+    "empty": lambda file: file.write_bytes(b""),
+    "garbage": lambda file: file.write_bytes(b"(dp0\n\xff\x00garbage" * 9),
+    "another record": lambda file: file.write_bytes(pickle.dumps({"a": 1})),
+}
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_a_damaged_file_of_a_kernel_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, damage: str
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert _jit.kernel(triple)(1.0) == 3.0
+    (file,) = tmp_path.rglob(f"*.{kind}")
+    DAMAGES[damage](file)
+    for hits in (0, 1):
+        kernel = _jit.kernel(triple)
+        assert kernel(1.0) == 3.0
+        assert kernel.stats.cache_hits.total() == hits
+    assert not _saved.NOT_SAVED
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_damaged_file_of_a_folder_that_is_not_the_own_one_is_not_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    image, home = tmp_path / "image", tmp_path / "home"
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(image))
+    assert _jit.kernel(triple)(1.0) == 3.0
+    for file in image.rglob("*.nb?"):
+        file.write_bytes(b"")
+    folders = _saved._folder_locators
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(home))
+    kernel = _jit.kernel(triple)
+
+    class Image(_saved.InTreeCacheLocator):  # type: ignore[misc]
+        def get_cache_path(self) -> str:
+            return str(next(image.rglob("*.nbi")).parent)
+
+    monkeypatch.setattr(_saved, "_folder_locators", lambda: [Image, *folders()])
+    assert kernel(1.0) == 3.0
+    assert len(list(home.rglob("*.nbc"))) == 1
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_a_kernel_runs_with_a_folder_in_place_of_its_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert _jit.kernel(triple)(1.0) == 3.0
+    (file,) = tmp_path.rglob(f"*.{kind}")
+    file.unlink()
+    file.mkdir()
+    assert _jit.kernel(triple)(1.0) == 3.0
+    assert [error.errno for error in _saved.NOT_SAVED] == [errno.EISDIR]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_the_file_of_another_signature_is_not_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    kernel = _jit.kernel(triple)
+    assert (kernel(1.0), kernel(1)) == (3.0, 3)
+    floats, whole = sorted(tmp_path.rglob("*.nbc"))
+    shutil.copy(whole, floats)  # as a process that is killed before it writes leaves it
+    assert _jit.kernel(triple)(1.5) == 4.5
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_kernel_is_not_compiled_when_too_many_files_are_open(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    kernel = _jit.kernel(triple)
+
+    def refuse(self: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(_saved.IndexDataCacheFile, "_load_index", refuse)
+    with pytest.raises(OSError, match="Too many open files"):
+        kernel(1.0)
+    assert not list(tmp_path.rglob("*.nb?"))
+
+
+def test_an_environment_variable_that_numba_refuses(tmp_path: Path) -> None:
+    store = save(tmp_path / "s.zarr", {"probs": probs(1), "labels": labels(1)})
+    outcome = run_uqeval("pavpu", store, cwd=tmp_path, env={"NUMBA_NUM_THREADS": "0"})
+    refused(outcome, "Numba refuses an environment variable: Number of threads", "NUMBA_.")
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ from uqeval.cli.streams import (
     tell,
 )
 from uqeval.disk.locks import release_all
-from uqeval.errors import UqevalError, cut, did_you_mean, quoted
+from uqeval.errors import NO_MEMORY, UqevalError, cut, did_you_mean, quoted, shortage
 from uqeval.spelling import as_flags
 from uqeval.threads import SIGNALS, uninterrupted
 from uqeval.version import VERSION
@@ -291,18 +291,21 @@ def _run() -> None:
     except RecursionError:  # only inputs can be nested deeply
         tell("uqeval: an input file is nested too deeply; check whether it is damaged.")
         sys.exit(2)
-    except OSError as error:  # the disk, or the working folder
+    except OSError as error:  # the disk, the working folder, or a library that cannot be loaded
+        if (text := shortage(error)) is not None:
+            _end_at_limit(text)
         prefix = "" if error.filename is None else f"{cut(os.fsdecode(error.filename))}: "
         if not prefix and isinstance(error, FileNotFoundError):
             prefix = "the working folder was removed; change to an existing folder: "
         tell(f"uqeval: {prefix}{error.strerror or cut(error)}.")
         sys.exit(2)
     except MemoryError:
-        typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)
-        sys.exit(2)
+        _end_at_limit(NO_MEMORY)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also of libraries: status 1 would say that a rule failed
+        if not _raised and (text := shortage(error)) is not None:
+            _end_at_limit(text)
         # Python wraps an interrupt while it makes a class, such as at an import; pydantic raises
         # an error of its own in place of it.
         if _raised or _is_caused_by(error, KeyboardInterrupt):
@@ -322,6 +325,14 @@ def _end_with_bug() -> NoReturn:
     traceback.print_exc()
     typer.echo(f"uqeval {VERSION}: this is a bug; please report it with the lines above.", err=True)
     sys.exit(3)
+
+
+def _end_at_limit(text: str) -> NoReturn:
+    """Print what is short, and exit at once: libraries fail again when they end."""
+    typer.echo(f"uqeval: {text}", err=True)
+    release_all()
+    _exit_now([2])
+    sys.exit(2)  # a stream is closed
 
 
 def _is_of_library(leaving: SystemExit) -> bool:

@@ -258,7 +258,11 @@ class _Bar:
         )  # fmt: skip
         self._items = self._bar.add_task(activity, total=items, nbytes=0)
         with uninterrupted():  # it starts a thread
-            self._bar.start()
+            try:
+                self._bar.start()
+            except RuntimeError:  # at a limit of threads; it has hidden the cursor
+                self._bar.stop()
+                raise
 
     def advance(self, nbytes: int, items: int) -> None:
         with self._lock:

@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
+from uqeval.errors import UsageError
+
 
 @contextmanager
 def _fast_import() -> Iterator[None]:
@@ -43,7 +45,12 @@ def _fast_import() -> Iterator[None]:
 
 
 with _fast_import():
-    import numba
+    try:
+        import numba
+    except ValueError as error:  # NUMBA_NUM_THREADS below 1
+        raise UsageError(
+            f"Numba refuses an environment variable: {error} Check those that begin with NUMBA_."
+        ) from error
     from numba import types as types
     from numba.core import event
     from numba.extending import intrinsic, register_jitable

@@ -158,6 +158,23 @@ class _KernelCacheFolder(CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes: ClassVar = [*CompileResultCacheImpl._locator_classes, _ReadOnlyLocator]
 
 
+class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """Index and data files of a kernel. A damaged file counts as missing, so it is replaced.
+
+    Raises `OSError` only if the process has too many open files: compiling would not help.
+    """
+
+    def _load_index(self) -> dict[Any, str]:
+        """Return the name of the data file by key."""
+        try:
+            names = super()._load_index()
+        except Exception as error:  # Numba unpickles the file, which can raise anything
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                raise
+            return {}
+        return names if isinstance(names, dict) else {}
+
+
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """Cache on disk whose kernels load without the parts of Numba that only compile.
 
@@ -167,6 +184,16 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     """
 
     _impl_class = _KernelCacheFolder
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._cache_file = self._file_in(self._impl.locator)
+
+    def _file_in(self, locator: Any) -> _CacheFile:
+        """Return the index and data files in the folder of a locator."""
+        return _CacheFile(
+            locator.get_cache_path(), self._impl.filename_base, locator.get_source_stamp()
+        )
 
     @property
     def is_read_only(self) -> bool:
@@ -200,8 +227,27 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def _load_saved(self, signature: Any, target_context: Any) -> Any:
         """Return the kernel from this cache's own folder, or None."""
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(signature, target_context)
+        return self._load_from(self._cache_file, signature, target_context)
+
+    def _load_from(self, file: _CacheFile, signature: Any, target_context: Any) -> Any:
+        """Return the kernel from a file; None if it is not there or damaged.
+
+        A process that is killed between its writes can leave the data of another signature.
+        """
+        key = self._index_key(signature, target_context.codegen())
+        try:
+            if (data := file.load(key)) is None:
+                return None
+        except OSError:
+            raise
+        except Exception:  # of pickle
+            return None
+        try:
+            compiled = self._impl.rebuild(target_context, data)
+            is_same = compiled.signature.args == normalize_signature(signature)[0]
+        except Exception:  # of LLVM
+            return None
+        return compiled if is_same else None
 
     def _shared_name(self, signature: Any) -> str:
         """Return the name of the kernel among processes that compile together."""
@@ -210,16 +256,12 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def _load_from_other_folders(self, signature: Any, target_context: Any) -> Any:
         """Return the kernel from a folder that is not this cache's own, or None."""
-        key = self._index_key(signature, target_context.codegen())
         file = inspect.getfile(self._py_func)
         for locator in (kind(self._py_func, file) for kind in _folder_locators()):
-            if (path := locator.get_cache_path()) != self._cache_path:
-                stored = IndexDataCacheFile(
-                    path, self._impl.filename_base, locator.get_source_stamp()
-                )
-                with suppress(OSError):  # a folder of another user
-                    if (data := stored.load(key)) is not None:
-                        return self._impl.rebuild(target_context, data)
+            if locator.get_cache_path() != self._cache_path:
+                compiled = self._load_from(self._file_in(locator), signature, target_context)
+                if compiled is not None:
+                    return compiled
         return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
