@@ -4,7 +4,6 @@ with status 1, which says that a rule failed."""
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from types import FrameType
@@ -14,9 +13,11 @@ _INTERRUPTED = "uqeval: interrupted before the end.\n"
 
 def main() -> None:
     """Run the command line; also give errors during its imports their message and status."""
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _end_imports)
     try:
+        import signal  # it takes a while: its interrupt is a message, too
+
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, _end_imports)
         from uqeval.cli.entry import main as run
 
         run()
