@@ -38,7 +38,7 @@ HOMES = {
     "jinja2": {"report"},
     "yaml": {"config"},
     # Its locks are not safe from interrupts, see `uqeval/threads.py`.
-    "concurrent": {"maps.frame_ids"},
+    "concurrent": {"threads", "maps.frame_ids"},
 }
 
 #: Packages import packages of lower layers only, for types too. The lowest is first.

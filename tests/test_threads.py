@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,16 +10,15 @@ from typing import Any
 import pytest
 from command import run_script
 
-from uqeval import threads
 from uqeval.errors import DataError, ThreadError
-from uqeval.threads import Threads, in_order, within
+from uqeval.threads import in_order, within
 
 JOBS = range(0, 24, 2)
 
 #: Raises a signal at one step of `used` in the main thread, for each step in turn. Ends with status
 #: 1 and the stacks of all threads if one of them waits forever.
 INTERRUPTING = """
-import _thread, faulthandler, os, signal, sys
+import faulthandler, os, signal, sys, threading
 from uqeval.threads import Threads, in_order
 
 def in_pieces():
@@ -62,6 +58,7 @@ def steps(at, number):
     return count
 
 most = steps(0, 0)
+before = threading.active_count()
 interrupted = 0
 for at in range(1, most + 1):
     faulthandler.dump_traceback_later(10, exit=True)
@@ -71,8 +68,9 @@ for at in range(1, most + 1):
     except (KeyboardInterrupt, Terminated) as error:
         assert isinstance(error, KeyboardInterrupt) == (number == signal.SIGINT), at
         interrupted += 1
-    while _thread._count():
-        pass
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join()
     for later, kind in ((signal.SIGTERM, Terminated), (signal.SIGINT, KeyboardInterrupt)):
         try:
             signal.raise_signal(later)
@@ -131,106 +129,30 @@ def test_an_early_end_stops_the_work() -> None:
             stopped.append(type(error).__name__)
             raise
 
-    before = _thread._count()
+    before = threading.active_count()
     with pytest.raises(DataError, match="item 0 is bad"):
         list(in_order(work, JOBS, 3))
     assert stopped and set(stopped) == {"Stopped"}
-    assert ends_at(before)
-
-
-def ends_at(count: int) -> bool:
-    """Return whether only `count` threads are left within some seconds: a thread ends a little
-    after its last job."""
-    until = time.monotonic() + 10
-    while _thread._count() != count and time.monotonic() < until:
-        time.sleep(0.001)
-    return _thread._count() == count
-
-
-def test_threads_that_nobody_waits_for_end() -> None:
-    before = _thread._count()
-    pool = Threads(2)
-    assert pool.start(lambda: 3).result() == 3
-    del pool
-    assert ends_at(before)
-
-
-AT_THE_END = """
-import os, sys, time
-from uqeval.threads import Threads
-
-pool = Threads(1)
-def work():
-    time.sleep(0.05)
-    os.write(1, b"done ")
-pool.start(work)
-if os.fork() == 0:
-    sys.exit()  # it has no thread to wait for
-os.wait()
-"""
-
-
-def test_the_end_of_python_waits_for_jobs() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=60
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "done ", "")
-
-
-def test_idle_threads_do_the_next_jobs() -> None:
-    with Threads(9) as pool:
-        used = set()
-        for _ in range(9):
-            used.add(pool.start(_thread.get_ident).result())
-            while pool._idle.empty():
-                time.sleep(0)
-    assert len(used) == 1
-
-
-def test_each_thread_begins_once() -> None:
-    begun: list[int] = []
-    with Threads(2, lambda: begun.append(_thread.get_ident())) as pool:
-        used = set(pool.map(lambda _: _thread.get_ident(), range(20)))
-    assert used <= set(begun) and len(begun) == len(set(begun)) <= 2
+    assert threading.active_count() == before
 
 
 def test_a_limit_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    start, most = threads.start_new_thread, [2]
+    start, most = threading.Thread.start, [2]
 
-    def limited(*arguments: Any) -> int:
+    def limited(thread: threading.Thread) -> None:
         most[0] -= 1
         if most[0] < 0:
             raise RuntimeError("can't start new thread")
-        return start(*arguments)
+        start(thread)
 
-    before = _thread._count()
-    monkeypatch.setattr(threads, "start_new_thread", limited)
+    before = threading.active_count()
+    monkeypatch.setattr(threading.Thread, "start", limited)
     with pytest.raises(ThreadError, match="starts no further thread") as caught:
         list(in_order(lambda job, check: time.sleep(0.01), JOBS, 5))
-    assert ends_at(before)
+    assert threading.active_count() == before
     with pytest.raises(ThreadError, match=r"`ulimit -u`"):
         within(5, list)
     assert isinstance(caught.value.__cause__, RuntimeError)
-
-
-@pytest.mark.parametrize("ends", ["first", "second"])
-def test_a_thread_that_ends_before_its_job(monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
-    """It ends without an error that another thread sees, as where memory is short."""
-    start = threads.start_new_thread
-    functions = iter([lambda *_: None] if ends == "first" else [threads._work, lambda *_: None])
-    monkeypatch.setattr(
-        threads, "start_new_thread", lambda f, given: start(next(functions, f), given)
-    )
-    before = _thread._count()
-    with pytest.raises(MemoryError, match="a thread ended before its job"):
-        list(in_order(lambda job, check: time.sleep(0.01), JOBS, 2))
-    assert ends_at(before)
-
-
-def test_a_thread_that_ends_before_its_only_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_compute", lambda job: None)
-    with pytest.raises(MemoryError):
-        within(60, list)
 
 
 def test_signals_are_not_deferred_forever(tmp_path: Any) -> None:

@@ -110,7 +110,7 @@ class TemporalObserver:
             occlusion=occlusion == "fb", lengths=False,
         )  # fmt: skip
         self._names = tuple(map(str, range(self.classes)))
-        self._threads = Threads(usable_cpus())
+        self._threads = Threads(usable_cpus(), "uqeval-observer")
         self._frames = 0
         self._warm()
         self.reset()

@@ -29,7 +29,7 @@ _lock = threading.Lock()
 
 @cache
 def _threads() -> Threads:
-    return Threads(_MOST)
+    return Threads(_MOST, "uqeval-ahead")
 
 
 class ReadAhead:
