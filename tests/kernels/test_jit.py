@@ -19,8 +19,6 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from command import refused, run_uqeval
-from small_stores import labels, probs, save
 
 from uqeval.kernels import _jit, _saved
 
@@ -324,10 +322,12 @@ def test_a_kernel_is_not_compiled_when_too_many_files_are_open(
     assert not list(tmp_path.rglob("*.nb?"))
 
 
-def test_an_environment_variable_that_numba_refuses(tmp_path: Path) -> None:
-    store = save(tmp_path / "s.zarr", {"probs": probs(1), "labels": labels(1)})
-    outcome = run_uqeval("pavpu", store, cwd=tmp_path, env={"NUMBA_NUM_THREADS": "0"})
-    refused(outcome, "Numba refuses an environment variable: Number of threads", "NUMBA_.")
+def test_an_environment_variable_that_numba_refuses() -> None:
+    run = [sys.executable, "-c", "import uqeval.kernels._jit"]
+    environment = os.environ | {"NUMBA_NUM_THREADS": "0"}
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+    says = "uqeval.errors.UsageError: Numba refuses an environment variable: Number of threads"
+    assert done.stderr.splitlines()[-1].startswith(says)
 
 
 @pytest.fixture(autouse=True)
