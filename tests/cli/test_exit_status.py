@@ -161,6 +161,7 @@ def test_each_signal_is_said(tmp_path: Path, name: str, status: int, says: str) 
 import signal
 from uqeval.cli import entry, start
 
+signal.signal(signal.{name}, signal.SIG_DFL)  # the tests may run under nohup
 entry.app = lambda **_: signal.raise_signal(signal.{name})
 start.main()
 """
