@@ -42,7 +42,9 @@ def test_selftest_verify_and_evidence(stores: Path, selftest: Path, tmp_path: Pa
     assert (tmp_path / "out/statement.intoto.json").is_file()
 
     rules.write_text("failure.auroc: {min: 0.2, id: R-1}\n")
-    refused(run_uqeval("evidence", *given, *more, "-o", "new", cwd=tmp_path), "does not hold the rules")
+    refused(
+        run_uqeval("evidence", *given, *more, "-o", "new", cwd=tmp_path), "does not hold the rules"
+    )
     assert not (tmp_path / "new").exists()
 
     report = json.loads((tmp_path / "report.json").read_text())

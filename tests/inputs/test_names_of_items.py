@@ -168,6 +168,24 @@ def test_the_order_of_hashes_is_clear(tmp_path: Path) -> None:
     found = uqeval.evaluate(tmp_path, labels, metrics=("segmentation",))
     expected = uqeval.evaluate(probs, labels, metrics=("segmentation",))
     assert found.results == expected.results
+    for name, values in (("a10", probs[0]), ("a9", probs[1])):  # other files change nothing
+        np.save(tmp_path / name, values)
+    more = np.concatenate([labels, labels[:2]])
+    refused(lambda: uqeval.evaluate(tmp_path, more), "a10, a9 (by letter)", error=StoreError)
+
+
+def test_a_member_with_names_tells_the_order_of_files(tmp_path: Path) -> None:
+    names = ["i10", "i9"]
+    probs, labels = scenes.softmax(0, 2, 2, 3, 4, 4), scenes.labels(0, 2, 4, 4, classes=3)
+    files = tmp_path / "files"
+    files.mkdir()
+    for name, values in zip(names, probs[:, :1], strict=True):
+        np.save(files / name, values)
+    named = {"probs": probs[:, 1:], "names": names}
+    expected = uqeval.evaluate(probs, labels, metrics=("segmentation",)).results
+    for members in ([files, named], [named, files]):
+        assert uqeval.evaluate(members, labels, metrics=("segmentation",)).results == expected
+    refused(lambda: uqeval.evaluate(files, labels), "i10, i9 (by letter)", error=StoreError)
 
 
 def test_predictions_of_frames_without_names_need_one_order(tmp_path: Path) -> None:

@@ -324,6 +324,14 @@ def test_sets_of_another_network_are_refused(tmp_path: Path) -> None:
     )
 
 
+def test_a_set_without_predictions_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", probs=np.full((2, 2, 4, 4), 0.5, np.float32))
+    np.savez(tmp_path / "labels.npz", labels=np.zeros((2, 4, 4), np.uint8))
+    given = {"metrics": {"ood": {}}, "out": tmp_path / "labels.npz"}
+    with pytest.raises(StoreError, match=r"labels\.npz holds labels, and no predictions"):
+        uqeval.evaluate(tmp_path / "in.npz", **given)
+
+
 def test_sets_of_other_numbers_of_samples_are_refused(tmp_path: Path) -> None:
     """The mutual information of fewer samples is lower, so AUROC would compare the numbers. Maps
     have the number that they record; maps that record none can be of any."""

@@ -251,14 +251,15 @@ def test_too_little_memory_is_refused_before_anything_is_read(
     assert not read
 
 
-@pytest.mark.parametrize("one", [255, 10])
+@pytest.mark.parametrize("one", [255, 10, 1])
 def test_integers_of_the_foreground_alone_are_those_of_both_classes(one: int) -> None:
+    scale = float(np.float32(1 / one))  # 255 of them are a little more than 1
     rng = np.random.default_rng(5)
     p = rng.integers(0, one + 1, (4, 3, 1, 8, 8)).astype(np.uint8)
     labels = (rng.random((4, 8, 8)) < p[:, :, 0].mean(axis=1) / one).astype(np.uint8)
     metrics = {"calibration": {"temperature_of": "samples", "isotonic": True}, "failure": {}}
     results = [
-        uqeval.evaluate({"probs": own, "labels": labels, "scale": 1 / one}, metrics=metrics).results
+        uqeval.evaluate({"probs": own, "labels": labels, "scale": scale}, metrics=metrics).results
         for own in (p, np.concatenate([one - p, p], axis=2))
     ]
     assert results[0] == results[1]

@@ -178,6 +178,8 @@ def _in_order_of_first(stores: Sequence[Store]) -> tuple[list[Store], tuple[str,
         return list(stores), None
     others = [s.path for s in stores if s.names not in (None, first.names)]
     ordered = [_in_order_of(store, first) for store in stores]
+    if not others and any(s.names is not None and not s.unsure_order for s in stores):
+        ordered = [replace(store, unsure_order="") for store in ordered]  # that member tells it
     if others:
         reason = f"{first.path} and {others[0]} have them in different orders"
         ordered = [replace(store, unsure_order=reason) for store in ordered]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.suffixes import GROUPS
-from uqeval.errors import IN_MEMORY, DataError, UsageError, cut, listed, quoted
+from uqeval.errors import IN_MEMORY, DataError, StoreError, UsageError, cut, listed, quoted
 from uqeval.inputs.classes import kind_of, open_classes, sizes_of_items, stored_maps
 from uqeval.inputs.common import (
     PredictionStores,
@@ -253,7 +253,10 @@ def _members(predictions: Given | Sequence[Given]) -> list[Any]:
 
 
 def _count(opened: PredictionStores) -> int:
-    return opened.stores[0].items
+    store = opened.stores[0]
+    if not store.arrays:
+        raise StoreError(f"{store.path} holds {store.holds()}, and no predictions of classes.")
+    return store.items
 
 
 def _sizes(opened: PredictionStores) -> tuple[tuple[int, int], ...]:

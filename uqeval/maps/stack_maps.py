@@ -184,6 +184,8 @@ class StackMaps(MapSource):
         """Return a tile for the kernels: probabilities of at least two classes, in one dtype."""
         stack = self._samples
         values = tile.values
+        if stack.certain is not None:
+            values = self._with_background(tile, values, stack.certain)
         if values.dtype.kind == "u" and form.dtype.kind == "f":
             values = values * stack.scale(tile.array)
         if stack.kind == "logits":
@@ -198,18 +200,21 @@ class StackMaps(MapSource):
             if (total := total_of(tile.values, tolerance, unit)) is not None:
                 raise DataError(f"{self._place_of(tile)}: {not_logits(total)}")
             values = sigmoid(values) if stack.classes == 1 else softmax(values)
-        if stack.classes == 1:
-            one = stack.certain if values.dtype.kind == "u" and stack.certain else 1
-            if (bad := int((values > one).sum())) and stack.kind == "probs":
-                raise DataError(
-                    f"{self._place_of(tile)}: {bad} of {values.size} foreground probabilities in "
-                    f"rows {tile.box.y0} to {tile.box.y1 - 1} are above 1, the largest is "
-                    f"{values.max() / one:.9g}. {LOGITS}"
-                )
-            values = foreground(values, one)
+        if stack.classes == 1 and stack.certain is None:
+            values = self._with_background(tile, values, 1)
         if form.dtype.kind == "f":
             values = values.astype(form.dtype, copy=False)
         return kernel_view(values)
+
+    def _with_background(self, tile: Tile, values: Array, one: int) -> Array:
+        """Return both classes of foreground probabilities, of which `one` is 1."""
+        if (bad := int((values > one).sum())) and self._samples.kind == "probs":
+            raise DataError(
+                f"{self._place_of(tile)}: {bad} of {values.size} foreground probabilities in "
+                f"rows {tile.box.y0} to {tile.box.y1 - 1} are above 1, the largest is "
+                f"{values.max() / one:.9g}. {LOGITS}"
+            )
+        return foreground(values, one)
 
     def _place_of(self, tile: Tile) -> str:
         first, last = self.names[tile.item], self.names[tile.item + tile.items - 1]
@@ -277,6 +282,6 @@ def foreground(p: Array, one: int = 1) -> Array:
 
     Integers, of which `one` is a probability of 1, stay integers: so ties of their sums are exact.
     """
-    if one == 1:
+    if p.dtype.kind != "u":
         p = p.astype(np.float64 if p.dtype == np.float64 else np.float32)
     return np.concatenate([p.dtype.type(one) - p, p], axis=1, dtype=p.dtype)

@@ -135,7 +135,9 @@ class Segmentation(Evaluation[SegmentationSettings]):
         total = run.total(self._counts)
         void = int(total["void"][0])
         # In a region, void pixels are also those outside of it.
-        if self.info.classes == 2 and void and not total["labelled"][1] and not self.region:
+        is_other_id = (self.info.ignore_index or 0) > 1
+        is_doubted = self.info.classes == 2 and is_other_id and not total["labelled"][1]
+        if is_doubted and void and not self.region:
             pixels = void + int(total["labelled"][0])
             warnings.append(
                 f"no label is 1, and {void:,} of {pixels:,} pixels are void, with the id "

@@ -88,12 +88,18 @@ def natural(name: str) -> tuple[object, ...]:
 def two_orders(names: Sequence[str]) -> str:
     """Return why the order of names, as files are listed, is not clear; empty if it is.
 
-    It is clear for names that differ in more than numbers, such as hashes: nobody sorts the numbers
-    in them.
+    It is not if names differ in the lengths of numbers only. Nobody sorts the numbers in hashes.
     """
-    by_number = sorted(names, key=natural)
-    if by_number == list(names) or len({re.sub("[0-9]+", "0", name) for name in names}) > 1:
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(re.sub("[0-9]+", "0", name), []).append(name)
+    for own in alike.values():
+        by_number = sorted(own, key=natural)
+        if by_number != own and len(set(map(len, own))) > 1:
+            break
+    else:
         return ""
+    names = own
     orders = f"{listed(names, 3)} (by letter) or {listed(by_number, 3)} (by number)"
     return f"it may be {orders}; --names FILE gives it"
 

@@ -100,6 +100,13 @@ def test_numbers_with_gaps_are_no_time_stamps(numbers: list[int]) -> None:
     assert [stream.next(f"f{n}", "here")[0] for n in numbers] == ["f"] * len(numbers)
 
 
+def test_a_stream_is_judged_by_many_frames() -> None:
+    numbers = np.cumsum([0, 40, 39, 41, 40, 39, 41, 40, 41, *[40] * 22])
+    stream = Neighbours()
+    followed = [stream.next(f"f{n}", "here")[1] is None for n in numbers]
+    assert sum(followed) > 20
+
+
 def test_one_sequence_of_few_frames_is_no_reason_to_refuse() -> None:
     found = of(*(f"a/{n}" for n in range(50)), *(f"b/{n}" for n in (100, 130, 159, 190, 221)))
     assert len(found.pairs) == 51

@@ -110,8 +110,11 @@ def test_rankings_with_the_same_groups_are_scored_once(step: float, least: int, 
     assert slack["auroc"] == ranks.RANGES * (max(areas) - min(areas))
 
 
+@pytest.mark.parametrize("scale", [1 / 255, float(np.float32(1 / 255)), round(1 / 255, 8)])
 @pytest.mark.parametrize("channels", [1, 2, 3])
-def test_sums_of_integers_tie(channels: int, tmp_path: Path, monkeypatch: Any) -> None:
+def test_sums_of_integers_tie(
+    channels: int, scale: float, tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(3)
     if channels < 3:
@@ -122,7 +125,8 @@ def test_sums_of_integers_tie(channels: int, tmp_path: Path, monkeypatch: Any) -
         probs = rng.multinomial(255, np.ones(3) / 3, (3, 4, 24, 24)).transpose(0, 1, 4, 2, 3)
         probs[:, 1] = probs[:, 0, [1, 0, 2]]
     labels = rng.integers(0, max(channels, 2), (3, 24, 24)).astype(np.uint8)
-    np.savez("a.npz", probs=probs.astype(np.uint8), labels=labels, scale=1 / 255)
-    uqeval.evaluate("a.npz", metrics={"failure": VARIANTS, "pavpu": {}}).save("r.json")
+    np.savez("a.npz", probs=probs.astype(np.uint8), labels=labels, scale=scale)
+    metrics = {"failure": VARIANTS, "pavpu": {}, "calibration": {}}
+    uqeval.evaluate("a.npz", metrics=metrics).save("r.json")
     found = verify("r.json", everything=True)
     assert found.passed, found.problems()

@@ -19,7 +19,7 @@ _EXPECTED = "one that ends in a number, as 0016E5_07959 or frame_000123"
 #: Time stamps: more than this share of differences are near their median, by this fraction of it,
 #: and no multiples of the step; and at least as many.
 _SHARE, _NEAR, _LEAST = 0.5, 0.25, 4
-#: The number of neighbours of a stream of which this is checked.
+#: The number of neighbours of a stream of which this is checked, once.
 _FIRST = 20
 
 
@@ -169,7 +169,7 @@ class Neighbours:
         difference = number - last[1]
         if difference > 0:
             self._steps[difference] += 1
-            if self._steps.total() <= _FIRST:
+            if self._steps.total() == _FIRST:
                 _refuse_time_stamps([self._steps], where)
         step = _most_common(self._steps)
         if difference == step:

@@ -52,12 +52,14 @@ def probabilities_of(stack: Stack, item: int) -> Iterator[Array]:
     decides between classes whose mean probabilities are nearly equal.
     """
     precision = np.float64 if np.dtype("f8") in stack.dtypes else np.float32
+    # The scale of integers may be rounded.
+    one = stack.certain * stack.scale(stack.arrays[0]) if stack.certain else 1.0
     for values in members_of(stack, item):
         if stack.kind == "logits":
             with np.errstate(over="ignore"):
                 values = _of_logits(values.astype(precision))
         if len(values) == 1:
-            values = np.concatenate([1 - values, values])
+            values = np.concatenate([one - values, values])
         yield values.astype(np.float64)
 
 

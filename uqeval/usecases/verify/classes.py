@@ -92,7 +92,7 @@ def maps_of_samples(stack: Stack, item: int) -> tuple[dict[str, Array], dict[str
         best = p.argmax(axis=0)
         np.put_along_axis(votes, best[None], np.take_along_axis(votes, best[None], 0) + 1, 0)
         identical_votes &= (p == first).all(axis=0)
-    if all(dtype.kind == "u" for dtype in stack.dtypes):
+    if stack.uniform and all(dtype.kind == "u" for dtype in stack.dtypes):
         total = np.rint(total * 2.0**36) / 2.0**36  # a run adds up integers: equal sums are equal
     mean = (total + rests) / count
     prediction = total.argmax(axis=0)  # the division may make near sums equal
