@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from command import run_script
 from written import ABOUT, CLASSES, NAMES, SAMPLES, SIZE, STACK, fill, probs, stored
 
+import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
 from uqeval.stores.store import open_store
 from uqeval.stores.zarr import writer as zw
@@ -322,3 +324,44 @@ except OutputError as error:
 """
     done = run_script(script, tmp_path)
     assert "p.zarr is being written by process" in done.stdout, done
+
+
+DAEMON = """
+import os
+import numpy as np
+import uqeval
+
+def opened(**options):
+    return uqeval.PredictionWriter(
+        "p.zarr", names=["a", "b"], samples=1, classes=3, size=(4, 4), ranks=2, **options
+    )
+
+stack = np.full((1, 1, 3, 4, 4), 1 / 3, np.float32)
+if os.fork() == 0:
+    writer, opener = opened(), os.getpid()
+    if os.fork() == 0:
+        while True:
+            try:
+                os.kill(opener, 0)
+            except ProcessLookupError:
+                break
+        writer.add_batch(["a"], stack)
+        writer.close()
+        second = opened()
+        second.add_batch(["b"], stack)
+        second.close()
+        print("done", flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_fork_leaves_the_store_if_its_parent_has_ended(tmp_path: Path) -> None:
+    """As a process does that opens the store and then becomes a daemon."""
+    done = subprocess.run(
+        [sys.executable, "-c", DAEMON],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(uqeval.__file__).parents[1])},
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("done\n", "")
+    assert {path.name for path in (tmp_path / "p.zarr").iterdir()} == {"probs", "zarr.json"}

@@ -58,7 +58,7 @@ def test_a_store_whose_files_cannot_be_removed_is_not_replaced(
         command, complete, *output, "--overwrite", cwd=tmp_path, preexec_fn=obey_modes
     )
     (tmp_path / "old.zarr").chmod(0o755)
-    refused(outcome, "old.zarr cannot be replaced: you may not remove its files")
+    refused(outcome, "old.zarr cannot be replaced, because you may not remove its files")
     assert [path.name for path in tmp_path.iterdir()] == ["old.zarr"]
 
 

@@ -263,6 +263,8 @@ def check_writable(path: str | Path, option: str = "an output file") -> None:
     if target.is_dir():
         raise OutputError(f"{cut(path)} is a folder; give the name of a file.")
     folder = target.parent
+    if target.is_symlink():
+        folder = resolved(target).parent  # `write` replaces the file that it leads to
     if not folder.is_dir():
         raise OutputError(
             f"{cut(path)}: the folder {cut(folder)} does not exist; make it, or name another."
@@ -271,8 +273,6 @@ def check_writable(path: str | Path, option: str = "an output file") -> None:
         if not os.access(target, os.W_OK):
             raise OutputError(f"{cut(path)} cannot be written to; check its permissions.")
         return
-    if target.is_symlink():
-        folder = resolved(target).parent  # `write` replaces the file that it leads to
     if not os.access(folder, os.W_OK):
         raise OutputError(f"{cut(path)}: the folder {cut(folder)} cannot be written to.")
 

@@ -134,7 +134,7 @@ def _keep_mode(file: IO[Any], path: Path) -> None:
     with suppress(OSError):
         mode = path.lstat().st_mode
         if S_ISREG(mode):
-            os.fchmod(file.fileno(), mode & 0o777)
+            os.fchmod(file.fileno(), mode & 0o777 | 0o400)  # its owner can read it
 
 
 def link_aside(path: Path, name: Path, *, rename: bool = False) -> bool:

@@ -74,8 +74,8 @@ def checked_target(
         )
     if zw.is_taken(target) and not os.access(target, os.W_OK):  # else it stays, under a hidden name
         raise OutputError(
-            f"{cut(destination)} cannot be replaced: you may not remove its files, such as those "
-            "of another user. Choose another path, or let the owner remove it."
+            f"{cut(destination)} cannot be replaced, because you may not remove its files. Choose "
+            "another path, change the modes (chmod -R u+w), or let the owner remove it."
         )
     return target
 

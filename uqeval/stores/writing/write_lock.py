@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from uqeval.disk.locks import clear_beside
+from uqeval.disk.locks import clear_beside, is_gone
 from uqeval.disk.publishing import hidden_path, sync_tree, writing
 from uqeval.errors import OutputError, cut
 from uqeval.stores.writing.verification import differences
@@ -250,11 +250,12 @@ class WriteLock:
     def leave(self, *, clean: bool) -> None:
         """Leave the store; without `clean`, this writer counts as killed.
 
-        In a fork of the process that joined the store, only close the file.
+        In a fork of the process that joined the store, only close the file, unless that process has
+        ended: nobody else would leave.
         """
         if self._lock is None:
             return
-        if self._process != os.getpid():
+        if self._process != os.getpid() and not is_gone(self._process, time.time()):
             os.close(self._lock)
             self._lock = None
             return
