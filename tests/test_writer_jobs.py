@@ -327,9 +327,11 @@ except OutputError as error:
 
 
 DAEMON = """
-import os
+import os, warnings
 import numpy as np
 import uqeval
+
+warnings.simplefilter("ignore", DeprecationWarning)  # from Python 3.12 on, of forks beside threads
 
 def opened(**options):
     return uqeval.PredictionWriter(

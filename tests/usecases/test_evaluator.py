@@ -465,8 +465,9 @@ def test_two_evaluators_that_merge_each_other(tmp_path: Path) -> None:
 def test_a_fork_that_drops_an_evaluator_leaves_that_of_its_parent(tmp_path: Path) -> None:
     """A worker that makes an evaluator of its own drops the inherited one."""
     script = f"""
-import os, numpy, uqeval
+import os, numpy, uqeval, warnings
 
+warnings.simplefilter("ignore", DeprecationWarning)  # from Python 3.12 on, of forks beside threads
 probs = numpy.full((2, 1, 2, 4, 4), 0.5, "f4")
 labels = numpy.zeros((2, 4, 4), "u1")
 evaluator = uqeval.Evaluator(["pavpu"], scratch={str(tmp_path)!r})
