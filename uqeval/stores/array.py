@@ -346,7 +346,7 @@ class Store:
     unlisted: bool = False
     #: The group (case, volume) of each item, if the store has groups.
     groups: tuple[str, ...] | None = None
-    #: Why nobody can tell the order of the items without their names; empty if it is known.
+    #: Why the order of the items is not clear without their names; empty if it is clear.
     unsure_order: str = ""
     #: The coordinates of axes, by their own names.
     coordinates: Mapping[str, Coordinate] = field(default_factory=dict)

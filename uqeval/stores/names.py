@@ -88,7 +88,8 @@ def natural(name: str) -> tuple[object, ...]:
 def two_orders(names: Sequence[str]) -> str:
     """Return why the order of names, as files are listed, is not clear; empty if it is.
 
-    It is not if names differ in the lengths of numbers only. Nobody sorts the numbers in hashes.
+    The order is not clear for names that differ only in numbers and have different lengths, such as
+    i2 and i10. It is clear for hashes, which have equal lengths.
     """
     alike: dict[str, list[str]] = {}
     for name in names:

@@ -250,8 +250,8 @@ class WriteLock:
     def leave(self, *, clean: bool) -> None:
         """Leave the store; without `clean`, this writer counts as killed.
 
-        In a fork of the process that joined the store, only close the file, unless that process has
-        ended: nobody else would leave.
+        A fork of the process that joined the store only closes the file, because that process
+        leaves later. If that process has ended, the fork leaves in its place.
         """
         if self._lock is None:
             return
