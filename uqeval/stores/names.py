@@ -94,15 +94,12 @@ def two_orders(names: Sequence[str]) -> str:
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault(re.sub("[0-9]+", "0", name), []).append(name)
-    for own in alike.values():
-        by_number = sorted(own, key=natural)
-        if by_number != own and len(set(map(len, own))) > 1:
-            break
-    else:
-        return ""
-    names = own
-    orders = f"{listed(names, 3)} (by letter) or {listed(by_number, 3)} (by number)"
-    return f"it may be {orders}; --names FILE gives it"
+    for by_letter in alike.values():
+        by_number = sorted(by_letter, key=natural)
+        if by_number != by_letter and len(set(map(len, by_letter))) > 1:
+            orders = f"{listed(by_letter, 3)} (by letter) or {listed(by_number, 3)} (by number)"
+            return f"it may be {orders}; --names FILE gives it"
+    return ""
 
 
 #: Endings that data sets add to the names of their files.

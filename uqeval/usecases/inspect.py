@@ -112,29 +112,33 @@ def inspect(
     source = inputs.source
     if options.get("names") is not None:
         inspection.names = list(source.names)
-    inspection.facts["kind"] = source.kind
-    if inputs.video is None:
-        if inputs.record["samples"] is not None:  # a maps store has none
-            inspection.facts["samples"] = inputs.record["samples"]
-    else:
-        inspection.facts |= {"pairs": source.items, "sequences": len(inputs.video.rows)}
-    if options.get("class_names") is not None:
-        inspection.facts["class_names"] = list(options["class_names"])
-    if source.kind == "classes" or inputs.record.get("classes") is not None:
-        # Of IN and OUT, whose source has the sets as classes: the classes of the network.
-        classes = inputs.inner_classes or _sources(source)[0].classes
-        inspection.facts |= {"classes": classes, "ignore_index": inputs.ignore_index}
-    if "sets" in inputs.record:
-        sets = inputs.record["sets"]
-        inspection.facts["sets"] = [f"{s['name']} ({number_of(s['items'], 'item')})" for s in sets]
-    converted = inputs.record["predictions"][0].get("converted")
-    if converted is not None:
-        inspection.facts |= converted
-    inspection.facts["ground truth"] = "yes" if _truth(source) else "none given"
+    inspection.facts |= _facts(inputs, options.get("class_names"))
     # The message about missing chunks is enough; errors in their fill values would repeat it.
     if not inspection.problems:
         _values(inspection, inputs, full, machine or RunOptions())
     return inspection
+
+
+def _facts(inputs: Inputs, class_names: Sequence[str] | None) -> dict[str, Any]:
+    """Return what is known of inputs without reading values, as rows of a table."""
+    source, record = inputs.source, inputs.record
+    facts: dict[str, Any] = {"kind": source.kind}
+    if inputs.video is None:
+        if record["samples"] is not None:  # a maps store has none
+            facts["samples"] = record["samples"]
+    else:
+        facts |= {"pairs": source.items, "sequences": len(inputs.video.rows)}
+    if class_names is not None:
+        facts["class_names"] = list(class_names)
+    if source.kind == "classes" or record.get("classes") is not None:
+        # Of IN and OUT, whose source has the sets as classes: the classes of the network.
+        classes = inputs.inner_classes or _sources(source)[0].classes
+        facts |= {"classes": classes, "ignore_index": inputs.ignore_index}
+    if "sets" in record:
+        facts["sets"] = [f"{s['name']} ({number_of(s['items'], 'item')})" for s in record["sets"]]
+    facts |= record["predictions"][0].get("converted") or {}
+    facts["ground truth"] = "yes" if _truth(source) else "none given"
+    return facts
 
 
 def predictions_in_video(path: Given) -> str | None:
