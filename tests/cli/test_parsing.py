@@ -46,6 +46,25 @@ def test_a_quick_check_gives_what_typer_gives(command: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (("--ci",), "'--ci': no value is given; expected LEVEL. Compute intervals of"),
+        (("--ci", "-o", "x"), "'--ci': '-o' looks like an option; expected LEVEL. Compute"),
+        (("-o", "--quiet"), "'-o' / '--output': '--quiet' looks like an option; expected FILE."),
+        (("-o", "--quit"), "'-o' / '--output': '--quit' looks like an option; expected FILE."),
+        (("--ci", "--", "y.zarr"), "'--ci': no value is given; expected LEVEL."),
+        (("--log-base", "-h"), "'--log-base': '-h' looks like an option; expected e|2|classes."),
+    ],
+)
+def test_an_option_does_not_take_the_next_option_for_its_value(
+    tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    said = refused(run_uqeval("pavpu", "x.zarr", *arguments, cwd=tmp_path))
+    assert says in " ".join(said.replace("│", " ").split())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
         (("pavpu", "--window", "1_0"), "'1_0'; expected a number without underscores"),
         (("pavpu", "--window", "4", "--window", "1_0"), "'1_0'; expected a number without"),
         (("calibration", "--ci", "0.9_5"), "'0.9_5'; expected a number without underscores"),

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
+from itertools import pairwise
 from typing import Any, get_args, get_origin
 
 import typer
@@ -122,6 +123,7 @@ class Command(TyperCommand):
         args, notes = replace_options(self.name or "", args)
         check_quickly(self.get_params(ctx))
         try:
+            _refuse_missing_values(self, ctx, args)
             texts = _refuse_repeated(self, ctx, args)
             arguments = super().parse_args(ctx, args)
             if not ctx.params.get("quiet"):
@@ -213,6 +215,31 @@ def check_quickly(parameters: Iterable[Any]) -> None:
 _READ_REPORTS = {
     "gate": "report", "compare": "reports", "report": "paths", "merge": "parts", "select": "report",
 }  # fmt: skip
+
+
+def _refuse_missing_values(command: TyperCommand, ctx: Any, args: Sequence[str]) -> None:
+    """Raise `typer.BadParameter` for an option without its value.
+
+    The parser would take the next option for the value: `-o --quiet` would write a file `--quiet`.
+    """
+    options = {flag: parameter for parameter in command.get_params(ctx)
+               if isinstance(parameter, TyperOption)
+               for flag in (*parameter.opts, *parameter.secondary_opts)}  # fmt: skip
+    before_dashes = args[: args.index("--")] if "--" in args else args
+    for flag, value in pairwise([*before_dashes, None]):
+        parameter = options.get(flag or "")
+        if parameter is None or parameter.is_flag:
+            continue
+        if value is None:
+            given = "no value is given"
+        elif value in options or value.startswith("--"):
+            given = f"{quoted(value)} looks like an option"
+        else:
+            continue
+        show_type(parameter)
+        kind = parameter.display_type_rich(ctx) or "a value"
+        text = f"{given}; expected {kind}. {unwrap(parameter.help or '')}"
+        raise typer.BadParameter(text, ctx, parameter)
 
 
 def _refuse_repeated(command: TyperCommand, ctx: Any, args: Sequence[str]) -> dict[str, Any]:
