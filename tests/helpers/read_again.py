@@ -69,7 +69,7 @@ class Reread:
             metric = ".".join([key.replace("/", "."), *map(str, place)])
             if tuple(place) not in columns:
                 over = evaluation.over_items()
-                beside = {*over.means, *over.of_fields, *over.of_states}
+                beside = over.names
                 assert (
                     value is None
                     or ".".join(map(str, place)) in beside

@@ -58,6 +58,21 @@ def test_sums_are_those_of_the_weights(name: str, monkeypatch: pytest.MonkeyPatc
         np.testing.assert_allclose(sets.sums(sparse), found, rtol=1e-12, atol=1e-12, err_msg=kind)
 
 
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "signs"])
+@pytest.mark.parametrize("undefined", [0.0, 0.4, 1.0])
+def test_quantiles_are_those_of_the_items(name: str, undefined: float) -> None:
+    rng = np.random.default_rng(8)
+    values = rng.integers(0, 9, 12) / 8
+    values[rng.random(12) < undefined] = rng.choice([np.nan, np.inf, -np.inf])
+    sets, shares = KINDS[name](), [0.0, 0.13, 0.5, 0.9, 1.0]
+    found = sets.quantiles(values, shares)
+    for own, weights in zip(found, sets.dense(12), strict=True):
+        times = np.where(np.isfinite(values), weights, 0)
+        chosen = np.repeat(values, times)
+        expected = np.quantile(chosen, shares) if chosen.size else np.full(5, np.nan)
+        np.testing.assert_allclose(own, expected, rtol=1e-12)
+
+
 def test_sums_of_a_slice_have_the_bits_of_its_items_alone() -> None:
     """They read no other items: of many slices, each would read all items of the set."""
     rng = np.random.default_rng(5)

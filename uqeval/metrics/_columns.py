@@ -6,7 +6,7 @@ and correlations over items take each item as often as its weight.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -137,28 +137,43 @@ def quantile(share: float, weights: Array, values: Floats) -> Floats:
 
     Interpolated linearly, as NumPy's. NaN without values.
     """
-    order = np.argsort(values, kind="stable")[: int(np.isfinite(values).sum())]
-    if not order.size:
-        return np.full(len(weights), np.nan)
-    ordered = weights[:, order]
+    return quantiles((share,), [weights], values)[:, 0]
+
+
+def quantiles(shares: Sequence[float], blocks: Iterable[Array], values: Floats) -> Floats:
+    """Return several quantiles [set, share] of values [item]; `blocks` of sets: the weights [set,
+    item] of each block."""
+    is_defined = np.isfinite(values)
+    order = np.argsort(np.where(is_defined, values, np.nan), kind="stable")[: is_defined.sum()]
+    of_blocks = [_ordered_quantiles(shares, block[:, order], values[order]) for block in blocks]
+    return np.concatenate(of_blocks) if of_blocks else np.zeros((0, len(shares)))
+
+
+def _ordered_quantiles(shares: Sequence[float], weights: Array, values: Floats) -> Floats:
+    """Return quantiles [set, share] of finite values [item] that increase."""
+    if not values.size:
+        return np.full((len(weights), len(shares)), np.nan)
     # The sums of runs show which run has the rank. Only this run is added up by item.
-    runs = np.add.reduceat(ordered, np.arange(0, order.size, _RUN), axis=1, dtype=np.int64)
+    runs = np.add.reduceat(weights, np.arange(0, values.size, _RUN), axis=1, dtype=np.int64)
     upto = runs.cumsum(axis=1)
     total = upto[:, -1]
-    position = (total - 1) * share
-    lower = np.floor(position)
 
     def value_at(rank: Array) -> Array:
         run = np.minimum((upto <= rank[:, None]).sum(axis=1), upto.shape[1] - 1)[:, None]
-        items = np.minimum(run * _RUN + np.arange(_RUN), order.size - 1)
+        items = np.minimum(run * _RUN + np.arange(_RUN), values.size - 1)
         before = np.take_along_axis(upto - runs, run, axis=1)
-        within = np.take_along_axis(ordered, items, axis=1).cumsum(axis=1, dtype=np.int64)
+        within = np.take_along_axis(weights, items, axis=1).cumsum(axis=1, dtype=np.int64)
         at = run[:, 0] * _RUN + (before + within <= rank[:, None]).sum(axis=1)
-        return values[order][np.minimum(at, order.size - 1)]
+        return values[np.minimum(at, values.size - 1)]
 
-    ends = [value_at(rank) for rank in (lower, np.minimum(lower + 1, total - 1))]
-    between: Floats = ends[0] + (ends[1] - ends[0]) * (position - lower)
-    return np.where(total > 0, between, np.nan)
+    def of_share(share: float) -> Floats:
+        position = (total - 1) * share
+        lower = np.floor(position)
+        ends = [value_at(rank) for rank in (lower, np.minimum(lower + 1, total - 1))]
+        between: Floats = ends[0] + (ends[1] - ends[0]) * (position - lower)
+        return np.where(total > 0, between, np.nan)
+
+    return np.stack([of_share(share) for share in shares], axis=1)
 
 
 def correlation(weights: Array, x: Floats, y: Floats) -> Floats:

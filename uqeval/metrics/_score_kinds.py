@@ -75,7 +75,9 @@ class OverItems:
     `of_fields`: each is computed from several such fields, with a weight for each item.
     `of_states`: each is the mean of values that are read from the items' own states of a tally,
     where they are defined.
-    An item with a true field `leaves_out` is in no mean, and in no sum of states of `kept_only`.
+    `quantiles`: each is a quantile of a field of the items' records; the field, and its share.
+    An item with a true field `leaves_out` is in no mean or quantile, and in no sum of states of
+    `kept_only`.
     `kept`: the field with the number of the other items. `none_kept`: the reason where there are
     none, of all scores except the fields `fitted`.
     """
@@ -90,3 +92,9 @@ class OverItems:
     kept: str = ""
     none_kept: str = ""
     fitted: frozenset[str] = frozenset()
+    quantiles: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all these scores."""
+        return (*self.means, *self.quantiles, *self.of_fields, *self.of_states)

@@ -283,7 +283,7 @@ class Calibration(Evaluation[CalibrationSettings]):
         return score_items((*self._bins, self._items), results, score)
 
     def over_items(self) -> OverItems:
-        return OverItems(of_fields=calibration_of_images.of_fields())
+        return calibration_of_images.over_items()
 
     def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Add the distribution over items."""

@@ -59,7 +59,7 @@ def is_approximate(samples: Samples, text: str, run: int = 0) -> bool:
     if evaluation is None:
         return False
     over = evaluation.over_items()
-    if joined_fields(address.fields) in (*over.means, *over.of_fields, *over.of_states):
+    if joined_fields(address.fields) in over.names:
         return False
     names = evaluation.approximate
     if not samples.is_whole(run):

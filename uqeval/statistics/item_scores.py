@@ -61,6 +61,8 @@ def scores_over_items(
     kept = np.ones(len(records), bool) if over.leaves_out is None else column(over.leaves_out) == 0
     weights = Subset(np.flatnonzero(kept), len(records))
     scores = {name: float(weights.mean(column(field))[0]) for name, field in over.means.items()}
+    for name, (field, share) in over.quantiles.items():
+        scores[name] = float(weights.quantiles(column(field), [share])[0, 0])
     with np.errstate(all="ignore"):
         for name, of_fields in over.of_fields.items():
             values = [column(field) for field in of_fields.fields]

@@ -21,7 +21,7 @@ from uqeval.statistics.checked_states import StatesSource, checked_states
 from uqeval.statistics.item_scores import put_kept, set_score
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
-from uqeval.statistics.weighting import ItemSets, Subset
+from uqeval.statistics.weighting import ItemSets, Subset, sets_at_a_time
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 #: Numbers of folded states that are scored at a time, of the sets of one variant (8 MB).
 #: A constant, so that the bits of sums do not depend on the memory.
 _BLOCK = 1 << 20
-#: Weights of items that are made at a time (16 MB).
-_WEIGHTS = 1 << 21
 #: The largest number of bytes of one state of any tally.
 _MOST_BYTES = 1 << 28
 
@@ -327,7 +325,7 @@ class Scoring:
                 own = self._kept(key, items) if tally in over.kept_only else items
                 states[tally] = stacked.state(stacked.folded(own), 0)
             record = evaluation.scores(states, exact.get(key))
-            for name in (*over.means, *over.of_fields, *over.of_states):
+            for name in over.names:
                 set_score(record, name, float(means[key, name][0]))
             if over.kept:
                 ones = np.ones((self.items, 1), np.int64)
@@ -350,7 +348,7 @@ class Scoring:
         means = {}
         for key, evaluation in evaluations.items():
             over = evaluation.over_items()
-            names = (*over.means, *over.of_fields, *over.of_states)
+            names = over.names
             if fields is not None:
                 names = tuple(name for name in names if name.partition(".")[0] in fields)
             kept_sets = self._kept(key, sets) if names else sets
@@ -359,9 +357,26 @@ class Scoring:
                     means[key, name] = kept_sets.mean(self._column(key, over.means[name]))
                 elif name in over.of_fields:
                     means[key, name] = self._of_fields(key, name, over.of_fields[name], kept_sets)
-                else:
+                elif name in over.of_states:
                     means[key, name] = sets.mean(self._of_states(key, name))
+            means |= self._quantiles(key, [n for n in names if n in over.quantiles], kept_sets)
         return means
+
+    def _quantiles(
+        self, key: str, names: Sequence[str], sets: ItemSets
+    ) -> dict[tuple[str, str], Floats]:
+        """Return quantiles of fields of the items' records, each [set]; those of one field
+        together."""
+        of_names = self.evaluations[key].over_items().quantiles
+        by_field: dict[str, dict[str, float]] = {}
+        for name in names:
+            field, share = of_names[name]
+            by_field.setdefault(field, {})[name] = share
+        found: dict[tuple[str, str], Floats] = {}
+        for field, shares in by_field.items():
+            columns = sets.quantiles(self._column(key, field), [*shares.values()]).T
+            found |= {(key, name): column for name, column in zip(shares, columns, strict=True)}
+        return found
 
     def _of_fields(self, key: str, name: str, of_fields: OfFields, sets: ItemSets) -> Floats:
         """Return a score of fields of the items' records [set], for some sets at a time."""
@@ -380,7 +395,7 @@ class Scoring:
             )
 
         values = [column(field) for field in of_fields.fields]
-        step = max(_WEIGHTS // max(self.items, 1), 1)
+        step = sets_at_a_time(self.items)
         scores = []
         for first in range(0, sets.sets, step):
             items, weights = sets.part(slice(first, first + step)).weights_of_items(self.items)

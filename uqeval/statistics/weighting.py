@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.arrays import Array, Floats, Ints
+from uqeval.metrics._columns import quantiles
 from uqeval.statistics.column_sums import ColumnSums, MakeColumns
 from uqeval.statistics.item_values import SparseValues
 
@@ -19,6 +20,8 @@ T = TypeVar("T")
 
 #: Weights up to this are multiplied in float32 where all sums are exact in it, twice as fast.
 LIGHT_WEIGHT = 16
+#: Weights of items that are made at a time (16 MB).
+_WEIGHTS = 1 << 21
 #: Bytes of sums that are cached for a block of sets.
 _KEPT_SUMS = 4 << 20
 #: At every so many units, the sums of all units before and after are stored.
@@ -73,6 +76,12 @@ class ItemSets(ABC):
         with np.errstate(invalid="ignore", divide="ignore"):
             means: Array = total / count
         return means
+
+    def quantiles(self, values: Floats, shares: Sequence[float]) -> Floats:
+        """Return quantiles of `values` [item] where they are defined: [set, share]."""
+        items, step = len(values), sets_at_a_time(len(values))
+        parts = (self.part(slice(first, first + step)) for first in range(0, self.sets, step))
+        return quantiles(shares, (part.dense(items) for part in parts), values)
 
     def dense(self, items: int) -> Array:
         """Return the weights [set, item]."""
@@ -236,6 +245,10 @@ class Each(ItemSets):
     def at(self, places: Ints, items: int) -> Each:
         return Each(places[self.chosen])
 
+    def quantiles(self, values: Floats, shares: Sequence[float]) -> Floats:
+        own = np.where(np.isfinite(values), values, np.nan)[self.chosen]
+        return np.repeat(own[:, None], len(shares), axis=1)
+
     def dense(self, items: int) -> Array:
         weights = np.zeros((self.sets, items), np.int8)
         weights[np.arange(self.sets), self.chosen] = 1
@@ -279,6 +292,32 @@ class AllBut(ItemSets):
             sums += before[start] + self._total(values, start * _GRID, first)
             sums += after[stop] + self._total(values, last, min(stop * _GRID, len(self.chosen)))
         return sums
+
+    def quantiles(self, values: Floats, shares: Sequence[float]) -> Floats:
+        ordered, places = self._once(values, self._order)
+        # The item that a set lacks: its place in the order, after all if its value is undefined.
+        without = places[self._rows.start : self._rows.stop]
+        last = ordered.size - (without < ordered.size) - 1
+
+        def value_at(place: Array) -> Floats:
+            index = place.astype(np.int64)
+            return ordered[np.clip(index + (index >= without), 0, ordered.size - 1)]
+
+        found = np.full((self.sets, len(shares)), np.nan)
+        for column, share in enumerate(shares if ordered.size else ()):
+            position = last * share
+            lower = np.floor(position)
+            low, high = value_at(lower), value_at(np.minimum(lower + 1, last))
+            found[:, column] = np.where(last >= 0, low + (high - low) * (position - lower), np.nan)
+        return found
+
+    def _order(self, values: Values) -> tuple[Floats, Ints]:
+        """Return the defined values of the items in order, and the place of each item in it."""
+        own = self._of(values, 0, len(self.chosen))
+        order = np.argsort(np.where(np.isfinite(own), own, np.nan), kind="stable")
+        places = np.empty(own.size, np.int64)
+        places[order] = np.arange(own.size)
+        return own[order[: int(np.isfinite(own).sum())]], places
 
     def _once(self, values: Values, compute: Callable[[Values], T]) -> T:
         """Return `compute(values)`, the same result for all parts of the sets."""
@@ -358,6 +397,11 @@ class _Kept(ItemSets):
         is_kept = np.zeros(items, bool)
         is_kept[places] = self._is_kept
         return _Kept(self._inner.at(places, items), is_kept)
+
+
+def sets_at_a_time(items: int) -> int:
+    """Return the number of sets whose weights of all items are made at a time."""
+    return max(_WEIGHTS // max(items, 1), 1)
 
 
 def are_exact(values: Array) -> bool:
