@@ -21,6 +21,7 @@ from small_stores import CLASS_NAMES, NAMES, labels, probs, save, save_complete
 
 from uqeval.cli.entry import COMMANDS, app
 from uqeval.cli.parsing import unwrap
+from uqeval.cli.streams import drop_invalid_numbers
 from uqeval.records.report import Report
 from uqeval.report.latex import report_to_latex
 
@@ -299,15 +300,27 @@ def test_sizes_of_a_terminal_that_are_unknown(complete: Path) -> None:
         tables.append(outcome.stderr[outcome.stderr.index("Patches") :])
     assert tables[0] == tables[1]
     usual = run_well("schema", "--help", cwd=complete.parent)
-    for text in ("0", "-5", "abc", "²", "9" * 8):
+    for text in ("0", "abc"):
         both = {"COLUMNS": text, "TERMINAL_WIDTH": text}
         outcome = run_well("schema", "--help", cwd=complete.parent, env=both)
         assert outcome.stdout == usual.stdout, text
 
 
-def test_numbers_of_threads_that_numba_refuses(complete: Path) -> None:
-    for text in ("0", "-1"):
-        run_well("pavpu", complete, "--limit", "1", "-q", env={"NUMBA_NUM_THREADS": text})
+def test_a_number_of_threads_that_numba_refuses(complete: Path) -> None:
+    run_well("pavpu", complete, "--limit", "1", "-q", env={"NUMBA_NUM_THREADS": "0"})
+
+
+@pytest.mark.parametrize("name", ["COLUMNS", "LINES", "TERMINAL_WIDTH", "NUMBA_NUM_THREADS"])
+def test_numbers_of_libraries_are_dropped_unless_they_are_positive(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("0", "-1", "-5", "abc", "", "²", "9" * 8, "9" * 5000):
+        monkeypatch.setenv(name, text)
+        drop_invalid_numbers()
+        assert name not in os.environ, text
+    monkeypatch.setenv(name, "80")
+    drop_invalid_numbers()
+    assert os.environ[name] == "80"
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
