@@ -11,6 +11,7 @@ import pty
 import re
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -341,18 +342,24 @@ def test_the_short_help_leads_to_all_options() -> None:
     assert run_well("gate", "--help-all").stdout == run_well("gate", "--help").stdout
 
 
-def test_the_short_help_names_no_option_that_it_leaves_out(tmp_path: Path) -> None:
+@cache
+def help_of(command: str, option: str = "--help") -> str:
+    """What a command prints as its help."""
+    done = run_forked(command, option, cwd=Path(tempfile.gettempdir()))
+    assert done.status == 0
+    return done.stdout
+
+
+def test_the_short_help_names_no_option_that_it_leaves_out() -> None:
     sentence = "With --annotator-folders it is a folder"
     whole, short = (
-        " ".join(run_forked("annotators", option, cwd=tmp_path).stdout.split())
-        for option in ("--help-all", "--help")
+        " ".join(help_of("annotators", option).split()) for option in ("--help-all", "--help")
     )
     assert sentence in whole and sentence not in short
     assert "the axes item, annotator, y and x." in short
     listed: Any = typer.main.get_command(app)
     for name in COMMANDS:
-        shown = run_forked(name, "--help", cwd=tmp_path).stdout
-        about, _, options = shown.partition("╭─ Options")
+        about, _, options = help_of(name).partition("╭─ Options")
         flags = {flag for own in listed.get_command(None, name).params for flag in own.opts}
         named = flags & {*re.findall("--[a-z-]+", about.partition("Example")[0])}
         assert all(f"{flag} " in options for flag in named), (name, named)
@@ -370,16 +377,14 @@ def test_the_short_help_of_ood_shows_the_option_of_its_second_form() -> None:
     assert "│ --ood-mask " in run_well("ood", "--help").stdout
 
 
-def test_the_help_of_each_command_fits_a_terminal(tmp_path: Path) -> None:
+def test_the_help_of_each_command_fits_a_terminal() -> None:
     heights = {}
     for name in COMMANDS:
-        done = run_forked(name, "--help", cwd=tmp_path)
-        assert done.status == 0
-        heights[name] = len(done.stdout.rstrip().splitlines())
-        assert max(map(len, done.stdout.splitlines())) <= 80, name
+        heights[name] = len(help_of(name).rstrip().splitlines())
+        assert max(map(len, help_of(name).splitlines())) <= 80, name
     assert max(heights.values()) <= 60, heights
     for name in ("pavpu", "inspect", "report"):  # of a family, with others, of many
-        everything = run_forked(name, "--help-all", cwd=tmp_path).stdout
+        everything = help_of(name, "--help-all")
         listed: Any = typer.main.get_command(app)
         options = listed.get_command(None, name).params
         longest = [max(own.opts, key=len) for own in options if own.opts[0][0] == "-"]
