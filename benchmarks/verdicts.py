@@ -71,12 +71,12 @@ class Data:
     at: Callable[[float], Data] | None = None
 
 
-def of_items(score: Score, items: int) -> Data:
-    """Independent items."""
+def of_items(score: Score, items: int, tries: int) -> Data:
+    """Independent items, whose true value is that of far more items than all tries have."""
     if score.truth is not None:
         truth = score.truth(items)
     else:
-        counts = score.counts(np.random.default_rng(1), np.arange(200_000), items)
+        counts = score.counts(np.random.default_rng(1), np.arange(min(200_000, 500 * tries)), items)
         truth = float(score.of(counts.sum(0)[None])[0])
 
     def draw(rng: np.random.Generator, units: int, seed: int) -> Drawn:
@@ -86,13 +86,13 @@ def of_items(score: Score, items: int) -> Data:
     return Data(score.name, "item", score.higher, truth, draw)
 
 
-def of_events(items: int) -> Data:
+def of_events(items: int, tries: int) -> Data:
     """Items of which 4 are events, or, at another value, as many as it says."""
 
     def at(value: float) -> Data:
         count = round(value * items)
         score = Score("", "pavpu.pavpu", rare(count), ratio, False, lambda items: count / items)
-        return of_items(score, items)
+        return of_items(score, items, tries)
 
     return replace(at(4 / items), name="rate, 4 events expected", at=at)
 
@@ -123,7 +123,7 @@ def power(data: Data, units: int, distance: float, tries: int, first_seed: int =
     truth, and count how often they decide.
     """
     rng = np.random.default_rng(units + first_seed)
-    values = [data.draw(rng, units, 0)[0] for _ in range(200)]
+    values = [data.draw(rng, units, 0)[0] for _ in range(min(200, 10 * tries))]
     gap = distance * float(np.std(values)) * (-1 if data.higher else 1)
 
     def decided(count: int, seed: int, value: float) -> bool:
@@ -161,11 +161,11 @@ def powers(tries: int) -> list[tuple[str, str, Power]]:
         "ratio of counts (PAvPU)", "mean over items (mTC)", "mIoU, rare classes", "AUROC of errors",
     )  # fmt: skip
     cases = [
-        (of_items(score, units), units, f"{units} items")
+        (of_items(score, units, tries), units, f"{units} items")
         for score in SCORES if score.name in names
         for units in (10, 30)
     ]  # fmt: skip
-    cases += [(of_events(100), 100, "100 items"), (of_pairs(), 200, "200 pairs")]
+    cases += [(of_events(100, tries), 100, "100 items"), (of_pairs(), 200, "200 pairs")]
     return [(data.name, text, power(data, units, 1.0, tries)) for data, units, text in cases]
 
 
@@ -175,7 +175,7 @@ def powers_unseen(tries: int) -> Iterator[tuple[str, str, Power]]:
     hits = made = 0
     for score in UNSEEN:
         for units, distance in ((12, 1.0), (20, 0.7), (20, 1.5), (60, 1.0)):
-            data = of_items(score, units)
+            data = of_items(score, units, tries)
             own = power(data, units, distance, tries, first_seed=10_000)
             hits, made = hits + own.now.hits, made + own.now.tries
             yield score.name, f"{units} items, {distance:g} se", own

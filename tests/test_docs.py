@@ -219,6 +219,7 @@ def python(text: str) -> None:
     )
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_a_page_runs(page: str, folder: Path) -> None:
     text = (ROOT / page).read_text("utf-8")

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from pathlib import Path
+
+import pytest
 
 from uqeval.stores.watch import is_in_memory
 
@@ -30,3 +34,11 @@ def on_disk() -> Path | None:
     return next(
         (f for f in folders if os.access(f, os.W_OK) and not is_in_memory(f.stat().st_dev)), None
     )
+
+
+@contextmanager
+def made_in(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
+    """Yield a new folder, which is the working folder while a module makes its data there."""
+    folder = factory.mktemp(name)
+    with chdir(folder):
+        yield folder

@@ -21,7 +21,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, chdir, redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,16 @@ LIBRARIES = (
 
 #: The figures of pages on which none is drawn.
 NOTHING_DRAWN = "<svg></svg>"
+
+#: What is run once before any fork, on the tiny inputs of tests: it loads most kernels.
+_ONCE = (
+    "run uqeval.yaml -o out", "gate out/s.json uqeval.yaml", "tc v.npz", "annotators raters.npz",
+    "conformal p.npz --fit-on fit.txt --alpha 0.4",
+)  # fmt: skip
+_STORES = """\
+stores: {s: {predictions: p.npz}, n: {predictions: r.npz}}
+gate: {segmentation.pixel_accuracy: {min: 0.01}}
+"""
 
 #: Lets commands compile in their own processes: there is one for each core.
 _ALONE = ExitStack()
@@ -118,6 +128,7 @@ def parent() -> Parent:
     return Parent(environment(GITHUB_ACTIONS="", GITHUB_STEP_SUMMARY=""))
 
 
+@cache
 def load() -> None:
     """Import, compile and make once what most commands need."""
     from importlib import import_module
@@ -152,23 +163,15 @@ def load() -> None:
 
 def _run_once(folder: Path, group: Any) -> None:
     """Load the kernels that most commands run, the templates of pages, and readers of records."""
-    import numpy as np
-    import yaml
+    from option_inputs import write_all
 
     from uqeval.report.page import html
 
-    probs = np.full((2, 2, 2, 8, 8), 0.5, np.float32)
-    np.savez(folder / "s.npz", probs=probs, labels=np.zeros((2, 8, 8), np.uint8))
-    families: dict[str, Any] = {"pavpu": {}, "calibration": {}, "failure": {}}
-    config = {
-        "stores": {"s": {"predictions": "s.npz"}}, "evaluate": {"s": families},
-        "gate": {"s/segmentation.pixel_accuracy": {"min": 0.5}},
-    }  # fmt: skip
-    file, output = folder / "uqeval.yaml", folder / "out"
-    file.write_text(yaml.safe_dump(config))
-    with mock.patch.object(html, "inline_svg", return_value=NOTHING_DRAWN):
-        group.main(["run", str(file), "-o", str(output)], standalone_mode=False)
-    group.main(["gate", str(output / "s.json"), str(file)], standalone_mode=False)
+    write_all(folder)
+    (folder / "uqeval.yaml").write_text(_STORES)
+    with chdir(folder), mock.patch.object(html, "inline_svg", return_value=NOTHING_DRAWN):
+        for line in _ONCE:
+            group.main(line.split(), standalone_mode=False)
 
 
 def _serve(requests: socket.socket) -> Any:
@@ -253,6 +256,7 @@ def _end_now() -> None:
 
 if __name__ == "__main__":
     gc.disable()  # imports leave little garbage
+    sys.modules["forked"] = sys.modules[__name__]  # scripts that load everything find it loaded
     load()
     gc.freeze()
     gc.enable()

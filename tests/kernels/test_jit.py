@@ -22,6 +22,15 @@ import pytest
 
 from uqeval.kernels import _jit, _saved
 
+compiles = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder of saved kernels, which is empty."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
 
 @pytest.mark.parametrize("has_float16", [True, False])
 def test_every_float16_is_converted_exactly(
@@ -43,14 +52,13 @@ def test_every_float16_is_converted_exactly(
     assert converted(bits).tobytes() == expected.tobytes()
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@compiles
 def test_a_cached_kernel_loads_without_what_compiles(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
     def doubled(x):  # type: ignore[no-untyped-def]
         return 2 * x
 
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     compiled = _jit.kernel(doubled)
     assert compiled(1.0) == 2.0
 
@@ -63,7 +71,7 @@ def test_a_cached_kernel_loads_without_what_compiles(
     assert sum(cached.stats.cache_hits.values()) == 1
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@compiles
 def test_a_part_of_a_kernel_divides_as_kernels_do() -> None:
     @_jit.kernel_part
     def inverse(x):  # type: ignore[no-untyped-def]
@@ -78,7 +86,7 @@ def test_a_part_of_a_kernel_divides_as_kernels_do() -> None:
     assert not isinstance(inverse, type(sum_inverses))
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@compiles
 def test_garbage_is_collected_again_after_a_kernel_is_compiled() -> None:
     seen = []
 
@@ -120,7 +128,7 @@ def test_kernels_have_loops_in_place_of_reductions(file: Path) -> None:
     assert not [f"{m.attr}, line {m.lineno}" for m in methods if m.attr in REDUCTIONS]
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@compiles
 def test_a_saved_kernel_that_makes_arrays_loads_without_the_functions_of_arrays(
     tmp_path: Path,
 ) -> None:
@@ -152,7 +160,7 @@ def triple(x):  # type: ignore[no-untyped-def]
     return 3 * x
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@compiles
 @pytest.mark.parametrize("home_is_writable", [True, False])
 def test_kernels_are_loaded_from_a_folder_that_is_not_writable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home_is_writable: bool
@@ -185,21 +193,20 @@ def test_kernels_are_loaded_from_a_folder_that_is_not_writable(
     assert len(_saved.NOT_SAVED) == (not home_is_writable)
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@compiles
 def test_a_kernel_runs_although_its_cache_is_full(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
     def full(self: object, name: str, data: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(_saved.IndexDataCacheFile, "_save_data", full)
     monkeypatch.setattr(_saved, "NOT_SAVED", [])
     assert _jit.kernel(triple)(1.0) == 3.0
     assert [error.errno for error in _saved.NOT_SAVED] == [28]
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@compiles
 @pytest.mark.parametrize("ends_early", [False, True])
 def test_a_kernel_that_another_process_compiles_is_loaded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends_early: bool
@@ -241,15 +248,12 @@ DAMAGES = {
 }
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@compiles
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_a_damaged_file_of_a_kernel_is_replaced(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, damage: str
-) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+def test_a_damaged_file_of_a_kernel_is_replaced(cache: Path, kind: str, damage: str) -> None:
     assert _jit.kernel(triple)(1.0) == 3.0
-    (file,) = tmp_path.rglob(f"*.{kind}")
+    (file,) = cache.rglob(f"*.{kind}")
     DAMAGES[damage](file)
     for hits in (0, 1):
         kernel = _jit.kernel(triple)
@@ -258,7 +262,7 @@ def test_a_damaged_file_of_a_kernel_is_replaced(
     assert not _saved.NOT_SAVED
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@compiles
 def test_a_damaged_file_of_a_folder_that_is_not_the_own_one_is_not_loaded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -280,37 +284,30 @@ def test_a_damaged_file_of_a_folder_that_is_not_the_own_one_is_not_loaded(
     assert len(list(home.rglob("*.nbc"))) == 1
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@compiles
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_a_kernel_runs_with_a_folder_in_place_of_its_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
-) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+def test_a_kernel_runs_with_a_folder_in_place_of_its_file(cache: Path, kind: str) -> None:
     assert _jit.kernel(triple)(1.0) == 3.0
-    (file,) = tmp_path.rglob(f"*.{kind}")
+    (file,) = cache.rglob(f"*.{kind}")
     file.unlink()
     file.mkdir()
     assert _jit.kernel(triple)(1.0) == 3.0
     assert [error.errno for error in _saved.NOT_SAVED] == [errno.EISDIR]
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_the_file_of_another_signature_is_not_loaded(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+@compiles
+def test_the_file_of_another_signature_is_not_loaded(cache: Path) -> None:
     kernel = _jit.kernel(triple)
     assert (kernel(1.0), kernel(1)) == (3.0, 3)
-    floats, whole = sorted(tmp_path.rglob("*.nbc"))
+    floats, whole = sorted(cache.rglob("*.nbc"))
     shutil.copy(whole, floats)  # as a process that is killed before it writes leaves it
     assert _jit.kernel(triple)(1.5) == 4.5
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@compiles
 def test_a_kernel_is_not_compiled_when_too_many_files_are_open(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     kernel = _jit.kernel(triple)
 
     def refuse(self: object) -> None:
@@ -319,7 +316,7 @@ def test_a_kernel_is_not_compiled_when_too_many_files_are_open(
     monkeypatch.setattr(_saved.IndexDataCacheFile, "_load_index", refuse)
     with pytest.raises(OSError, match="Too many open files"):
         kernel(1.0)
-    assert not list(tmp_path.rglob("*.nb?"))
+    assert not list(cache.rglob("*.nb?"))
 
 
 def test_an_environment_variable_that_numba_refuses() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from folders import made_in
 from saved_runs import scoring
 
 import uqeval
@@ -110,9 +111,7 @@ def leaves(value: Any, *place: str) -> Iterator[tuple[tuple[str, ...], str]]:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data of two models of each kind, and the names of the items of a fit."""
-    folder = tmp_path_factory.mktemp("fields")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
+    with made_in(tmp_path_factory, "fields") as folder:
         _write_data()
     return folder
 

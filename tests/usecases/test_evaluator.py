@@ -52,9 +52,9 @@ def test_the_bits_of_a_store_in_any_order_from_two_processes(tmp_path: Path) -> 
                 own.update(probs[batch], labels[batch], [NAMES[k] for k in batch])
         idle.merge([second.folder, first])
         assert (len(first), len(second), len(idle)) == (5, 5, N)
-        report = idle.report(ci=0.9)
+        report = idle.report(ci=0.9, draws=200)
     expected = uqeval.evaluate(
-        {"probs": probs, "labels": labels}, None, FAMILIES, names=NAMES, ci=0.9
+        {"probs": probs, "labels": labels}, None, FAMILIES, names=NAMES, ci=0.9, draws=200
     )
     assert report.results == expected.results
     assert report.items == expected.items
@@ -168,14 +168,14 @@ def test_several_annotators_in_two_processes(tmp_path: Path) -> None:
         first.merge([second.folder])
         # Prediction, three annotators and two samples; entropy, confidence and three classes.
         assert first.scratch_bytes == N * 8 * 6 * (1 + 3 + T + 4 * (2 + C))
-        report = first.report(ci=0.9)
+        report = first.report(ci=0.9, draws=200)
         for planes, given in ((labels[:1, :2], "labels of 2"), (labels[:1, 0], "labels without")):
             refused(
                 lambda planes=planes: first.update(probs[:1], planes, ["another"]),
                 f"an update with {given} annotators", "the items before have labels of 3",
             )  # fmt: skip
-        assert first.report(ci=0.9).results == report.results
-    expected = uqeval.evaluate(probs, labels, "annotators", names=NAMES, ci=0.9)
+        assert first.report(ci=0.9, draws=200).results == report.results
+    expected = uqeval.evaluate(probs, labels, "annotators", names=NAMES, ci=0.9, draws=200)
     assert report.results["annotators"]["ged"] is not None
     assert report.results == expected.results
     assert report.items == expected.items

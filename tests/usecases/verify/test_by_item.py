@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from changed_reports import Place, add, differences, read
+from folders import made_in
 from small_stores import equal_dice, labels, probs, save
 
 import uqeval
@@ -97,9 +98,7 @@ def _stores() -> None:
 @pytest.fixture(scope="module")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with stores and the reports of `RUNS`, with paths relative to it."""
-    folder = tmp_path_factory.mktemp("by_item")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
+    with made_in(tmp_path_factory, "by_item") as folder:
         _stores()
         for name, (stores, metrics, options) in RUNS.items():
             flow = {"tc": {"flow": "file"}} if "video" in options else {}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from changed_reports import Place, differences, parent_of, read, remove
+from folders import made_in
 
 import uqeval
 from uqeval.errors import UqevalError, option_name
@@ -82,9 +83,7 @@ def _stores() -> None:
 @pytest.fixture(scope="module")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with small stores and the reports of `RUNS`, with intervals."""
-    folder = tmp_path_factory.mktemp("laws")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
+    with made_in(tmp_path_factory, "laws") as folder:
         _stores()
         for name, (stores, metrics, options) in RUNS.items():
             uqeval.evaluate(*stores, metrics=metrics, workers=1, ci=0.9, draws=100, **options).save(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import refused, run_uqeval, run_well
+from folders import made_in
 
 import uqeval
 from uqeval.usecases.selftest import synthetic_data
@@ -30,9 +31,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with stores, and a report of each family that names a map."""
-    folder = tmp_path_factory.mktemp("unmet")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
+    with made_in(tmp_path_factory, "unmet") as folder:
         np.savez("classes.npz", **synthetic_data.classes("verify", items=8))
         np.savez("out.npz", probs=synthetic_data.classes("out", items=3)["probs"])
         np.savez("numbers.npz", **synthetic_data.numbers("verify", items=8))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from changed_reports import Place, add, assert_found, differences, read, remove
 from command import refused, run_well
+from folders import made_in
 from PIL import Image
 from saved_runs import stack
 
@@ -31,10 +32,7 @@ METRICS: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a store and a report of each kind, with paths relative to it."""
-    folder = tmp_path_factory.mktemp("verified")
-    before = Path.cwd()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
+    with made_in(tmp_path_factory, "verified") as folder:
         for kind, metrics in METRICS.items():
             np.savez(f"{kind}.npz", **getattr(synthetic_data, kind)("verify"))
             given: dict[str, Any] = {"video": "video.npz"} if kind == "video" else {}
@@ -43,7 +41,6 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 states=f"{kind}.states.zip", **given,
             )  # fmt: skip
             report.save(f"{kind}.json")
-    assert Path.cwd() == before
     return folder
 
 
