@@ -95,7 +95,7 @@ def test_what_cannot_be(store: Path, tmp_path: Path) -> None:
     refused(
         run_uqeval("nmerci", probs),
         "holds class predictions; nmerci evaluates predicted numbers only",
-        "Classes data are for",
+        "Class predictions are for",
         "pavpu, calibration, failure",
         f"Try uqeval pavpu {probs}",
     )

@@ -565,7 +565,7 @@ def test_what_cannot_be(folder: Path) -> None:
         (["-o", "preds.zarr"], "preds.zarr is an input; give another folder with -o DIR."),
         (["--ignore-index", "0"], "--ignore-index has no effect with a file"),
         (["uqeval.yaml", "preds.zarr"], "give only the file"),
-        (["preds.zarr", "labels", "--store", "city"], "--store is for the stores of a file"),
+        (["preds.zarr", "labels", "--store", "city"], "--store chooses a store of a settings file"),
         (["labels"], "labels holds labels; give the predictions before them."),
         (["nowhere.yaml"], "nowhere.yaml cannot be read"),
         (["both.yaml"], "both.yaml:1: stores.a has both labels and a target; give one of them."),

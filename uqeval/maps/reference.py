@@ -28,8 +28,8 @@ class WithReference(MapSource):
         self.classes, self.where = evaluated.classes, evaluated.where
         if evaluated.kind != reference.kind:
             raise StoreError(
-                f"{evaluated.where} holds {data_of_kind(evaluated.kind)}, {reference.where} "
-                f"{data_of_kind(reference.kind)}; expected the same kind of data in both."
+                f"{evaluated.where} holds {data_of_kind(evaluated.kind)}, and {reference.where} "
+                f"holds {data_of_kind(reference.kind)}; expected the same kind in both."
             )
         if evaluated.names != reference.names:
             raise StoreError(_other_items(evaluated, reference))

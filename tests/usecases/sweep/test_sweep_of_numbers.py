@@ -309,7 +309,7 @@ def test_reference_of_samples_beside_samples_with_nan(tmp_path: Path) -> None:
         ({"metrics": {"regression": {"sigma_scale": True}}}, UsageError,
          "cannot evaluate sigma_scale of regression"),
         ({"metrics": ["divergence"]}, UsageError, "needs a reference"),
-        ({"reference": probabilities(0, 1)}, StoreError, "same kind of data"),
+        ({"reference": probabilities(0, 1)}, StoreError, "the same kind in both"),
         ({"nan_sample": "skip"}, UsageError, "unknown options"),
         ({"metrics": ["conformal"], "alpha": 0.1}, UsageError, r"metrics=\{'conformal': \{'alpha'"),
         ({"metrics": ["ood"]}, UsageError, "ood evaluates out-of-distribution data, which"),
