@@ -17,7 +17,7 @@ _MOST = 200
 #: The kinds of data in the words of messages.
 _DATA = {
     "classes": "class predictions", "regression": "predicted numbers", "video": "video data",
-    "ood": "out-of-distribution data",
+    "ood": "in- and out-of-distribution data",
 }  # fmt: skip
 #: Control characters, marks that change the direction of text, and lone surrogates, which UTF-8
 #: cannot encode.

@@ -379,7 +379,7 @@ def test_progress_of_a_run(scene: Any) -> None:
     ("options", "words"),
     [
         ({"metrics": ("pavp",)}, "pavp"),
-        ({"metrics": ()}, "none"),
+        ({"metrics": ()}, "no metrics are given; expected some of"),
         ({"metrics": {"pavpu": {"windw": 2}}}, "windw"),
         ({"window": 3}, "Give it with the metric: metrics={'pavpu': {'window': 3}}."),
         (

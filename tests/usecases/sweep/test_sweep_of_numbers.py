@@ -312,7 +312,7 @@ def test_reference_of_samples_beside_samples_with_nan(tmp_path: Path) -> None:
         ({"reference": probabilities(0, 1)}, StoreError, "the same kind in both"),
         ({"nan_sample": "skip"}, UsageError, "unknown options"),
         ({"metrics": ["conformal"], "alpha": 0.1}, UsageError, r"metrics=\{'conformal': \{'alpha'"),
-        ({"metrics": ["ood"]}, UsageError, "ood evaluates out-of-distribution data, which"),
+        ({"metrics": ["ood"]}, UsageError, "ood evaluates in- and out-of-distribution data"),
         ({"ignore_index": 3}, UsageError, "ignore_index is for classes"),
         ({"memory": 1000}, UsageError, "memory"),
     ],
