@@ -188,7 +188,7 @@ def test_a_shard_that_fails_ends_the_chain(slurm: Slurm) -> None:
     slurm.run()
     assert slurm.ended == {1: False, 2: False}
     assert not (out / "report.json").exists() and not (out / "fitted.json").exists()
-    assert "s.zarr holds classes data" in (out / "parts" / "2.log").read_text()
+    assert "s.zarr holds class predictions" in (out / "parts" / "2.log").read_text()
 
 
 def test_the_manifests_of_kubernetes() -> None:

@@ -382,7 +382,7 @@ def test_float16_in_float32_is_told_how_it_is_accepted(tmp_path: Path) -> None:
 def test_maps_hold_one_item_in_memory(tmp_path: Path) -> None:
     writer = PredictionWriter(tmp_path / "m.zarr", **ABOUT, keep="maps")
     writer.add("a", STACK[0, 0], sample=0)
-    with pytest.raises(DataError, match="'b' comes before all samples"):
+    with pytest.raises(DataError, match="'b' comes too early"):
         writer.add("b", STACK[1, 0], sample=0)
     with pytest.raises(DataError, match="'a', sample 0: this was written already"):
         writer.add("a", STACK[0, 0], sample=0)

@@ -14,6 +14,11 @@ from typing import Any, TypeGuard
 
 #: Longest text from a file or a user that a message repeats.
 _MOST = 200
+#: The kinds of data in the words of messages.
+_DATA = {
+    "classes": "class predictions", "regression": "predicted numbers", "video": "video data",
+    "ood": "in- and out-of-distribution data",
+}  # fmt: skip
 #: Control characters, marks that change the direction of text, and lone surrogates, which UTF-8
 #: cannot encode.
 _CONTROLS = re.compile(
@@ -266,6 +271,11 @@ def listed(names: Iterable[object], most: int = 5) -> str:
     """Return the first few of `names` for a message, and the number of the others."""
     texts = [str(name) for name in names]
     return cut(", ".join(texts[:most])) + (" …" if len(texts) > most else "")
+
+
+def data_of_kind(kind: str) -> str:
+    """Return a kind of data in the words of messages, such as "class predictions"."""
+    return _DATA.get(kind, f"{kind} data")
 
 
 def joined(messages: Iterable[object], most: int = 20) -> str:

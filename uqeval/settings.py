@@ -199,7 +199,7 @@ def make_settings(
         parameters = inspect.signature(function).parameters.values() if function else ()
         names_known = sorted(
             {
-                *names_known,
+                *(name for settings in declared for name in options_of(settings)),
                 *(parameter.name for parameter in parameters if parameter.kind is _KEYWORD),
             }
         )

@@ -131,7 +131,10 @@ class PredictionWriter:
         if class_names is not None and len(class_names) not in (
             self.classes, max(self.classes, 2),
         ):  # fmt: skip
-            raise UsageError(f"{len(class_names)} class_names for {self.classes} classes.")
+            raise UsageError(
+                f"{len(class_names)} class_names for {self.classes} classes; give one name per "
+                "class."
+            )
         if mean_probs and self.keep != "maps":
             raise UsageError(
                 "mean_probs=True has no effect on keep='samples': all scores follow from the "
@@ -385,7 +388,7 @@ class PredictionWriter:
         if is_first:
             if self._gathered.full():
                 raise DataError(
-                    f"{where} comes before all samples of the item before it did. With "
+                    f"{where} comes too early: an earlier item still lacks samples. With "
                     "keep='maps' give all samples of one item, or batch, before the next."
                 )
             if not self._draft.claim(part_name, where):

@@ -416,7 +416,7 @@ def test_sums_that_are_not_1(tmp_path: Path, chunks: tuple[int, ...]) -> None:
     pavpu_refused(
         tmp_path, tmp_path / "bad.zarr", store,
         says=["bad.zarr/probs, item bonn: the class probabilities of 1 of", "do not sum to 1",
-              "first 0.99 in sample 2, row 9, column 20 (tolerance 0.0001)"],
+              "first sum is 0.99, in sample 2, row 9, column 20 (tolerance 0.0001)"],
     )  # fmt: skip
 
 
@@ -498,7 +498,7 @@ def test_maps_of_probabilities_outside_0_and_1(tmp_path: Path, value: float, fau
     outcome = run_uqeval("pavpu", store, "--uncertainty", "confidence")
     refused(
         outcome, "maps.zarr/confidence, item 1: 1 of 768 values of the map confidence are",
-        f"{fault}: first {value:g} at row 2, column 3",
+        f"{fault}: the first is {value:g} at row 2, column 3",
     )  # fmt: skip
 
 

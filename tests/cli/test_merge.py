@@ -79,7 +79,7 @@ def test_a_part_says_what_it_is(parts: Path, tmp_path: Path) -> None:
 
 
 def test_missing_parts(parts: Path, tmp_path: Path) -> None:
-    refused(run_uqeval("merge", "1.json", "3.json", cwd=parts), "of 3 shards, 2 is missing")
+    refused(run_uqeval("merge", "1.json", "3.json", cwd=parts), "of 3 shards, number 2 is missing")
     out = tmp_path / "some.json"
     run_well("merge", "1.json", "3.json", "--allow-missing", "-o", out, "-q", cwd=parts)
     assert report(out)["partial"]
@@ -144,7 +144,7 @@ def test_intervals_of_merged_shards_have_the_draws_of_the_shards(
     ("arguments", "says"),
     [
         (("merge", "--fit", "1.json", "2.json", "3.json"), "-o FITTED.json"),
-        (("merge", "--fit", "1.json", "2.json", "-o", "f.json"), "of 3 shards, 3 is missing"),
+        (("merge", "--fit", "1.json", "2.json", "-o", "f.json"), "shards, number 3 is missing"),
         (("merge", "--fit", "whole.json", "-o", "f.json"), "is for the shards of a run"),
         (("merge", "--fit", "1.json", "-o", "f.json", "--ci", "0.9"), "--ci has no effect"),
         (("merge", "--fit", "1.json", "2.json", "3.json", "-o", "2.json"), "is an input"),

@@ -94,8 +94,8 @@ def test_what_cannot_be(store: Path, tmp_path: Path) -> None:
     np.save(probs, np.full((1, 2, 4, 4), 0.5, "f4"))
     refused(
         run_uqeval("nmerci", probs),
-        "holds classes data; nmerci evaluates regression only",
-        "Classes data are for",
+        "holds class predictions; nmerci evaluates predicted numbers only",
+        "Class predictions are for",
         "pavpu, calibration, failure",
         f"Try uqeval pavpu {probs}",
     )

@@ -82,8 +82,8 @@ def test_samples_with_nan(tmp_path: Path) -> None:
     np.savez(tmp_path / "r.npz", samples=samples, target=np.ones((3, 12, 16)))
     refused(
         run_uqeval("regression", tmp_path / "r.npz"),
-        "r.npz[samples], item 0: 1 of 768 evaluated values are NaN or infinite, first nan at row "
-        "2, column 3 of member 1", "--nan-samples skip",
+        "r.npz[samples], item 0: 1 of 768 evaluated values are NaN or infinite, the first is nan "
+        "at row 2, column 3 of member 1", "--nan-samples skip",
     )  # fmt: skip
     found = report(tmp_path / "r.npz", "--nan-samples", "skip")
     assert found["results"]["regression"]["pixels"] == 576
@@ -135,7 +135,7 @@ def test_what_cannot_be(folder: Path, tmp_path: Path) -> None:
         run_uqeval("regression", preds, tmp_path / "turned.npy"),
         "the target is 16×12", "predictions are 12×16", "look swapped", "transpose it",
     )  # fmt: skip
-    refused(run_uqeval("pavpu", folder / "all.zarr"), "holds regression data")
+    refused(run_uqeval("pavpu", folder / "all.zarr"), "holds predicted numbers")
 
 
 def test_definitions_and_their_choices(folder: Path) -> None:

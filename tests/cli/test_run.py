@@ -526,9 +526,9 @@ def test_a_store_that_breaks_while_it_is_read(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ("city: {nmerci: }", "uqeval.yaml:6: evaluate.city.nmerci: preds.zarr holds classes data; "
-         "nmerci evaluates regression only."),
-        ("city: {tc: }", "uqeval.yaml:6: evaluate.city.tc: preds.zarr holds classes data"),
+        ("city: {nmerci: }", "uqeval.yaml:6: evaluate.city.nmerci: preds.zarr holds class "
+         "predictions; nmerci evaluates predicted numbers only."),
+        ("city: {tc: }", "uqeval.yaml:6: evaluate.city.tc: preds.zarr holds class predictions"),
         ("drive: {pavpu: }", "uqeval.yaml:6: evaluate.drive.pavpu: "),
         ("drive: {sweep: }", "uqeval.yaml:6: evaluate.drive.sweep: "),
         ("city: {pavpu: , sweep: {metric: no}}", "uqeval.yaml:6: evaluate.city.sweep: metric no"),
@@ -565,7 +565,7 @@ def test_what_cannot_be(folder: Path) -> None:
         (["-o", "preds.zarr"], "preds.zarr is an input; give another folder with -o DIR."),
         (["--ignore-index", "0"], "--ignore-index has no effect with a file"),
         (["uqeval.yaml", "preds.zarr"], "give only the file"),
-        (["preds.zarr", "labels", "--store", "city"], "--store is for the stores of a file"),
+        (["preds.zarr", "labels", "--store", "city"], "--store chooses a store of a settings file"),
         (["labels"], "labels holds labels; give the predictions before them."),
         (["nowhere.yaml"], "nowhere.yaml cannot be read"),
         (["both.yaml"], "both.yaml:1: stores.a has both labels and a target; give one of them."),
@@ -621,7 +621,7 @@ def test_a_single_command_takes_the_file(folder: Path) -> None:
     refused(run_uqeval("sparsification", cwd=folder), several)
     run_well("sparsification", "--store", "depth", cwd=folder)
     refused(run_uqeval("sparsification", "--store", "x", cwd=folder), "--store x is not a store of")
-    refused(run_uqeval("nmerci", "--store", "city", cwd=folder), "holds classes data")
+    refused(run_uqeval("nmerci", "--store", "city", cwd=folder), "holds class predictions")
     refused(run_uqeval("pavpu", "preds.zarr", "--store", "city", cwd=folder), "leave out paths")
     refused(run_uqeval("tc", "video", "--store", "drive", cwd=folder), "leave out a VIDEO")
 
@@ -690,10 +690,12 @@ def test_a_reduction_takes_the_file(folder: Path) -> None:
                for at in ("maps.zarr", "same.zarr")]  # fmt: skip
     one, other = (json.loads(text) for text in reports)
     assert one["items"] == other["items"] and len(one["items"]) == 3
-    other_kind = "uqeval.yaml:4: stores.drive holds video data; reduce takes classes only."
+    other_kind = (
+        "uqeval.yaml:4: stores.drive holds video data; reduce takes class predictions only."
+    )
     refused(run_uqeval("reduce", "-o", "m.zarr", "--store", "drive", cwd=folder), other_kind)
     of_numbers = run_uqeval("reduce", "-o", "m.zarr", "--store", "depth", cwd=folder)
-    refused(of_numbers, "holds regression data; reduce takes probabilities.")
+    refused(of_numbers, "holds predicted numbers; reduce takes probabilities.")
     elsewhere = run_uqeval("reduce", "-o", "m.zarr", cwd=folder / "video")
     refused(elsewhere, "no PREDS [LABELS] given, and no uqeval.yaml in this folder")
 

@@ -136,7 +136,7 @@ def chosen_field(path: Path) -> str:
 
 
 @pytest.mark.parametrize("options, words", [
-    (("--by", "temporal.nope"), ("temporal.tc", "temporal.changed")),
+    (("--by", "temporal.nope"), ("temporal.tc", "temporal.mse_warp …")),
     (("--by", "temporal.mse_wrap"), ("did you mean 'temporal.mse_warp'?",)),
     (("--by", "temporal.sequence"), ("temporal.tc",)),
     (("--by", "temporal.iou"), ("temporal.tc",)),
@@ -144,7 +144,7 @@ def chosen_field(path: Path) -> str:
     (("--by", "name"), ("temporal.tc",)),
     (("--by", "pavpu.pavpu"), ("temporal.tc",)),
     (("--by", "temporal.mse_identity"), ("temporal.mse_identity: neither", "temporal.tc")),
-    (("--by", "temporal.out_of_frame"), ("temporal.out_of_frame: neither", "temporal.changed")),
+    (("--by", "temporal.out_of_frame"), ("temporal.out_of_frame: neither", "temporal.tc")),
     (("--by", "temporal.flow_p99"), ("temporal.flow_p99: neither", "temporal.mse_warp")),
     (("-n", "0"), ("--count 0",)),
     (("--min-gap", "-1"), ("--min-gap -1",)),

@@ -107,8 +107,8 @@ def test_what_cannot_be(folder: Path, stores: Path, tmp_path: Path) -> None:
     mixture, preds = folder / "mixture.zarr", stores / "preds.zarr"
     refused(run_uqeval("sweep", mixture, "--samples", "5"), "holds 4 samples")
     refused(run_uqeval("sweep", mixture, "--repeats", "0"), "--repeats")
-    refused(run_uqeval("sweep", mixture, "--metric", "pavpu"), "regression data")
-    refused(run_uqeval("sweep", mixture, "--reference", preds), "classes")
+    refused(run_uqeval("sweep", mixture, "--metric", "pavpu"), "holds predicted numbers")
+    refused(run_uqeval("sweep", mixture, "--reference", preds), "holds class predictions")
     refused(run_uqeval("sweep", mixture, "--clip", "0.1"), "--clip", "divergence")
     refused(run_uqeval("sweep", preds, "--samples", str(T + 1)), f"holds {T} samples")
     refused(run_uqeval("sweep", preds), "has no labels")

@@ -514,7 +514,7 @@ BAD: dict[str, tuple[Damage, tuple[str, ...], tuple[str, ...]]] = {
     "unknown parameter": (nothing, ("--flow", "farneback:win=3"), ("winsize",)),
     "parameter out of range": (nothing, ("--flow", "farneback:winsize=0"), ("from 1 to 999",)),
     "scale": (nothing, ("--flow-scale", "3"), ("--flow-scale 3.0",)),
-    "too small for dis": (nothing, ("--flow", "dis", "--flow-scale", "0.1"), ("needs 16",)),
+    "too small for dis": (nothing, ("--flow", "dis", "--flow-scale", "0.1"), ("at least 16×16",)),
     "cache that is a file": (
         lambda p, _: (p / "cache").write_text(""), ("--flow-cache", "cache"),
         ("cannot be written there",)),
@@ -631,7 +631,7 @@ def test_stores_of_other_lengths(tmp_path: Path) -> None:
     whole = save_store(tmp_path / "w.zarr", own.names, predictions=own.stack("predictions"))
     refused(
         run_uqeval("tc", tmp_path / "v", whole, "--flow", "file", "--flow-path", flow),
-        "flow of 5 pairs, expected 4",
+        "flow of 5 pairs, but 5 frames make 4",
     )
 
 

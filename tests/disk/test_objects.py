@@ -122,7 +122,7 @@ def test_shards_continue_from_their_states(
     (tmp_path / "u.yaml").write_text(f"stores: {{s: {{predictions: {preds}}}}}\n")
     refused(
         uqeval_run("run", "u.yaml", "--part", "1/2", *fitted, "-o", "s3://bucket/r", cwd=tmp_path),
-        "s3://bucket/r is a URL, and the states of the round before are read from a disk only",
+        "s3://bucket/r is a URL, and the states of the previous round are read from a disk only",
     )
 
 

@@ -79,6 +79,18 @@ def test_thresholds_of_other_reports() -> None:
     assert other_threshold(taken, unknown, "pavpu") == ("0.3", "not recorded")
 
 
+def test_other_kinds_of_data_and_other_classes_have_advice_that_helps() -> None:
+    eight, two, numbers = (report("sparsification", {}) for _ in range(3))
+    eight.inputs["classes"], two.inputs["classes"] = 8, 2
+    of_kind = first_other_setting(eight, numbers, "sparsification")
+    assert of_kind is not None
+    assert of_kind[:3] == ("the kind of data", "class predictions", "predicted numbers")
+    assert of_kind.advice == "Compare reports of one kind of data"
+    of_classes = first_other_setting(eight, two, "sparsification")
+    assert of_classes is not None and of_classes[:3] == ("classes", 8, 2)
+    assert of_classes.advice == "Compare models of the same classes"
+
+
 def test_files_of_fitted_items_are_compared_by_what_they_name() -> None:
     def fitted(family: str, path: str, **results: object) -> Report:
         return report(family, {"fit_on": path}, **results)

@@ -75,5 +75,5 @@ def test_a_drop_is_held_against_the_change(
     status = "fail" if passes else "pass"
     record["verdicts"][0].update(status=status, counts_as=status)
     path.write_text(json.dumps(record))
-    with pytest.raises(StoreError, match=f"it is '{status}', and .* against max_drop"):
+    with pytest.raises(StoreError, match=f"it is '{status}', but .* against max_drop"):
         load_verdicts(path)

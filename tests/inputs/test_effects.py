@@ -95,7 +95,7 @@ def test_flow_that_the_grid_of_the_previous_frame_does_not_read(video: str) -> N
     given = {"video": f"{video}/v.npz", "flow_path": f"{video}/flow.npy"}
     given["flow_forward_path"] = given["flow_path"]
     for settings in ({"grid": "previous"}, {"definition": "vspw"}):
-        with pytest.raises(UsageError, match="flow_path needs grid current, as"):
+        with pytest.raises(UsageError, match="flow_path needs grid current, because"):
             uqeval.evaluate(metrics={"tc": {"flow": "file", **settings}}, **given)  # type: ignore[arg-type]
 
 

@@ -85,10 +85,10 @@ def test_fill_values_of_a_mask_are_false(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ((0.1, 0.9), "first 0.9 at row 0, column 0"),
-        ((-1, 1), "first -1 at row 2, column 3"),
-        ((255, 1), "first 255 at row 2, column 3"),
-        ((0, 2), "first 2 at row 0, column 0"),
+        ((0.1, 0.9), "first is 0.9 at row 0, column 0"),
+        ((-1, 1), "first is -1 at row 2, column 3"),
+        ((255, 1), "first is 255 at row 2, column 3"),
+        ((0, 2), "first is 2 at row 0, column 0"),
         (("False", "True"), "expected bool"),
     ],
 )

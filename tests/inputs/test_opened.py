@@ -90,8 +90,9 @@ def test_options_that_are_misspelt() -> None:
             uqeval.evaluate(PROBS, LABEL, **{name: 1})
     with pytest.raises(
         UsageError, match=r"expected some of annotator_folders, axes, .*ci, .*workers"
-    ):
+    ) as caught:
         uqeval.evaluate(PROBS, LABEL, zzz=1)
+    assert "read_maps" not in str(caught.value)  # a field that no option sets
 
 
 def test_class_names_that_repeat(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_sums_that_are_not_1(tmp_path: Path, dtype: str, chunks: Any) -> None:
     message = maps_refused(
         store(tmp_path, p, chunks), "preds", "item third", said, "do not sum to 1"
     )
-    assert "first 0.9 in" in message or dtype == "f2"
+    assert "first sum is 0.9, in" in message or dtype == "f2"
     assert "sample 0, row 0, column 1" in message
     assert f"tolerance {0.002 if dtype == 'f2' else 0.0001}" in message
 
@@ -368,8 +368,8 @@ def test_uncertainties_of_uqeval_are_not_negative(tmp_path: Path, name: str) -> 
     truth[2, 1, 1] = 255
     path = maps_store(tmp_path, **{name: values}, mine=values)
     maps_refused(
-        path, "item second", f"1 evaluated values of the map {name} are negative, first -1 at row "
-        "3, column 2", truth=truth, wanted=["label", name],
+        path, "item second", f"1 evaluated values of the map {name} are negative, the first is "
+        "-1 at row 3, column 2", truth=truth, wanted=["label", name],
     )  # fmt: skip
     assert len(read_maps(path, truth, wanted=["mine"])) == N
     values[1, 3, 2] = 0

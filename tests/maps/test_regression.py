@@ -216,11 +216,15 @@ def test_a_spread_that_overflows_is_named(
         ("mean", np.nan, "[mean], item 2: 1 of|NaN or infinite"),
         ("std", np.nan, "[std], item 2: 1 of|NaN or infinite"),
         ("std", np.inf, "[std], item 2"),
-        ("std", -1.0, "[std], item 2|are negative, first -1 at|standard deviation is not negative"),
+        (
+            "std",
+            -1.0,
+            "[std], item 2|are negative, the first is -1 at|standard deviation is not negative",
+        ),
         ("std", -1.0, "call the array log_std, or log_variance"),
         ("std", 1e300, "[std], item 2: 1 evaluated pixels are beyond float32"),
         ("mean", 1e300, "[mean], item 2: 1 evaluated pixels are beyond float32"),
-        ("energy", -1.0, "[energy], item 2: 1 evaluated values are negative, first -1 at"),
+        ("energy", -1.0, "[energy], item 2: 1 evaluated values are negative, the first is -1 at"),
         ("energy", np.nan, "[energy], item 2: 1 evaluated values are NaN"),
     ],
 )

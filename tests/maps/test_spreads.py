@@ -91,7 +91,7 @@ def test_a_logarithm_too_large_is_told_with_its_formula(tmp_path: Path) -> None:
     arrays = stored("log_std")
     arrays["log_std"][:] = 5000
     np.savez(tmp_path / "r.npz", **arrays)
-    with pytest.raises(DataError, match=r"first 5000 .*σ = exp\(log_std\)"):
+    with pytest.raises(DataError, match=r"first is 5000 .*σ = exp\(log_std\)"):
         scores(tmp_path / "r.npz")
 
 
@@ -109,7 +109,9 @@ def test_scores_of_sigma_refuse_logarithms_and_negative_maps(tmp_path: Path) -> 
         evaluated("regression", "my_log_map")
     assert evaluated("nmerci", "my_log_map").results["nmerci"]["nmerci"] is not None
     for family in ("regression", "nmerci"):
-        with pytest.raises(DataError, match=r"values are negative, first -.*uqeval sparsification"):
+        with pytest.raises(
+            DataError, match=r"values are negative, the first is -.*uqeval sparsification"
+        ):
             evaluated(family, "energy")
     assert evaluated("sparsification", "energy").results["sparsification"]["ause"] is not None
     # A cache of the map, written where its sign did not matter, does not hide it.

@@ -311,7 +311,7 @@ def test_labels_of_the_writer(tmp_path: Path) -> None:
         writer.add("a", np.full((1, 2, 1, 2), 0.5, "f4"))
         with pytest.raises(DataError, match=r"expected \[1, 2\], or of R annotators \[R, 1, 2\]"):
             writer.add_labels("a", labels[..., :1])
-        with pytest.raises(DataError, match="first 9 in row 0, column 1"):
+        with pytest.raises(DataError, match="first is 9 in row 0, column 1"):
             writer.add_labels("a", np.where(labels, 9, 0))
         writer.add_labels("a", labels)
     report = uqeval.evaluate(path, None, ["annotators"])

@@ -416,7 +416,7 @@ def test_numbers_and_the_states_of_a_report(tmp_path: Path) -> None:
     assert later.intervals["image_failure.auroc"]["units"]["defined"] == 4  # above the median
     again = merge(tmp_path / "later.states.zip")
     assert again.results["image_failure"] == found
-    with pytest.raises(UqevalError, match=r"no counts for image_failure.*: regression"):
+    with pytest.raises(UqevalError, match=r"no counts for image_failure.*\(regression"):
         merge(path, metrics={"image_failure": {"confidence": "p90"}})
     with pytest.raises(UqevalError, match="has image_failure already"):
         merge(tmp_path / "later.states.zip", metrics={"image_failure": {}})
@@ -442,7 +442,7 @@ def test_merged_parts_are_the_whole(tmp_path: Path) -> None:
         ({"confidence": "column:x"}, ["column:x", "item_table"]),
         ({"confidence": "p101"}, ["p101", "pNN", "FAMILY.FIELD"]),
         ({"risk": "nothing.x"}, ["nothing.x", "miou, dice, accuracy"]),
-        ({"risk": "regression.rmse"}, ["regression", "classes data"]),
+        ({"risk": "regression.rmse"}, ["regression", "holds class predictions"]),
         ({"risk": "calibration.nothing"}, ["calibration.nothing", "ece"]),
         ({"risk": "pavpu[window=9].pavpu"}, ["pavpu[window=9]", "the same run"]),
         ({"risk_limit": "mean"}, ["risk_limit", "median"]),

@@ -316,7 +316,7 @@ def test_sets_of_another_network_are_refused(tmp_path: Path) -> None:
     assert uqeval.evaluate(first, None, ["ood"], out=[fog, maps]).inputs["classes"] == 3
     for out in ([other], [fog, other], [other_maps], [maps, other_maps]):
         message = refused(lambda own=out: uqeval.evaluate(first, None, ["ood"], out=own))
-        assert f"other numbers of classes: 3 in {first}, 5 in {out[-1]}." in message
+        assert f"different numbers of classes: 3 in {first}, 5 in {out[-1]}." in message
     # A part without items of IN and of the other OUT set.
     options: dict[str, Any] = {"part": "3/3", "states": tmp_path / "s.states.zip"}
     refused(
@@ -350,7 +350,7 @@ def test_sets_of_other_numbers_of_samples_are_refused(tmp_path: Path) -> None:
         for out in of_samples:
             refused(
                 lambda own=out: uqeval.evaluate(first, None, ["ood"], out=own),
-                f"other numbers of samples: 2 in {first}, {samples} in {out}.",
+                f"different numbers of samples: 2 in {first}, {samples} in {out}.",
             )
     uqeval.evaluate(tmp_path / "unknown.npz", None, ["ood"], out=stores[5][1], classes=3)
     out = [stores[2][1], stores[5][1]]

@@ -315,7 +315,7 @@ def test_defaults_by_kind_of_data() -> None:
         assert uncertainty in FAMILY.maps(own, info(kind))
     own = FAMILY.settings({"error": ["rmse", "mae"]}, info("regression"))
     assert list(own) == ["sparsification", "sparsification[mae]"]
-    with pytest.raises(UsageError, match="regression data; expected one of rmse"):
+    with pytest.raises(UsageError, match="predicted numbers; expected one of rmse"):
         FAMILY.settings({"error": "brier"}, info("regression"))
 
 

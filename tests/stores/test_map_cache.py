@@ -302,7 +302,7 @@ def test_disk_is_left_for_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyP
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(2**40, 2**40 - 2**29, 2**29))
     report = run(cache, given, {"pavpu": {}})
-    assert "(1 GiB is left free)" in report.warnings[-1]
+    assert "less than 1 GiB free" in report.warnings[-1]
     assert files(cache) == []
 
 

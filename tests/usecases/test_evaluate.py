@@ -379,7 +379,7 @@ def test_progress_of_a_run(scene: Any) -> None:
     ("options", "words"),
     [
         ({"metrics": ("pavp",)}, "pavp"),
-        ({"metrics": ()}, "none"),
+        ({"metrics": ()}, "no metrics are given; expected some of"),
         ({"metrics": {"pavpu": {"windw": 2}}}, "windw"),
         ({"window": 3}, "Give it with the metric: metrics={'pavpu': {'window': 3}}."),
         (
@@ -470,9 +470,10 @@ def test_a_report_says_what_it_is_of(scene: Any, tmp_path: Path) -> None:
     assert uqeval.Report.load(tmp_path / "report.json") == report
 
 
-def test_metrics_in_the_place_of_labels() -> None:
+@pytest.mark.parametrize("metrics", [{"pavpu": {}}, ["pavpu"], ("pavpu",)])
+def test_metrics_in_the_place_of_labels(metrics: Any) -> None:
     with pytest.raises(UsageError, match=r"found the metrics pavpu; .*predictions, metrics="):
-        uqeval.evaluate({"probs": np.ones((1, 2, 3, 4)) / 2}, {"pavpu": {}})  # type: ignore[arg-type]
+        uqeval.evaluate({"probs": np.ones((1, 2, 3, 4)) / 2}, metrics)
 
 
 def test_an_iterator_is_an_option_as_a_list_is() -> None:

@@ -234,7 +234,7 @@ def test_thresholds_of_their_own_are_refused_with_the_pooled_numbers(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"threshold": "median"}, "do not hold that of all items"),
+        ({"threshold": "median"}, "do not hold the threshold of all items"),
         ({"threshold_scope": "class"}, "evaluate all items at once"),
     ],
 )
@@ -247,9 +247,9 @@ def test_thresholds_that_cannot_be_pooled(
 
 def test_missing_parts_are_named(stores: Path, tmp_path: Path) -> None:
     files = parts(stores / "classes", tmp_path, "segmentation", 4)
-    with pytest.raises(UsageError, match="of 4 shards, 2, 4 are missing"):
+    with pytest.raises(UsageError, match="of 4 shards, numbers 2, 4 are missing"):
         merge([files[2], files[0]])
-    with pytest.raises(UsageError, match="of 4 shards, 3 is missing"):
+    with pytest.raises(UsageError, match="of 4 shards, number 3 is missing"):
         merge([*files[:2], files[3]])
     report = merge([files[2], files[0]], allow_missing=True)
     assert report.partial
@@ -259,7 +259,7 @@ def test_missing_parts_are_named(stores: Path, tmp_path: Path) -> None:
 
 def test_one_part_alone_is_not_the_whole(stores: Path, tmp_path: Path) -> None:
     files = parts(stores / "classes", tmp_path, "segmentation", 3)
-    with pytest.raises(UsageError, match="of 3 shards, 1, 3 are missing"):
+    with pytest.raises(UsageError, match="of 3 shards, numbers 1, 3 are missing"):
         merge(files[1])
     assert merge(files[1], allow_missing=True).partial
     union = tmp_path / "union.states.zip"

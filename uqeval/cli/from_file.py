@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.cli.streams import warn
 from uqeval.engine.options import MachineOptions
-from uqeval.errors import UsageError, cut
+from uqeval.errors import UsageError, cut, data_of_kind
 from uqeval.settings import options_of
 from uqeval.spelling import as_keys
 from uqeval.statistics.options import CutOptions
@@ -95,9 +95,11 @@ def from_file(
     (name,) = names
     store = config.stores[name]
     address = config.locate("stores", name)
-    if store.data not in (None, *_kinds(command)):
-        kinds = " or ".join(_kinds(command))
-        raise UsageError(f"{address} holds {store.data} data; {command} takes {kinds} only.")
+    if store.data is not None and store.data not in _kinds(command):
+        kinds = " or ".join(map(data_of_kind, _kinds(command)))
+        raise UsageError(
+            f"{address} holds {data_of_kind(store.data)}; {command} takes {kinds} only."
+        )
     if _needs_reference(command) and store.reference is None:
         raise UsageError(f"{address} has no reference; add one, or give {needs} here.")
     data = _data(store) | ({"predictions": opened[name]} if name in opened else {})

@@ -51,8 +51,8 @@ def inspect(
 ) -> None:  # fmt: skip
     """Check a store before you evaluate it: arrays, missing chunks, values, memory and time.
 
-    A store or a folder of frames and predicted ids is a video. For predictions beside the frames,
-    give VIDEO PREDS. Exit status 2: the store has a problem.
+    A store or a folder of frames and predicted ids is a video. For predictions that are not
+    inside the video, give VIDEO PREDS. Exit status 2: the store has a problem.
 
     Without paths, shows all stores of uqeval.yaml.
 

@@ -39,7 +39,7 @@ def merge(
 ) -> None:  # fmt: skip
     """Join the saved states of several machines or shards into one report.
 
-    Opens no store. The report has intervals only with --ci, also if those of the parts have some.
+    Opens no store. The report has intervals only with --ci, even if the joined reports have some.
     Some metrics need several passes over all shards (--part): after each pass,
     --fit writes the file for the next one. Repeat until it prints `done`.
 

@@ -55,8 +55,8 @@ def remote_files(command: str, values: dict[str, Any]) -> Iterator[None]:
         )
     if command == "run" and values.get("fitted") and outputs:
         raise UsageError(
-            f"--fitted: {cut(values[outputs[0]])} is a URL, and the states of the round before are "
-            "read from a disk only. Copy the folder of that round to a disk, and give it as -o."
+            f"--fitted: {cut(values[outputs[0]])} is a URL, and the states of the previous round "
+            "are read from a disk only. Copy the folder of that round to a disk, and give it as -o."
         )
     sources = [text for name in values if name not in outputs for text in _texts(values[name])]
     refuse_overlap_of_urls([values[name] for name in outputs], sources)
@@ -93,8 +93,8 @@ def _refuse_unread(command: str, values: dict[str, Any]) -> None:
     others = [(name, text) for name in _ON_DISK for text in _texts(values.get(name))]
     for name, text in settings + others:
         if "://" in text and not Path(text).exists():
-            where = f"{option_name(name)} {cut(text)}: " if name in _ON_DISK else f"{cut(text)}: "
-            raise UsageError(f"{where}is read from a disk only; download it, and give its path.")
+            where = f"{option_name(name)} {cut(text)}" if name in _ON_DISK else cut(text)
+            raise UsageError(f"{where} is read from a disk only; download it, and give its path.")
 
 
 def _kind(name: str) -> str:

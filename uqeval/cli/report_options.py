@@ -37,8 +37,8 @@ class ReportOptions(Settings):
         "more. With several reports, the figure has the maps of all.", metavar="NAME",
         list_by="repeat", panel=_ITEMS, needs="figures")
     maps: str | None = shared_option(
-        None, "Maps to show, such as image,prediction,entropy,entropy:log,entropy:p95,"
-        "entropy:class-p95,errors,accurate,uncertain, or image,error,sigma.", metavar="A,B,…",
+        None, "Maps to show, such as image,prediction,errors or image,error,sigma; also accurate, "
+        "uncertain, entropy, entropy:log, entropy:p95, entropy:class-p95.", metavar="A,B,…",
         panel=_ITEMS, shown="all", needs="item")
     by: Sequence[str] = shared_option(
         (), "Add this score of the item to its figure, such as pavpu.pavpu. Repeat for more. "

@@ -112,7 +112,10 @@ def _config(
     yaml_paths = [path for path in paths if path.endswith((".yaml", ".yml"))]
     if not yaml_paths and (paths or "video" in of_input):
         if stores:
-            raise UsageError("--store is for the stores of a file; give paths or a file.")
+            raise UsageError(
+                "--store chooses a store of a settings file, and paths are given; leave one of "
+                "them out."
+            )
         video = of_input.get("video")
         alone = video is not None
         predictions, truth = o.split_paths(paths, labels_alone=alone) if paths else ([], None)

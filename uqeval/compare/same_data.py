@@ -86,8 +86,8 @@ def _of_other_items(reports: Sequence[Named]) -> Iterator[str]:
     for names, numbers in of_data.items():
         paths = [str(reports[m].path) for m in sorted(numbers)]
         yield (
-            f"{', '.join(paths[:-1])} and {paths[-1]} have other items, or another order of items. "
-            f"Whether they have the same {names} is unknown, because fingerprints of {names} "
+            f"{', '.join(paths[:-1])} and {paths[-1]} differ in their items, or in the order of "
+            f"them. Whether they have the same {names} is unknown, because fingerprints of {names} "
             "depend on the items"
         )
 
@@ -216,9 +216,9 @@ def _of_copies(of_model: Sequence[Named]) -> Iterator[str]:
     for first, second in combinations(of_model, 2):
         if first.report.results == second.report.results:
             yield (
-                f"{first.path} and {second.path} have equal scores, as copies of one training. "
-                "These make the interval over trainings too narrow: give --replicates one report "
-                "of each training"
+                f"{first.path} and {second.path} have equal scores, so they may be copies of one "
+                "training. Copies make the interval over trainings too narrow: give --replicates "
+                "one report of each training"
             )
             return
 

@@ -114,7 +114,7 @@ def _rules(document: Document, limits: dict[str, Limits], above: Location) -> It
         if address in lines_of_rules:
             raise UsageError(
                 f"{document.path}:{line}: {address} has a rule on line {lines_of_rules[address]} "
-                "already."
+                "already. Put all limits into one rule."
             )
         lines_of_rules[address] = line
         yield Rule(address, limit, str(document.path), line)

@@ -37,8 +37,8 @@ class SweepOptions(Settings):
         "8", "Number of subsets for each M: one number, or one per M.", metavar="R", common=True)
     seed: int = shared_option(0, "Seed of the subsets.")
     error: str | None = shared_option(
-        None, "Error measure of sparsification: brier or zero-one; rmse, mse, mae or abs-rel.",
-        metavar="ERROR")
+        None, "Error measure of sparsification: brier or zero-one for classes; rmse, mse, mae, "
+        "abs-rel or a1 for regression.", metavar="ERROR")
     clip: float | None = shared_option(
         None, "For divergence: raise both probabilities to at least EPS.", metavar="EPS")
     # fmt: on

@@ -32,7 +32,7 @@ _CREDENTIALS = {
     "": "Check the URL; a store behind a password cannot be read.",
 }
 _OF_ZARR_2 = (
-    " Nor can one of Zarr 2 at a server that answers 403, not 404, for objects that do not exist."
+    " A Zarr 2 store cannot be read either if the server answers 403, not 404, for missing objects."
 )
 _PLAIN = (
     "Turn compression off at the server (nginx: `gzip off;`), upload the files without a "
@@ -276,7 +276,7 @@ def check_url(url: str) -> None:
         )
     # A client of HTTP leaves these out, and then reads another object.
     if re.search(r"[\0-\x1f\x7f]", url):
-        raise StoreError(f"{cut(url)}: the URL has a control character; give it without.")
+        raise StoreError(f"{cut(url)}: the URL has a control character; remove it.")
     if re.search("[\ud800-\udfff]", url):
         raise StoreError(f"{cut(url)}: the URL is not text in UTF-8, as all URLs are.")
     key_parts = parts.path.rstrip("/").split("/")[1:]
@@ -321,7 +321,7 @@ def _message(url: str, problem: str, error: Exception, has_read: bool) -> str:
     elif "169.254.169.254" in line or "token request" in line or "MissingAccount" in text:
         what, advice = "the environment has no credentials", _CREDENTIALS[prefix]
     elif status and status[1][:3] in ("401", "403") and has_read and not prefix:
-        what = f"the server refuses access ({answer}), and gave other objects of the store"
+        what = f"the server refuses access ({answer}), but not to other objects of the store"
         advice = (
             "If this one does not exist, the server must answer 404, not 403: a public bucket of "
             "S3 does so if anyone may list it (s3:ListBucket). Or copy the store to a disk."
@@ -338,10 +338,10 @@ def _message(url: str, problem: str, error: Exception, has_read: bool) -> str:
         what = "the answer has no Content-Length, as if the server compresses or generates it"
         advice = _PLAIN
     elif "Range request not supported" in line:
-        what = "the server has no range requests, with which sharded arrays are read"
+        what = "the server does not support range requests, which reading sharded arrays needs"
         advice = (
-            "Use a server that has them, such as nginx or an object store, or copy the store to a "
-            "disk, or write it without shards."
+            "Use a server that supports them, such as nginx or an object store, or copy the store "
+            "to a disk, or write it without shards."
         )
     elif isinstance(error, _Panic):
         what = line

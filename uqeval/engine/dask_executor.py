@@ -239,10 +239,10 @@ class DaskExecutor:
         if self._warning in warnings:
             warnings.remove(self._warning)
         self._warning = (
-            f"Dask workers on another kind of processor than this process: "
-            f"{listed(sorted(self._other_workers))}. Their exp and log have other last digits, so "
-            "those of the results may differ from a run on one kind of machine, and from run to "
-            "run. For equal digits, use workers with the same processor as this machine."
+            "Dask workers run on another kind of processor than this process: "
+            f"{listed(sorted(self._other_workers))}. Their exp and log differ in the last digits, "
+            "so the last digits of results may differ from a run on one kind of machine, and from "
+            "run to run. For equal digits, use workers with the same processor as this machine."
         )
         warnings.append(self._warning)
 

@@ -285,8 +285,8 @@ class Case:
                 f"both reports: {reason}. Without states, remove confidence."
             )
         return (
-            f"{self.named.path} has no interval at level {level!r}, and its "
-            f"saved states give none: {reason}. Or evaluate again with --ci {level!r}."
+            f"{self.named.path} has no interval at level {level!r}: evaluate again with "
+            f"--ci {level!r}. Its saved states give none either: {reason}."
         )
 
     def _note_on_bias(self) -> Iterator[str]:

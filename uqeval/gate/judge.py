@@ -145,8 +145,8 @@ class _Judging:
                 names.append(named.name)
         if names:
             self.warnings.append(
-                f"{listed(names)}: the baseline has the same results, as a copy of the report or "
-                "another run of the same model has, so each change is 0."
+                f"{listed(names)}: the baseline has the same results, so each change is 0. Is it "
+                "a copy of the report, or another run of the same model?"
             )
 
     def _give_up(self, rule: Rule, address: Address, error: UqevalError) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from uqeval.errors import UsageError, option_name, quoted
+from uqeval.errors import UsageError, data_of_kind, option_name, quoted
 from uqeval.gate.other_models import in_one_order, other_models
 from uqeval.gate.other_sets import ADVICE as OF_SETS
 from uqeval.gate.other_sets import other_sets
@@ -156,11 +156,25 @@ def _other_settings(report: Report, baseline: Report, key: str) -> Iterator[Othe
         values = settings.get(name), baseline_settings.get(name)
         if values[0] == values[1]:
             continue
+        if name == "classes":
+            yield _other_classes(*values)
+            continue
         # An earlier version without this setting computed what is its default now.
         is_new = not (name in settings and name in baseline_settings)
         value = values[0] if name in settings else values[1]
         if not (is_new and value == default_setting(family, name)):
             yield OtherSetting(name, *values, fields_changed(family, name))
+
+
+def _other_classes(value: Any, other: Any) -> OtherSetting:
+    """Return the difference of the numbers of classes; predicted numbers have none."""
+    if value is None or other is None:
+        of_value, of_other = (
+            data_of_kind("regression" if own is None else "classes") for own in (value, other)
+        )
+        advice = "Compare reports of one kind of data"
+        return OtherSetting("the kind of data", of_value, of_other, advice=advice)
+    return OtherSetting("classes", value, other, advice="Compare models of the same classes")
 
 
 def other_threshold(report: Report, baseline: Report, key: str) -> tuple[str, str] | None:

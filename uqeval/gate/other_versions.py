@@ -27,8 +27,8 @@ def other_versions(reports: Sequence[Named]) -> str:
     families.discard("segmentation")
     command = how_to_evaluate(families.pop()) if len(families) == 1 else ""
     return (
-        f"the reports are of uqeval {called}, whose definitions may differ, so a difference may be "
-        "one of the versions. Evaluate all with one version: "
+        f"the reports are of uqeval {called}, whose definitions may differ, so a difference may "
+        "come from the versions. Evaluate all with one version: "
         f"{command or how_to_evaluate('segmentation')}"
     )
 

@@ -163,7 +163,7 @@ def contradiction(verdict: Verdict) -> str | None:
     if not wrong:
         return None
     numbers = f"the interval [{ends[0]:g}, {ends[1]:g}]" if verdict.interval else f"{measured:g}"
-    return f"it is {status!r}, and {numbers} against {verdict.kind} {verdict.limit:g} is not"
+    return f"it is {status!r}, but {numbers} against {verdict.kind} {verdict.limit:g} is not"
 
 
 def _margin(verdict: Verdict, measured: float) -> float:

@@ -264,9 +264,9 @@ def refuse_unsure_order(named: Store, other: str) -> None:
     position with those of a store, because the order of its items is not clear."""
     if named.unsure_order:
         raise StoreError(
-            f"{other} has no names of items, and the order of those of {named.path} is not clear: "
-            f"{named.unsure_order}. Save names with {other}, as an array `names` in an .npz or a "
-            "Zarr store, or as the names of files."
+            f"{other} has no names of items, and the order of the items of {named.path} is not "
+            f"clear: {named.unsure_order}. Save names with {other}, as an array `names` in an "
+            ".npz or a Zarr store, or as the names of files."
         )
 
 

@@ -165,8 +165,8 @@ class Predictions:
     def _refuse_chunks_of(self, path: str) -> None:
         if self._options.fill and not any(map(has_chunks, (path, self._video))):
             raise UsageError(
-                f"--missing-chunks fill needs a Zarr store or an HDF5 file; {cut(path)} and "
-                f"{self._video} are none. Leave it out."
+                f"--missing-chunks fill needs a Zarr store or an HDF5 file; neither "
+                f"{cut(path)} nor {self._video} is one. Leave it out."
             )
 
     def _look(self) -> _List:

@@ -267,8 +267,8 @@ def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> 
     of_path = "--flow file"
     if "flow_forward:file" in read_maps:
         of_path = (
-            "--grid current, as --grid previous (also of --definition vspw and etc) reads only "
-            "--flow-forward-path"
+            "--grid current, because --grid previous (which --definition vspw and etc set) reads "
+            "only --flow-forward-path"
         )
     needs = {
         "flow_path": ("flow:file" in read_maps, of_path),

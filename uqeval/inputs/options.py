@@ -209,8 +209,8 @@ class InputOptions(Settings):
         "the same frames.", metavar="DIR", panel=_FLOW, path=True, data="video")
     map_cache: str | Path | None = shared_option(
         None, "Cache the maps of each item here, in a folder or at a URL such as s3://bucket/maps "
-        "(6 bytes per pixel for pavpu, 4 more per class for calibration). Later commands read them "
-        "instead of the store.",
+        "(bytes per pixel: 6 for pavpu; 14, and 4 more per class, for calibration). Later commands "
+        "read them instead of the store.",
         metavar="DIR", panel=_RUN, path=True)
     # fmt: on
 

@@ -335,9 +335,10 @@ def _refuse_other_networks(parts: Sequence[Inputs]) -> None:
                 first[name] = number, where
             elif number not in (None, of_first):
                 raise UsageError(
-                    f"the sets have other numbers of {name}: {quoted(of_first)} in {first_place}, "
-                    f"{quoted(number)} in {where}. IN and OUT are compared by the uncertainty of "
-                    f"one network: give its predictions, with as many {name}, for every set."
+                    f"the sets have different numbers of {name}: {quoted(of_first)} in "
+                    f"{first_place}, {quoted(number)} in {where}. IN and OUT are compared by the "
+                    f"uncertainty of one network: give its predictions, with as many {name}, for "
+                    "every set."
                 )
 
 

@@ -114,8 +114,8 @@ class SumCheck:
             )  # fmt: skip
         raise DataError(
             f"{self.where}: the class probabilities of {int(off.sum())} of {off.size} pixels from "
-            f"{self._pixel_name(start)} on do not sum to 1, first {sums[t, i]:.6g} in sample "
-            f"{t0 + t}, {self._pixel_name(start + i)} (tolerance {self.tolerance:g}). {hint}"
+            f"{self._pixel_name(start)} on do not sum to 1: the first sum is {sums[t, i]:.6g}, in "
+            f"sample {t0 + t}, {self._pixel_name(start + i)} (tolerance {self.tolerance:g}). {hint}"
         )
 
     def _pixel_name(self, pixel: int) -> str:
@@ -153,9 +153,9 @@ def refuse_values(values: Array, evaluated: Array, where: str, what: str) -> Non
         bad = ~np.isfinite(evaluated.astype(np.float32))
     y, x = (int(k[0]) for k in np.nonzero(bad))
     raise DataError(
-        f"{where}: {int(bad.sum())} evaluated {what} are NaN, infinite or beyond float32, first "
-        f"{float(values[y, x]):.6g} at row {y}, column {x}. Mask them with `valid`, or write them "
-        "again."
+        f"{where}: {int(bad.sum())} evaluated {what} are NaN, infinite or beyond float32, the "
+        f"first is {float(values[y, x]):.6g} at row {y}, column {x}. Mask them with `valid`, or "
+        "write them again."
     )
 
 
@@ -164,10 +164,11 @@ def refuse_negative_sigma(values: Array, name: str, where: str, store: str) -> N
     if (count := int((values < 0).sum())) > 0:
         y, x = (int(k[0]) for k in np.nonzero(values < 0))
         raise NegativeSigma(
-            f"{where}: {count} evaluated values are negative, first {values[y, x]:.6g} at row "
-            f"{y}, column {x}; --uncertainty {name} is used as σ, which cannot be negative. Store "
-            "a natural logarithm as log_variance, log_std or log_b. For scores that need only "
-            f"its order: uqeval sparsification {in_command(store)} --uncertainty {quote(name)}",
+            f"{where}: {count} evaluated values are negative, the first is {values[y, x]:.6g} at "
+            f"row {y}, column {x}; --uncertainty {name} is used as σ, which cannot be negative. "
+            "Store a natural logarithm as log_variance, log_std or log_b. For scores that need "
+            f"only its order: uqeval sparsification {in_command(store)} --uncertainty "
+            f"{quote(name)}",
             name,
         )
 
@@ -192,8 +193,8 @@ def evaluated_by(mask: Array, array: StoredArray, where: str) -> Array:
         y, x = (int(k[0]) for k in np.nonzero(bad))
         raise DataError(
             f"{where}: {int(bad.sum())} of {bad.size} values of the mask `valid` are not 0 or 1, "
-            f"first {mask[y, x]:.6g} at row {y}, column {x}. Expected true for the pixels to "
-            "evaluate: bool, 0 and 1, or 0 and 255. Save a comparison, such as confidence > 0.5."
+            f"the first is {mask[y, x]:.6g} at row {y}, column {x}. Expected true for the pixels "
+            "to evaluate: bool, 0 and 1, or 0 and 255. Save a comparison, such as confidence > 0.5."
         )
     return is_valid
 

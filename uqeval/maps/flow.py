@@ -161,8 +161,8 @@ def _dis(method: FlowMethod, p: dict[str, Any], size: tuple[int, ...]) -> Any:
     short, long = sorted(size)
     if short < 2 * patch:
         raise DataError(
-            f"images of {_size_text(size)} pixels; flow by dis needs {2 * patch} on either side. "
-            "Choose farneback, or a larger --flow-scale."
+            f"images of {_size_text(size)} pixels; flow by dis needs at least "
+            f"{2 * patch}×{2 * patch}. Choose farneback, or a larger --flow-scale."
         )
     # OpenCV's number of levels. With fewer levels than the finest scale needs, OpenCV chooses the
     # scale by the width alone, and reads outside of narrow images. So check that the finest scale
@@ -185,7 +185,7 @@ def _tvl1(p: dict[str, Any], previous: Array, next_: Array) -> NDArray[np.float3
     from skimage.registration import optical_flow_tvl1
 
     if min(previous.shape) < 2:
-        raise DataError(f"images of {_size(previous)} pixels; flow by tvl1 needs 2 on either side.")
+        raise DataError(f"images of {_size(previous)} pixels; flow by tvl1 needs at least 2×2.")
     rows_and_columns = optical_flow_tvl1(previous, next_, **p)
     return np.ascontiguousarray(np.moveaxis(rows_and_columns[::-1], 0, 2))
 

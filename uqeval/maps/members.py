@@ -301,8 +301,8 @@ class Members:
         whose = f" of member {member}" if stack.samples > 1 else ""
         return (
             f"{where}, item {cut(self.names[item])}: {int(bad[0])} of {count} evaluated values are "
-            f"{problem}, first {_value(stack, item, member, *divmod(place, width)):.6g} at row "
-            f"{place // width}, column {place % width}{whose}. {hint}"
+            f"{problem}, the first is {_value(stack, item, member, *divmod(place, width)):.6g} at "
+            f"row {place // width}, column {place % width}{whose}. {hint}"
         )
 
     def _finish(self, item: int, state: _Item, target: Array) -> Maps:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uqeval.arrays import Maps
-from uqeval.errors import StoreError, cut, quoted
+from uqeval.errors import StoreError, cut, data_of_kind, quoted
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import of_reference
 
@@ -28,8 +28,8 @@ class WithReference(MapSource):
         self.classes, self.where = evaluated.classes, evaluated.where
         if evaluated.kind != reference.kind:
             raise StoreError(
-                f"{evaluated.where} holds {evaluated.kind} data, {reference.where} "
-                f"{reference.kind}; expected the same."
+                f"{evaluated.where} holds {data_of_kind(evaluated.kind)}, and {reference.where} "
+                f"holds {data_of_kind(reference.kind)}; expected the same kind in both."
             )
         if evaluated.names != reference.names:
             raise StoreError(_other_items(evaluated, reference))

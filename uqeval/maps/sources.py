@@ -9,7 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from uqeval.arrays import Array, Maps
-from uqeval.errors import DataError, StoreError, UsageError, cut, in_command, listed
+from uqeval.errors import (
+    DataError,
+    StoreError,
+    UsageError,
+    cut,
+    data_of_kind,
+    in_command,
+    listed,
+)
 from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
 from uqeval.maps.labels import Labels, label_map
 from uqeval.maps.names import (
@@ -381,7 +389,9 @@ def with_samples(source: MapSource, option: str) -> Source:
     """
     source = getattr(source, "inner", source)  # of regions
     if not isinstance(source, Source):
-        raise UsageError(f"{source.where} holds {source.kind} data; {option} takes probabilities.")
+        raise UsageError(
+            f"{source.where} holds {data_of_kind(source.kind)}; {option} takes probabilities."
+        )
     if source.stack is None:
         raise UsageError(
             f"{source.where} is a maps store, which has no samples, but {option} needs them. Give "

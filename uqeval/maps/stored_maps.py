@@ -262,9 +262,9 @@ def _check_probabilities(name: str, values: Array, where: str, most: float) -> N
         bad, fault = values > most, f"above {most:.5g}, which rounding cannot explain"
     *_, y, x = (int(k[0]) for k in np.nonzero(bad))
     raise DataError(
-        f"{where}: {int(bad.sum())} of {bad.size} values of the map {name} are {fault}: first "
-        f"{values[bad][0]:.6g} at row {y}, column {x}. Write the map again from probabilities "
-        "that sum to 1, for example with uqeval reduce."
+        f"{where}: {int(bad.sum())} of {bad.size} values of the map {name} are {fault}: the "
+        f"first is {values[bad][0]:.6g} at row {y}, column {x}. Write the map again from "
+        "probabilities that sum to 1, for example with uqeval reduce."
     )
 
 
@@ -284,9 +284,10 @@ def _refuse_negative(name: str, values: Array, evaluated: Array, where: str) -> 
     if bad.any():
         y, x = (int(k[0]) for k in np.nonzero(bad))
         raise DataError(
-            f"{where}: {int(bad.sum())} evaluated values of the map {name} are negative, first "
-            f"{values[y, x]:.6g} at row {y}, column {x}; expected 0 or more. Write the map again, "
-            "for example with uqeval reduce; if it is another uncertainty, give it another name."
+            f"{where}: {int(bad.sum())} evaluated values of the map {name} are negative, the "
+            f"first is {values[y, x]:.6g} at row {y}, column {x}; expected 0 or more. Write the "
+            "map again, for example with uqeval reduce; if it is another uncertainty, give it "
+            "another name."
         )
 
 
@@ -357,7 +358,7 @@ def missing_map_message(
     if name == "brier" and measures:
         ranked = "" if "entropy" in stored else f" --uncertainty {measures[0]}"
         hint += (
-            " Sparsification of wrong pixels needs none: uqeval sparsification "
+            " Sparsification of wrong pixels needs no `brier`: uqeval sparsification "
             f"{paths} --error zero-one{ranked}"
         )
     return f"{where} has no map {quoted(name)}. {stored_text}; {hint}"

@@ -170,7 +170,7 @@ class VideoSource(MapSource):
         if before.grey.shape != after.grey.shape:
             raise StoreError(
                 f"{self.frames.where_of(pair.after)} is {_size(after.grey)}, the frame before it "
-                f"{_size(before.grey)} (height×width); the frames of a sequence have one size."
+                f"{_size(before.grey)} (height×width); the frames of a sequence must have one size."
             )
         flows = self._flows(item, before, after, heartbeat)
         maps: Maps = {}

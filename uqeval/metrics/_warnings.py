@@ -58,6 +58,10 @@ SIGNS = {
 }  # fmt: skip
 
 
+#: The end of a warning without an interval. Sweeps have no `--ci`, and leave it out.
+WITHOUT_INTERVAL = " There is no interval: --ci 0.95 shows whether this is chance."
+
+
 def sign_warnings(
     family: str, results: Mapping[str, Any], interval: Mapping[str, Any] | None = None
 ) -> list[str]:
@@ -84,10 +88,7 @@ def sign_warnings(
         return [f"{message}, below {sign.neutral:g}: {sign.below}."]
     tolerance = sign.tolerance * scale
     if value < sign.neutral - tolerance:
-        return [
-            f"{message}, below {sign.neutral:g}: {sign.below}. There is no interval: "
-            "--ci 0.95 shows whether this is chance."
-        ]
+        return [f"{message}, below {sign.neutral:g}: {sign.below}.{WITHOUT_INTERVAL}"]
     if sign.chance and abs(value - sign.neutral) <= tolerance:
         return [message + is_chance]
     return []

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import uqeval.metrics._numbers as numbers
-from uqeval.errors import UsageError, cut, number_of, quoted
+from uqeval.errors import UsageError, cut, data_of_kind, number_of, quoted
 from uqeval.maps.names import lambda_of
 from uqeval.metrics._dataset_info import DatasetInfo, fit_items, read_fit_on
 from uqeval.metrics._family import variants
@@ -128,7 +128,7 @@ class ConformalSettings(Settings):
         method = self.method or methods[0]
         if method not in methods:
             raise UsageError(
-                f"--method {method}: {info.where} holds {info.kind} data; expected "
+                f"--method {method}: {info.where} holds {data_of_kind(info.kind)}; expected "
                 f"{' or '.join(methods)}."
             )
         if info.kind == "classes" and self.uncertainty:

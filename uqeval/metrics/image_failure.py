@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import uqeval.metrics._item_numbers as item_numbers
 import uqeval.metrics.image_failure_scores as scores_of_items
 from uqeval.arrays import Array, State, np
-from uqeval.errors import UsageError, quoted
+from uqeval.errors import UsageError, data_of_kind, quoted
 from uqeval.keys import Key, family_of
 from uqeval.metrics._contract import Column, Display, ScoreTable, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
@@ -209,7 +209,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
                 field = "temporal.miou" if info.kind == "video" else "regression.rmse"
                 raise UsageError(
                     f"{quoted(wanted.text)} is of class predictions, and {info.where} holds "
-                    f"{info.kind} data. Give a field of its items, such as {field}."
+                    f"{data_of_kind(info.kind)}. Give a field of its items, such as {field}."
                 )
             return item_numbers.OfCounts(wanted.name, info, wanted.scale)
         key, field = item_numbers.key_and_field(wanted.name)
@@ -229,7 +229,7 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         if family.name == "image_failure" or self.info.kind not in family.kinds:
             raise UsageError(
                 f"{key}: {family.name} does not evaluate the items of {self.info.where}, which "
-                f"holds {self.info.kind} data."
+                f"holds {data_of_kind(self.info.kind)}."
             )
         try:
             settings = family.settings({}, self.info)

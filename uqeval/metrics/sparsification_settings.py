@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics.sparsification_curves as sc
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, data_of_kind
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SparsificationSettings(Settings):
         error = self.error or default
         if error not in ERRORS[kind]:
             raise UsageError(
-                f"--error {error}: {where} holds {kind} data; expected one of "
+                f"--error {error}: {where} holds {data_of_kind(kind)}; expected one of "
                 f"{', '.join(ERRORS[kind])}."
             )
         if self.grid == "every-rank" and error == "rmse":

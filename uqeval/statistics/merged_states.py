@@ -134,9 +134,10 @@ class MergedStates:
         others = [n for n, own in zip(numbers, digits, strict=True) if own != first]
         which = f"shards {listed(others)} and {numbers[0]}" if others else "rounds of the shards"
         return [
-            f"{which} were counted on different kinds of processors, whose exp and log have other "
-            "last digits. Those of the results may differ from a run on one kind of machine. For "
-            "equal digits, count all shards and rounds on machines with the same processor."
+            f"{which} were counted on different kinds of processors, whose exp and log differ in "
+            "the last digits. So the last digits of results may differ from a run on one kind of "
+            "machine. For equal digits, count all shards and rounds on machines with the same "
+            "processor."
         ]
 
     def _inputs(self) -> dict[str, Any]:

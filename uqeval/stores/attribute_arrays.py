@@ -101,9 +101,9 @@ def without_attributes(
         elif not _is_neutral(name, value):
             hint = "call it `invalid`" if name in INVALID else "store the numbers themselves"
             raise StoreError(
-                f"{cut(path)}: {name} is {quoted(value)}, stored beside the arrays, so nothing "
-                f"says of which array it is; expected an attribute of one array. For a target "
-                f"{hint}; if it has no effect, leave it out."
+                f"{cut(path)}: {name} is {quoted(value)}, stored beside the arrays, so it is "
+                f"unclear which array it describes; expected an attribute of one array. For a "
+                f"target, {hint}; if it has no effect, leave it out."
             )
     return arrays, known, warnings
 

@@ -40,7 +40,7 @@ def _from_zlib(data: bytes, most: int) -> bytes:
     try:
         text = decompressor.decompress(data, most + 1)
     except zlib.error:
-        raise ValueError("no packed state: it cannot be unpacked") from None
+        raise ValueError("it is no packed state, as it cannot be unpacked") from None
     if len(text) > most:
         raise _too_much(most)
     if not decompressor.eof:
@@ -53,14 +53,14 @@ def _from_zstd(data: bytes, most: int) -> bytes:
 
     size = content_size(memoryview(data))
     if size is None:
-        raise ValueError("no packed state: it does not tell its size")
+        raise ValueError("it is no packed state, as it does not state its size")
     if size > most:
         raise _too_much(most)
     text = bytearray(size)
     try:
         decompress(data, text)
     except (RuntimeError, ValueError):  # damaged, or more frames than the first
-        raise ValueError("no packed state: it cannot be unpacked") from None
+        raise ValueError("it is no packed state, as it cannot be unpacked") from None
     return bytes(text)
 
 
@@ -75,7 +75,7 @@ def content_size(data: memoryview) -> int | None:
     Raises `ValueError` if the data do not begin with a frame.
     """
     if len(data) < 6 or data[:4] != MAGIC:
-        raise ValueError("no zstd frame")
+        raise ValueError("it does not begin with a zstd frame")
     flags = data[4]
     is_single, width = flags >> 5 & 1, (0, 2, 4, 8)[flags >> 6]
     if not width and not is_single:

@@ -376,7 +376,7 @@ def checked_labels(
             )
         raise DataError(
             f"{where}: {int(bad.sum())} pixels have ids outside 0 … {classes - 1} that are not the "
-            f"ignore_index {ignore_index}, first {int(values[(*plane, y, x)])} in row {row + y}, "
-            f"column {x}." + hint
+            f"ignore_index {ignore_index}, the first is {int(values[(*plane, y, x)])} in row "
+            f"{row + y}, column {x}." + hint
         )
     return values.astype(label_dtype(classes, ignore_index), copy=False)

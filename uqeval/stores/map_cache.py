@@ -240,7 +240,7 @@ class MapCache:
         """Return warnings about maps that are not cached."""
         reasons = (
             (self.unstamped, "changes to them cannot be detected, or they were changed just now"),
-            (self.refused, "the disk is full (1 GiB is left free), or cannot be written"),
+            (self.refused, "the disk has less than 1 GiB free, or cannot be written"),
         )
         return [
             f"--map-cache {self.folder}: the maps of {len(items)} of {len(self._names)} items are "

@@ -325,8 +325,8 @@ def _other_order(store: Store, other: Store, first: Coordinate, second: Coordina
         )
     elif first.axis == "item" and (is_count(values) or is_count(others)):
         advice = (
-            f"One of them may only count: {without}; sorting would pair others. If both number the "
-            f"same items, sort both {by_values}."
+            f"One of the coordinates may only number the rows: {without}; sorting would then pair "
+            f"wrong items. If both number the same items, sort both {by_values}."
         )
     return StoreError(
         f"{cut(store.path)}: the {what} are in another order than those of {cut(other.path)}: the "

@@ -192,8 +192,8 @@ class Stack:
             count = sum(member.array_of(i).length(axis) for member in members)
             if count != first:
                 raise StoreError(
-                    f"{path}: item 0 has {first} {noun}, item {i} has {count}; all items have the "
-                    f"same {of_all}."
+                    f"{path}: item 0 has {first} {noun}, item {i} has {count}; all items must "
+                    f"have the same {of_all}."
                 )
         return first
 

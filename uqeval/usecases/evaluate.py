@@ -147,10 +147,12 @@ def _refuse_metrics(labels: Any) -> None:
     """Raise `UsageError` if `labels` has the names of metrics."""
     from uqeval.metrics import FAMILIES
 
-    if isinstance(labels, Mapping) and labels and labels.keys() <= FAMILIES.keys():
+    if not isinstance(labels, Mapping | list | tuple) or not labels:
+        return
+    if all(isinstance(name, str) and name in FAMILIES for name in labels):
         raise UsageError(
             f"labels: found the metrics {', '.join(labels)}; expected labels. Write "
-            "uqeval.evaluate(predictions, metrics={…}) if the predictions have labels."
+            "uqeval.evaluate(predictions, metrics=…) if the predictions have labels."
         )
 
 

@@ -166,8 +166,9 @@ def refuse_missing(states: MergedStates, remedy: str = "") -> None:
     """Raise `UsageError` if some shards of a run are missing."""
     if states.missing:
         numbers = ", ".join(map(str, states.missing))
+        word = "number" if len(states.missing) == 1 else "numbers"
         raise UsageError(
-            f"of {len(states.files) + len(states.missing)} shards, {numbers} "
+            f"of {len(states.files) + len(states.missing)} shards, {word} {numbers} "
             f"{'is' if len(states.missing) == 1 else 'are'} missing; give all{remedy}."
         )
 

@@ -180,9 +180,10 @@ def add_families(
                 )
                 if not is_complete:
                     raise UsageError(
-                        f"{merged_states.path} has no counts for {name}. Evaluate "
-                        f"{' '.join(map(quote, info.paths)) or info.where} again with it, or name "
-                        f"numbers of the report's items: {listed(_numbers_of_items(record), 20)}."
+                        f"{merged_states.path} has no counts for {name}. Give --risk and "
+                        "--confidence as numbers of the report's items "
+                        f"({listed(_numbers_of_items(record), 4)}), or evaluate "
+                        f"{' '.join(map(quote, info.paths)) or info.where} with {name}."
                     )
                 sections |= group
         metrics = {metric.id: metric.record() for metric in family.metrics}
@@ -239,8 +240,8 @@ def _refuse_other_thresholds(
             )
         elif pooled is None:
             remedy = (
-                "The states do not hold that of all items: evaluate each of them again with "
-                "--threshold and one number for all"
+                "The states do not hold the threshold of all items: evaluate each of them again "
+                "with --threshold and one number for all"
             )
         elif not pooled:
             remedy = (

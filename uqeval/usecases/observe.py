@@ -233,8 +233,9 @@ class TemporalObserver:
         if self._before is not None and (was := self._before["grey"].shape) != size:
             raise DataError(
                 f"{where} is {_size_text(size)}, the frame before it {_size_text(was)} "
-                "(height×width); the frames of a sequence have one size. A new sequence begins "
-                "with reset(), or in `uqeval observe` with frames of another name, such as b_000."
+                "(height×width); the frames of a sequence must have one size. A new sequence "
+                "begins with reset(), or in `uqeval observe` with frames of another name, such as "
+                "b_000."
             )
         ids = label_map(
             prediction, self.classes, self.ignore_index, where, (size[0], size[1]),

@@ -15,6 +15,7 @@ from uqeval.errors import (
     UsageError,
     check_numbers,
     cut,
+    data_of_kind,
     did_you_mean,
     listed,
     option_name,
@@ -133,7 +134,8 @@ def everything(
     if not options_by_family:
         raise UsageError(next(iter(lost)))
     if uncertainty and not any(options_by_family.values()):
-        none = f"--uncertainty: no metric of {info.kind} data has this option; leave it out."
+        data = data_of_kind(info.kind)
+        none = f"--uncertainty: no metric of {data} has this option; leave it out."
         raise UsageError(next(iter(refused), none))
     return options_by_family, [
         f"{', '.join(names)} left out: {text}" for text, names in lost.items()
@@ -221,7 +223,7 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
     if unknown or not families:
         expected = f"expected some of {', '.join(FAMILIES)}."
         if not unknown:
-            raise UsageError(f"metrics none; {expected}")
+            raise UsageError(f"no metrics are given; {expected}")
         if having := families_with(unknown[0]):
             metric = for_caller(
                 f"--metric {having[0]}", f"metrics={having[0]!r}", f"`metric: {having[0]}`"
@@ -236,10 +238,9 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
         check_numbers(options)
     for family in families_known:
         if info.kind not in family.kinds:
+            data = data_of_kind(info.kind)
             if (needed := _NEEDED.get(family.kinds[0])) is not None and info.kind in needed[0]:
-                raise UsageError(
-                    f"{info.where} holds {info.kind} data; {family.name} evaluates {needed[1]}"
-                )
+                raise UsageError(f"{info.where} holds {data}; {family.name} evaluates {needed[1]}")
             fit = [
                 name for name, fitting in FAMILIES.items()
                 if info.kind in fitting.kinds and name not in (*COMPANIONS, "image_failure")
@@ -251,8 +252,8 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
                 f" Try `{fit[0]}:` in its place.",
             )
             raise UsageError(
-                f"{info.where} holds {info.kind} data; {family.name} evaluates "
-                f"{family.kinds[0]} only. {info.kind.capitalize()} data are for "
+                f"{info.where} holds {data}; {family.name} evaluates "
+                f"{data_of_kind(family.kinds[0])} only. {data.capitalize()} are for "
                 f"{', '.join(fit)}.{example}"
             )
     return families_known
@@ -271,8 +272,8 @@ def refuse_other_kinds(metrics: Any) -> None:
                 "ood": f"uqeval.evaluate(predictions, metrics={name!r}, out=[…])",
             }.get(FAMILIES[name].kinds[0], f"uqeval.evaluate(…, metrics={name!r})")
             raise UsageError(
-                f"metrics={name!r} evaluates {FAMILIES[name].kinds[0]} data, but Evaluator takes "
-                f"class predictions only. Use {instead}."
+                f"metrics={name!r} evaluates {data_of_kind(FAMILIES[name].kinds[0])}, but "
+                f"Evaluator takes class predictions only. Use {instead}."
             )
 
 

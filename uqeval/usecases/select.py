@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from uqeval.errors import UsageError, cut, did_you_mean, is_number, quoted
+from uqeval.errors import UsageError, cut, did_you_mean, is_number, listed, quoted
 from uqeval.glossary import display_of
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
@@ -22,6 +22,8 @@ _OF_ITEMS = {
         "tc_visible",
     },
 }  # fmt: skip
+#: Most scores that a message names.
+_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def select(
     if direction is None:
         raise UsageError(
             f"--by {cut(field)}: neither high nor low values of it are worse, so it cannot rank "
-            f"items; expected one of {cut(', '.join(_ranking(report)) or 'no other field')}."
+            f"items; expected one of {listed(_ranking(report), _NAMED) or 'no other field'}."
         )
     sign = -1 if direction == "lower" else 1
     _refuse_of_video(report, field, key, min_gap, per_sequence, min_coverage, keep_cuts)
@@ -204,8 +206,10 @@ def score_of_items(report: Report, field: str) -> tuple[str, str]:
     if field not in addresses | columns:
         _refuse_slice(field, addresses)
         ranking = _ranking(report)
-        choices = ", ".join(ranking) or "none, because the report has no scores of items"
-        hint = did_you_mean(field, ranking, f"expected one of {cut(choices)}.", 0.8)
+        expected = f"expected one of {listed(ranking, _NAMED)}."
+        if not ranking:
+            expected = "the report has no scores of items."
+        hint = did_you_mean(field, ranking, expected, 0.8)
         raise UsageError(f"--by {quoted(field)}: no item has this score; {hint}")
     return (addresses | columns)[field]
 
@@ -254,6 +258,6 @@ def _default_field(report: Report) -> str:
     if choices := _ranking(report):
         raise UsageError(
             "none of the report's scores ranks its items by default; choose one with --by: "
-            f"{cut(', '.join(choices))}."
+            f"{listed(choices, _NAMED)}."
         )
     raise UsageError("the report has no scores of single items; give one with items.")

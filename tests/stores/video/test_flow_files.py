@@ -317,8 +317,8 @@ def test_rows_are_those_of_neighbours_in_the_store() -> None:
     is_flow(open_flows(FLOW, pairs[1:], NAMES, 3), FLOW[1:])
     flow_refused(FLOW, "frame 0 follows frame 1", "in the order of their numbers",
             names=("s_2", "s_1", "s_3"))  # fmt: skip
-    flow_refused(FLOW, "the flow of 2 pairs, expected 3 of 4 frames", names=None, frames=4)
-    flow_refused(np.concatenate([FLOW, FLOW])[:3], "3 pairs, expected 2", names=None)
+    flow_refused(FLOW, "the flow of 2 pairs, but 4 frames make 3", names=None, frames=4)
+    flow_refused(np.concatenate([FLOW, FLOW])[:3], "3 pairs, but 3 frames make 2", names=None)
 
 
 def test_stores_that_hold_no_flow(tmp_path: Path) -> None:

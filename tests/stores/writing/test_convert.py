@@ -175,7 +175,9 @@ def test_the_void_id_of_labels(tmp_path: Path, void: int, declares: str) -> None
 def test_a_command_names_the_option_of_the_void_id(tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", probs=STACK, labels=np.where(LABELS == 3, -1, LABELS))
     words = ("convert", tmp_path / "s.npz", tmp_path / "out")
-    refused(run_uqeval(*words, cwd=tmp_path), "first -1", "If -1 is void, give --ignore-index -1.")
+    refused(
+        run_uqeval(*words, cwd=tmp_path), "first is -1", "If -1 is void, give --ignore-index -1."
+    )
     run_well(*words, "--ignore-index", "-1", cwd=tmp_path)
 
 

@@ -414,7 +414,7 @@ def test_a_later_round_needs_the_states(first: Path, tmp_path: Path) -> None:
     fitted = {"part": "1/3", "fitted": own / "fitted.json", "workers": 1}
     refused(
         lambda: uqeval.evaluate(own / "p.npz", metrics="failure", **fitted),
-        "continues from the states of the round before, but without states there are none. Give "
+        "continues from the states of the previous round, but without states there are none. Give "
         "the same states as in the first round of shard 1.",
     )
 

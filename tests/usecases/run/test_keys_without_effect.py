@@ -79,7 +79,7 @@ def test_a_key_of_another_kind_of_data(folder: Path, kind: str, key: str, value:
     message = refused(folder, f"{store}, {key}: {value}", metrics)
     named = {key, f"--{key.replace('_', '-')}"}
     if kind == "classes" and key in _OF_SETS:
-        named = {"holds ood data"}
+        named = {"holds in- and out-of-distribution data"}
     if kind == "numbers" and key in _OF_SETS:
         named = {"expected probs or logits"}
     assert any(name in message for name in named), message

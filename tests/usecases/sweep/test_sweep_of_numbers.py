@@ -154,6 +154,21 @@ def test_samples_of_every_draw(tmp_path: Path) -> None:
     report.to_json()
 
 
+def test_warnings_name_the_subset_and_no_option_that_a_sweep_lacks(tmp_path: Path) -> None:
+    arrays = numbers(1, T)
+    arrays["std"] = 1 / (1e-3 + abs(arrays["mean"] - arrays["target"][:, None]))  # the wrong order
+    report = uqeval.sweep(
+        store(tmp_path / "a.zarr", arrays), None, ["sparsification"], samples=[2, T]
+    )
+    of_subset, of_all = [text for text in report.warnings if "the AURG is" in text]
+    value = report.results["sweep"]["sparsification.aurg"]["values"][0][0]
+    assert of_subset.startswith(
+        f"sparsification, the first of 6 subsets of M = 2: the AURG is {value:.4f}, below 0"
+    )
+    assert of_all.startswith(f"sparsification, M = {T}: the AURG is ")
+    assert not any("0.95" in text for text in report.warnings)
+
+
 def test_samples_that_are_no_numbers(tmp_path: Path) -> None:
     arrays = of_samples(nan=0.3)
     path = store(tmp_path / "a.zarr", arrays)
@@ -284,7 +299,7 @@ def test_reference_of_samples_beside_samples_with_nan(tmp_path: Path) -> None:
     [
         ({"samples": [5]}, UsageError, "holds 4 samples"),
         ({"repeats": 0}, UsageError, "from 1 on"),
-        ({"metrics": ["pavpu"]}, UsageError, "regression data; pavpu evaluates classes"),
+        ({"metrics": ["pavpu"]}, UsageError, "numbers; pavpu evaluates class predictions"),
         ({"metrics": {"regression": {"distribution": ["gaussian", "laplace"]}}}, UsageError,
          "one variant"),
         ({"metrics": ["nmerci"], "settings": {"sparsification": {"error": "mae"}}}, UsageError,
@@ -294,10 +309,10 @@ def test_reference_of_samples_beside_samples_with_nan(tmp_path: Path) -> None:
         ({"metrics": {"regression": {"sigma_scale": True}}}, UsageError,
          "cannot evaluate sigma_scale of regression"),
         ({"metrics": ["divergence"]}, UsageError, "needs a reference"),
-        ({"reference": probabilities(0, 1)}, StoreError, "classes"),
+        ({"reference": probabilities(0, 1)}, StoreError, "the same kind in both"),
         ({"nan_sample": "skip"}, UsageError, "unknown options"),
         ({"metrics": ["conformal"], "alpha": 0.1}, UsageError, r"metrics=\{'conformal': \{'alpha'"),
-        ({"metrics": ["ood"]}, UsageError, "ood evaluates ood data, which have no sweep"),
+        ({"metrics": ["ood"]}, UsageError, "ood evaluates in- and out-of-distribution data"),
         ({"ignore_index": 3}, UsageError, "ignore_index is for classes"),
         ({"memory": 1000}, UsageError, "memory"),
     ],

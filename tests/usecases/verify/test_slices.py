@@ -251,7 +251,7 @@ def test_a_changed_file_of_fit_on_is_no_difference(digest: bool, folder: Path) -
         left = _left_out("other.json")
     finally:
         Path("fit.txt").write_text(before)
-    expected = "names other items than in the run" if digest else "does not tell the items"
+    expected = "names other items than in the run" if digest else "does not give the items"
     assert "calibration.temperature" in left and expected in left
 
 

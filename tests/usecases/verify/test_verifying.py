@@ -334,7 +334,8 @@ def test_changed_states_are_named(folder: Path) -> None:
 
 def test_given_stores_take_the_place_of_the_paths(folder: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(folder.parent)
-    with pytest.raises(StoreError):
+    fix = "give the stores: uqeval verify work/classes.json PREDICTIONS"
+    with pytest.raises(UsageError, match=f"nothing at the path of its predictions, .*{fix}"):
         verify("work/classes.json")
     assert verify("work/classes.json", ["work/classes.npz"], items=1).passed
     with pytest.raises(UsageError, match="2 stores for the report"):

@@ -143,7 +143,7 @@ def open_annotator_folders(
         if not rest:
             raise StoreError(
                 f"{cut(path)} holds {quoted(file)} next to the folders; --annotator-folders "
-                "expects a folder of label PNGs for each annotator, and no others. Move it."
+                "expects a folder of label PNGs for each annotator, and nothing else. Move it."
             )
         files_of[folder].append("/".join(rest))
     found: dict[str, dict[str, str]] = {}
@@ -153,8 +153,8 @@ def open_annotator_folders(
             found[folder] = match_files(where, own, names, "label", advice=RENAME_ANY)
         except StoreError as error:
             raise StoreError(
-                f"{error} Each annotator has a label of every item: for an item that one did not "
-                "label, add a PNG of the void id (255)."
+                f"{error} Each annotator needs a label of every item: for an item that an "
+                "annotator did not label, add a PNG of the void id (255)."
             ) from None
         warnings += warnings_of_match(where, own, found[folder], "label")
     parts = tuple(

@@ -65,7 +65,10 @@ class Hdf5Array(StoredArray):
                 "not read. Copy them into a dataset."
             )
         if math.prod(self.chunks) * self.dtype.itemsize > _MOST_CHUNK and self.dataset.chunks:
-            raise StoreError(f"{self.where} has chunks {self.chunks} of more than 4 GiB.")
+            raise StoreError(
+                f"{self.where} has chunks {self.chunks} of more than 4 GiB. Write it with smaller "
+                "chunks."
+            )
         needed, stored = self._needed_bytes(), int(self.dataset.id.get_storage_size())
         if self.dataset.chunks is None:
             if stored != needed > _MOST_MISSING:

@@ -57,8 +57,8 @@ class NumpyArray(StoredArray):
             hint = "Save float, integer or bool values; pickled objects are never read."
             if file is None:
                 hint = (
-                    "Convert it to numbers: array.astype(float), of class ids array.astype(int), "
-                    "of pandas table.to_numpy(float)."
+                    "Convert it to numbers: array.astype(float); for class ids, array.astype(int); "
+                    "for a table of pandas, table.to_numpy(float)."
                 )
             if dtype.kind == "S":
                 hint = "Save texts as str: array.astype(str)."

@@ -76,7 +76,9 @@ class SavedStates:
                 f"{cut(path)}: states of schema {quoted(schema)}; this uqeval reads {SCHEMA!r}."
             )
         if index.get("sealed") and self.digest is None:  # files of earlier versions have none
-            raise StoreError(f"{cut(path)} is not a states file: it lacks its checksum, cut short.")
+            raise StoreError(
+                f"{cut(path)} is not a states file: it has no checksum, so it is cut short."
+            )
         self.index: dict[str, Any] = index
         self._check_form(allow_missing=True)
         _spell_names(index)

@@ -114,8 +114,8 @@ def open_flows(
         _check(array)
     if len(rows) != frames - 1:
         raise StoreError(
-            f"{rows[0].array.where} has the flow of {len(rows)} pairs, expected {frames - 1} of "
-            f"{frames} frames: row k is that of frames k and k + 1."
+            f"{rows[0].array.where} has the flow of {len(rows)} pairs, but {frames} frames make "
+            f"{frames - 1}: row k is the flow of frames k and k + 1."
         )
     for pair in pairs:
         if pair.after != pair.before + 1:

@@ -98,8 +98,8 @@ class ImageFolder:
             raise
         except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
             raise StoreError(
-                f"{self._path(i)} is not an image, damaged or cut short ({undecoded(error)}). "
-                "Copy it again."
+                f"{self._path(i)} is not an image, or it is damaged or cut short "
+                f"({undecoded(error)}). Copy it again."
             ) from error
 
     def _path(self, i: int) -> Path:

@@ -15,7 +15,7 @@ from uqeval.stores.names import checked_names, natural, plain_name
 #: Bounded, since Python refuses to read integers of thousands of digits.
 _DIGITS = re.compile(r"[0-9]{1,999}")
 _JOINTS = "_-. "
-_EXPECTED = "one that ends in a number, as 0016E5_07959 or frame_000123"
+_EXPECTED = "a name that ends in a number, such as 0016E5_07959 or frame_000123"
 #: Time stamps: more than this share of differences are near their median, by this fraction of it,
 #: and no multiples of the step; and at least as many.
 _SHARE, _NEAR, _LEAST = 0.5, 0.25, 4

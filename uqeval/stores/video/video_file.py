@@ -149,7 +149,7 @@ def _check_regular(path: str | Path) -> None:
         os.close(open_descriptor(path))
     except OSError as error:
         raise StoreError(
-            f"{cut(path)} cannot be read: {error.strerror}; expected a video file, a URL as "
+            f"{cut(path)} cannot be read: {error.strerror}; expected a video file, a URL such as "
             "rtsp://…, or the number of a camera."
         ) from error
 

@@ -237,7 +237,7 @@ class UnfinishedStore:
             return False
         raise DataError(
             f"{description}: this was written already, or another process is writing it. If a "
-            "batch failed after its first items, give those alone of which done() is False. "
+            "batch failed after its first items, give only those for which done() is False. "
             "PredictionWriter(repeated='skip') leaves out what is written: for batches that are "
             "given again, and for distributed samplers that repeat items to fill the last batch."
         )

@@ -99,8 +99,8 @@ def begin(
             if not restart or resume:
                 raise OutputError(
                     f"{cut(root)} is an unfinished store without its lock: a process was killed "
-                    "while it removed it, or it was copied without its empty folders. Give only "
-                    "overwrite=True to begin again."
+                    "while it removed the lock, or the store was copied without its empty "
+                    "folders. Give only overwrite=True to begin again."
                 )
             remove_idle(root)
         elif is_complete(root) is False and not (root / HIDDEN).exists():

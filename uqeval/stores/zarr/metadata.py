@@ -222,14 +222,16 @@ def _v3(document: dict[str, Any], raw: bytes, where: str) -> Layout:
     grid = document["chunk_grid"]
     if grid["name"] != "regular":
         raise StoreError(
-            f"{where}: a {quoted(grid['name'])} chunk grid is not read; use a regular one."
+            f"{where}: a {quoted(grid['name'])} chunk grid is not read. Write the array "
+            "again with a regular one."
         )
     chunks = _sizes(grid["configuration"]["chunk_shape"], 1, "chunk_shape", where, len(shape))
     encoding = document["chunk_key_encoding"]
     default = encoding["name"] == "default"
     if not default and encoding["name"] != "v2":
         raise StoreError(
-            f"{where}: chunk keys of the kind {quoted(encoding['name'])} are not read."
+            f"{where}: chunk keys of the kind {quoted(encoding['name'])} are not read. Write the "
+            "array again with the kind 'default'."
         )
     settings = encoding.get("configuration") or {}
     separator = _separator(settings.get("separator", "/" if default else "."), where)
@@ -319,7 +321,8 @@ def _separator(separator: Any, where: str) -> str:
     """Return the separator of the numbers of a chunk's key."""
     if separator not in ("/", ".") or not isinstance(separator, str):
         raise StoreError(
-            f"{where}: the separator of chunk keys is {quoted(separator)}; expected '/' or '.'."
+            f"{where}: the separator of chunk keys is {quoted(separator)}; expected '/' or '.'. "
+            "Write the array again."
         )
     return separator
 
@@ -356,13 +359,19 @@ def _shards(
     outer: tuple[int, ...], inner: tuple[int, ...], config: Mapping[str, Any], where: str
 ) -> Shards:
     if any(big % small for big, small in zip(outer, inner, strict=True)):
-        raise StoreError(f"{where}: shards of {outer} cannot hold whole chunks of {inner}.")
+        raise StoreError(
+            f"{where}: shards of {outer} cannot hold whole chunks of {inner}. Write the array "
+            "again."
+        )
     if any(codec["name"] == "sharding_indexed" for codec in config["codecs"]):
-        raise StoreError(f"{where}: shards inside shards are not read; write it with one level.")
+        raise StoreError(f"{where}: shards inside shards are not read; write one level.")
     codecs = config["index_codecs"]
     index = [codec["name"] for codec in codecs]
     if index not in (["bytes"], ["bytes", "crc32c"]):
-        raise StoreError(f"{where}: a shard index stored with {index} is not read.")
+        raise StoreError(
+            f"{where}: a shard index with the codecs {index} is not read; expected bytes, or bytes "
+            "and crc32c. Write the array again."
+        )
     per_shard = tuple(big // small for big, small in zip(outer, inner, strict=True))
     if math.prod(per_shard) > 2**22:
         raise StoreError(f"{where}: {math.prod(per_shard)} chunks in a shard; write larger chunks.")

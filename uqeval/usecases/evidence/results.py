@@ -63,7 +63,7 @@ def add_verifications(evidence: Evidence, paths: Sequence[str | Path], items: in
 
 
 def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
-    from uqeval.usecases.verify.opening import command_of, roles_of, why_outside
+    from uqeval.usecases.verify.opening import command_of, roles_of, why_missing, why_outside
     from uqeval.usecases.verify.verifying import verify
 
     report = evidence.reports[name]
@@ -72,7 +72,7 @@ def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
     except UqevalError as error:
         if not is_merged(report) and report.uqeval_version == VERSION:
             roles = roles_of(report)
-            reason = why_outside(roles) or str(error)
+            reason = why_outside(roles) or why_missing(roles) or str(error)
             raise UsageError(
                 f"{cut(path)} cannot be verified here: {reason} "
                 f"Where its stores are, run: {command_of(str(path), roles)} "

@@ -364,8 +364,8 @@ def _earlier(
     if path is None or not Path(path).is_file():
         missing = "without -o there are none" if path is None else f"{cut(path)} does not exist"
         raise UsageError(
-            f"--fitted continues from the states of the round before, but {missing}. Give the same "
-            f"-o as in the first round of shard {number}."
+            f"--fitted continues from the states of the previous round, but {missing}. Give the "
+            f"same -o as in the first round of shard {number}."
         )
     saved = SavedStates.of_run(path)
     rounds, part = saved.index.get("rounds", {}), saved.index["inputs"].get("part", {})

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.arrays import np
-from uqeval.errors import UsageError, number_of
+from uqeval.errors import UsageError, data_of_kind, number_of
 from uqeval.keys import Key
 from uqeval.maps.views import Subset
 from uqeval.metrics import FAMILIES, Family
@@ -134,8 +134,8 @@ def variants_of(
     variants = {}
     for name in families:
         if name in FAMILIES and not {"classes", "regression"} & {*FAMILIES[name].kinds}:
-            kind = FAMILIES[name].kinds[0]
-            raise UsageError(f"{name} evaluates {kind} data, which have no sweep; leave it out.")
+            data = data_of_kind(FAMILIES[name].kinds[0])
+            raise UsageError(f"{name} evaluates {data}, which have no sweep; leave {name} out.")
     for family in known_families(families, info):
         options = families[family.name]
         fixed = family.on_subsets.fixed

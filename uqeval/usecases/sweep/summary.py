@@ -9,6 +9,7 @@ from typing import Any
 from uqeval.errors import is_number
 from uqeval.metrics import Family
 from uqeval.metrics._evaluation import Section
+from uqeval.metrics._warnings import WITHOUT_INTERVAL
 from uqeval.records.addresses import innermost
 from uqeval.records.report import reason_at
 
@@ -101,12 +102,16 @@ def warnings_of(
 ) -> list[str]:
     """Return the warnings about the first subset of each M."""
     return [
-        f"{family.name}, M = {m}: {text}"
+        f"{family.name}, {_subset_in_words(m, len(group))}: {text.removesuffix(WITHOUT_INTERVAL)}"
         for family in families
         for m, group in zip(ms, groups, strict=True)
         if (section := sections.get(f"{group[0]}:{family.name}"))
         for text in section.warnings
     ]
+
+
+def _subset_in_words(m: int, repeats: int) -> str:
+    return f"M = {m}" if repeats == 1 else f"the first of {repeats} subsets of M = {m}"
 
 
 def numerics_of(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqeval.errors import UsageError, cut, listed, option_name
+from uqeval.errors import UsageError, cut, data_of_kind, listed, option_name
 from uqeval.records.fingerprints import has_no_fingerprint
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> lis
     """Return the roles with the given stores in place of the report's paths.
 
     Without stores the report's own paths, relative to the working folder and inside of it. Raises
-    `UsageError` for another number of stores, and for a path that leads anywhere else.
+    `UsageError` for another number of stores, and for a path that leads anywhere else or nowhere.
     """
     if stores:
         if len(stores) != len(roles):
@@ -84,7 +85,24 @@ def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> lis
         return [Role(role.name, path, role.fingerprint) for role, path in pairs]
     if why := why_outside(roles):
         raise UsageError(f"{report}: {why} Give the stores: {command_of(report, roles)}")
+    if why := why_missing(roles):
+        names = " ".join(role.name.upper().replace("_", "-") for role in roles)
+        raise UsageError(
+            f"{report}: {why} Change to that folder, or give the stores: uqeval verify "
+            f"{quote(report)} {names}"
+        )
     return list(roles)
+
+
+def _is_missing(path: str) -> bool:
+    """Return whether nothing is at a path of a report, or at that of one of its members."""
+    members = [path] if not _is_absent(path) else filter(None, path.split("+"))
+    return any(map(_is_absent, members))
+
+
+def _is_absent(path: str) -> bool:
+    where = Path(path.partition("::")[0])
+    return not where.exists() and not any(above.is_file() for above in where.parents)
 
 
 def why_outside(roles: Sequence[Role]) -> str:
@@ -95,6 +113,20 @@ def why_outside(roles: Sequence[Role]) -> str:
             "does not open such a path from a report."
             for role in roles
             if not is_inside(role.path)
+        ),
+        "",
+    )
+
+
+def why_missing(roles: Sequence[Role]) -> str:
+    """Return why stores of a report cannot be opened by the paths in it: nothing is there; empty if
+    all are there."""
+    return next(
+        (
+            f"there is nothing at the path of its {role.name}, {cut(role.path)}. Paths in a report "
+            "are relative to the folder in which it was evaluated."
+            for role in roles
+            if _is_missing(role.path)
         ),
         "",
     )
@@ -232,8 +264,8 @@ def refuse_other_items(report: Report, inputs: Inputs, name: str) -> None:
         kind = "regression"
     if inputs.source.kind != kind:
         raise UsageError(
-            f"{name} was made from {kind} data, but {inputs.source.where} holds "
-            f"{inputs.source.kind} data. Give the stores that the report was made of."
+            f"{name} was made from {data_of_kind(kind)}, but {inputs.source.where} holds "
+            f"{data_of_kind(inputs.source.kind)}. Give the stores that the report was made of."
         )
     report_names = list(report.item_names)
     store_names = list(inputs.source.names)

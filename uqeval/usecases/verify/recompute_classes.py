@@ -101,7 +101,7 @@ class OfClasses(Recomputation):
         record = self.report.results[key].get("temperature")
         digest = record.get("fitted_on_digest") if isinstance(record, Mapping) else None
         if digest is None:
-            return f"the report does not tell the items of --fit-on {cut(path)}; evaluate again"
+            return f"the report does not give the items of --fit-on {cut(path)}; evaluate again"
         if digest != hashlib.sha256(fitted).hexdigest():
             return f"--fit-on {cut(path)} names other items than in the run"
         return items

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.errors import cut
+from uqeval.errors import cut, data_of_kind
 from uqeval.stores.fill_values import invalid_of
 from uqeval.usecases.verify.classes import ClassMaps
 from uqeval.usecases.verify.numbers import has_value
@@ -30,7 +30,7 @@ def not_covered(region: str, kind: str) -> str | None:
     """Return why the scores of a region are not recomputed; None if they are."""
     form = region.partition(":")[0]
     if form not in COVERED.get(kind, ()):
-        return f"regions {form}: of {kind} data are not recomputed"
+        return f"regions {form} of {data_of_kind(kind)} are not recomputed"
     return None
 
 

@@ -223,7 +223,7 @@ def _refused(recomputation: Recomputation, report: Report, pooled: bool) -> list
         Checked(
             f"recomputation of {key}", False,
             f"{cut(key)}: nothing was recomputed: {reason}. A run over these stores does not write "
-            "such a report: its settings or its stores are others.",
+            "such a report: other settings or stores were used, or it was edited.",
         )
         for key, reason in reasons.items()
     ]  # fmt: skip
