@@ -245,8 +245,7 @@ class Scoring:
         """Put the scores of a variant or part into a table [set, address]; `states` are of the
         sets of items, at least of the tallies that these scores read.
         """
-        words = {str(place[0]) for place in columns.places}
-        scored = self._columns(columns.key, sets, states, words)
+        scored = self._columns(columns.key, sets, states, columns.places)
         for place, column in columns.places.items():
             if place in scored:
                 scores[:, column] = scored[place]
@@ -296,9 +295,14 @@ class Scoring:
         return self._stacks[tally]
 
     def _columns(
-        self, key: str, sets: ItemSets, states: Mapping[Tally, SetStates], fields: Collection[str]
+        self,
+        key: str,
+        sets: ItemSets,
+        states: Mapping[Tally, SetStates],
+        places: Collection[tuple[Any, ...]],
     ) -> dict[tuple[Any, ...], Array]:
-        """Return the numbers of a variant or part by their places, each [set]."""
+        """Return numbers of a variant or part by their places, each [set]: at least those at
+        `places` that it has."""
         evaluation = self.evaluations[key]
         evaluation_states = {t: states[t] for t in evaluation.tallies() if t in states}
         over = evaluation.over_items()
@@ -308,8 +312,10 @@ class Scoring:
                 t: self.stacked(t).sets(kept_sets) for t in over.kept_only if t in states
             }
         with np.errstate(all="ignore"):  # 0/0 is undefined: NaN
-            results = dict(evaluation.columns(evaluation_states, fields))
-        means = self._means(sets, {key: evaluation}, fields)
+            results = dict(
+                evaluation.columns(evaluation_states, {str(place[0]) for place in places})
+            )
+        means = self._means(sets, {key: evaluation}, places)
         return results | {split_fields(name): values for (_, name), values in means.items()}
 
     def _whole(
@@ -341,16 +347,16 @@ class Scoring:
         self,
         sets: ItemSets,
         evaluations: Mapping[str, Evaluation[Any]],
-        fields: Collection[str] | None = None,
+        places: Collection[tuple[Any, ...]] | None = None,
     ) -> dict[tuple[str, str], Floats]:
-        """Return the scores from fields of the items' records, each [set]; only names whose first
-        words are in `fields` (None: all)."""
+        """Return the scores from fields of the items' records, each [set]; only those at `places`
+        (None: all)."""
         means = {}
         for key, evaluation in evaluations.items():
             over = evaluation.over_items()
             names = over.names
-            if fields is not None:
-                names = tuple(name for name in names if name.partition(".")[0] in fields)
+            if places is not None:
+                names = tuple(name for name in names if split_fields(name) in places)
             kept_sets = self._kept(key, sets) if names else sets
             for name in names:
                 if name in over.means:
