@@ -75,6 +75,7 @@ class OverItems:
     `of_fields`: each is computed from several such fields, with a weight for each item.
     `of_states`: each is the mean of values that are read from the items' own states of a tally,
     where they are defined.
+    `counts`: each is the number of items with this true field; empty for all items.
     An item with a true field `leaves_out` is in no mean, and in no sum of states of `kept_only`.
     `kept`: the field with the number of the other items. `none_kept`: the reason where there are
     none, of all scores except the fields `fitted`.
@@ -85,6 +86,7 @@ class OverItems:
     of_states: Mapping[str, tuple[Tally, Callable[[State], Sequence[float | None]]]] = field(
         default_factory=dict
     )
+    counts: Mapping[str, str] = field(default_factory=dict)
     leaves_out: str | None = None
     kept_only: frozenset[Tally] = frozenset()
     kept: str = ""
