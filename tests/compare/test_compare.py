@@ -608,6 +608,92 @@ def test_models_of_several_trainings_have_the_test_of_welch(folder: Path, tmp_pa
         assert not any("intervals come from" in text for text in found.warnings)
 
 
+def trainings(folder: Path, name: str, **options: Any) -> list[str]:
+    """Reports of three trainings whose uncertainties, near 1000, share the bins of states."""
+    paths = []
+    for seed in range(3):
+        rng = np.random.default_rng([seed, *name.encode()])
+        wrong = rng.random(labels().shape) < 0.2
+        arrays = {
+            "predictions": np.where(wrong, (labels() + 1) % C, labels()).astype(np.uint8),
+            "energy": (1000 + rng.normal(size=wrong.shape) + wrong).astype("f4"),
+            "labels": labels(), "names": NAMES,
+        }  # fmt: skip
+        items = options.get("items", slice(None))
+        path = folder / f"{name}{seed}.json"
+        saved: dict[str, Any] = {"states": path.with_suffix(".states.zip"), "classes": C}
+        metrics = {"failure": {"uncertainty": "energy", "threshold": 1000}}
+        part = {key: values[items] for key, values in arrays.items()}
+        evaluate(part, metrics=metrics, slices=options.get("slices"), **saved).save(path)
+        paths.append(str(path))
+    return paths
+
+
+def of_welch(found: Comparison, address: str) -> tuple[bool, bool]:
+    """Whether the interval and p-value of a difference are Welch's of the values shown, and whether
+    it is marked as approximate."""
+    first, second = row(found, address).cells
+    change = second.difference
+    assert change is not None and change.interval is not None and change.p is not None
+    welch = ttest_ind(second.values, first.values, equal_var=False)
+    ends = tuple(welch.confidence_interval(0.95))
+    is_same = (change.interval.low, change.interval.high, change.p) == pytest.approx(
+        (*ends, welch.pvalue), rel=1e-9
+    )
+    return is_same, change.interval.approximate
+
+
+def test_the_test_of_welch_is_of_the_values_shown(tmp_path: Path) -> None:
+    """Scores by rank of the states are averaged in bins."""
+    (tmp_path / "table.csv").write_text(
+        "name,half\n" + "".join(f"{name},{'ab'[i % 2]}\n" for i, name in enumerate(NAMES))
+    )
+    table = {"slices": tmp_path / "table.csv"}
+    a, b = trainings(tmp_path, "a", **table), trainings(tmp_path, "b", **table)
+    addresses = ("failure.auroc", "failure.aurc", "failure.per_class.0.auroc")
+    in_slice = tuple(f"{address}@half=a" for address in addresses[:2])
+    for address in (*addresses, *in_slice):
+        found = compare(load_models([], [a, b]), Choice(metrics=(address,), draws=100))
+        assert of_welch(found, address) == (True, False), address
+
+
+def merged(path: Path, parts: list[str], **options: Any) -> str:
+    uqeval.merge(parts, states=path.with_suffix(".states.zip"), **options).save(path)
+    return str(path)
+
+
+def test_the_test_of_welch_of_scores_from_states_is_approximate(tmp_path: Path) -> None:
+    """Of common items, of slices that were added later, and of merged runs."""
+    a, b = trainings(tmp_path, "a"), trainings(tmp_path, "b")
+    for name in ("fewer", "rest", "joined", "later"):
+        (tmp_path / name).mkdir()
+    parts = [
+        [path for name in ("a", "b") for path in trainings(tmp_path / folder, name, items=items)]
+        for folder, items in (("fewer", slice(0, N - 2)), ("rest", slice(N - 2, N)))
+    ]
+    fewer = parts[0][3:]
+    joined = [
+        merged(tmp_path / "joined" / Path(first).name, [first, second])
+        for first, second in zip(*parts, strict=True)
+    ]
+    (tmp_path / "table.csv").write_text(
+        "name,half\n" + "".join(f"{name},{'ab'[i % 2]}\n" for i, name in enumerate(NAMES))
+    )
+    later = [
+        merged(tmp_path / "later" / Path(path).name, [path], slices=tmp_path / "table.csv")
+        for path in (*a, *b)
+    ]
+    for address, groups, is_approximate in (
+        ("failure.auroc", [a, fewer], True),
+        ("failure.auroc", [joined[:3], joined[3:]], True),
+        ("failure.auroc@half=a", [later[:3], later[3:]], True),
+        # A single run that gets slices later keeps its exact scores.
+        ("failure.auroc", [later[:3], later[3:]], False),
+    ):
+        found = compare(load_models([], groups), Choice(metrics=(address,), draws=100))
+        assert of_welch(found, address) == (True, is_approximate), (address, groups)
+
+
 def test_intervals_over_trainings_are_inside_the_range_of_the_score(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -49,7 +49,7 @@ def ratio(error: float, sigma: float) -> float:
 
 
 def percentile(values: Sequence[float], p: float, rule: str = "linear") -> float:
-    """The p-th percentile by a rule of NumPy's, or the last of the first ⌊N·p/100⌋ values."""
+    """The p-th percentile by a rule of NumPy's, or the last of the first int(N·(p/100))."""
     ordered = sorted(values)
     n = len(ordered)
     if rule == "truncated":

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from read_again import Reread
 
+import uqeval
 from uqeval.metrics import temporal_scores as ts
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import intervals
@@ -137,6 +138,28 @@ def test_dropped_cuts_are_in_no_mean(tmp_path: Path) -> None:
     expected = plain.results("temporal")
     assert expected["cuts"] == 0
     assert plain.scores("temporal")["mtc_pooled"] == expected["mtc_pooled"]
+
+
+@pytest.mark.parametrize("drop_cuts", [False, True])
+def test_slices_count_their_pairs_and_cuts(tmp_path: Path, drop_cuts: bool) -> None:
+    found = run(tmp_path, video(cut=True), drop_cuts=drop_cuts)
+    records = {item["name"]: item["temporal"] for item in found.report.items}
+    rows = "".join(f"{name},{record['sequence']}\n" for name, record in records.items())
+    (tmp_path / "table.csv").write_text(f"name,sequence\n{rows}", "utf-8")
+    later = uqeval.merge(found.saved.path, slices=tmp_path / "table.csv")
+    sequences = found.results("temporal")["sequences"]
+    assert len(later.slices) == len(sequences) > 1
+    cuts = 0
+    for row in sequences:
+        scores = later.slices[f"sequence={row['sequence']}"]["results"]["temporal"]
+        own = [record for record in records.values() if record["sequence"] == row["sequence"]]
+        assert scores["pairs"] == row["pairs"] == len(own)
+        assert scores["cuts"] == sum(record["cut"] for record in own)
+        cuts += scores["cuts"]
+        for name in ("flow", "step", "gaps", "sequences"):
+            assert scores[name] is None
+            assert scores[f"{name}_reason"] == "is a value of the whole set, not of a slice"
+    assert cuts == found.results("temporal")["cuts"] > 0
 
 
 @pytest.mark.parametrize("cuts", [False, True])

@@ -47,6 +47,16 @@ def same(found: dict[str, Any], expected: dict[str, Any]) -> None:
             assert (found[name] is None) == (f"{name}_reason" in found)
 
 
+def test_the_rank_of_the_public_code_is_rounded_as_there() -> None:
+    """n_MeRCI.extract_data_and_lambda keeps int(N * alpha) rows, with alpha a fraction in
+    float64: 62 of 90 for 0.7."""
+    for alpha, fraction in ((50, 0.5), (57, 0.57), (69, 0.69), (70, 0.7), (95, 0.95)):
+        for n in (90, 100, 1000, 4100):
+            expected = int(n * fraction) - 1
+            assert ranks_of(n, alpha, "truncated") == (expected, expected, 0.0)
+    assert ranks_of(90, 70, "truncated") == (61, 61, 0.0)
+
+
 @pytest.mark.parametrize(("options", "settings"), DEFINITIONS)
 def test_oracle(tmp_path: Path, options: dict[str, Any], settings: dict[str, Any]) -> None:
     arrays = numbers(1)

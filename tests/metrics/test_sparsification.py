@@ -280,6 +280,18 @@ def test_undefined_cases_have_reasons(scope: str) -> None:
     assert section([few], "brier", scope=scope).results["ause"] is not None
 
 
+@pytest.mark.parametrize("end", ["last", "zero"])
+@pytest.mark.parametrize("scope", ["set", "item"])
+def test_fractions_are_the_same_with_and_without_a_curve(scope: str, end: str) -> None:
+    wrong, right = item(0), item(0)
+    right["prediction"] = right["label"].copy()
+    with_curve, without = (
+        section([own], "zero-one", scope=scope, end=end).results for own in (wrong, right)
+    )
+    assert without["curve"] is None and without["fractions"] == with_curve["fractions"]
+    assert len(with_curve["fractions"]) == len(with_curve["curve"])
+
+
 def test_one_pixel() -> None:
     one = item(0, 1, void=0.0)
     assert section([one], "mae").results["ause"] == 0.0

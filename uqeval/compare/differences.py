@@ -21,11 +21,13 @@ def with_differences(
     level: float | None,
     paired: PairedComparison | None,
     drawn_models: Sequence[int],
+    from_states: bool,
 ) -> Row:
     """Return the row with the difference of each model from model `base`.
 
     `of_other_pixels`: for each model why it has no more than the difference. `drawn_models`: the
-    models of `paired`, which gives intervals and p-values.
+    models of `paired`, which gives intervals and p-values. `from_states`: whether the scores were
+    computed from saved states.
     """
     reference = row.cells[base].value
     cells = []
@@ -42,9 +44,12 @@ def with_differences(
             better = (value > 0) == (row.direction == "higher")
         difference = Difference(value, better, level)
         if paired is not None and level is not None and m in drawn_models:
-            change = paired.difference(
-                drawn_models.index(m), drawn_models.index(base), row.address.within, level
-            )
+            pair, address = (drawn_models.index(m), drawn_models.index(base)), row.address.within
+            trainings = (cell.values, row.cells[base].values)
+            if all(trainings):
+                change = paired.over_trainings(*pair, address, level, trainings, from_states)
+            else:
+                change = paired.difference(*pair, address, level)
             difference = replace(
                 difference, p=change.p, p_least=change.least, swapped=change.swapped
             )

@@ -13,7 +13,7 @@ from uqeval.compare.comparison import Cell, Choice
 from uqeval.errors import is_number
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
-from uqeval.records.lookup import NoScore, Score, addresses_in
+from uqeval.records.lookup import NoScore, Score, addresses_in, keys_with_ranks_of_bins
 from uqeval.records.resampling import Interval, Units
 from uqeval.records.scalars import described
 
@@ -51,6 +51,16 @@ def description(reports: Sequence[Named], address: Address) -> Mapping[str, obje
         if record := described(named.report.metrics, address.metric, address.fields):
             return record
     return {}
+
+
+def is_from_states(reports: Sequence[Named], address: Address) -> bool:
+    """Return whether a report computed a score from saved states: a merged report, or the ranks of
+    slices that were added later."""
+    return any(
+        address.key in keys_with_ranks_of_bins(named.report, address)
+        or "approximate" in description([named], address)
+        for named in reports
+    )
 
 
 def _addresses(reports: Sequence[Named]) -> Iterator[Address]:

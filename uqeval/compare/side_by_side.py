@@ -27,7 +27,13 @@ from uqeval.compare.same_data import (
     is_same_run,
     of_other_pixels,
 )
-from uqeval.compare.selection import addresses_to_compare, cell_of, description, inside_range
+from uqeval.compare.selection import (
+    addresses_to_compare,
+    cell_of,
+    description,
+    inside_range,
+    is_from_states,
+)
 from uqeval.errors import UsageError, cut, listed, quoted
 from uqeval.gate.other_versions import other_versions
 from uqeval.glossary import metric_of
@@ -238,7 +244,10 @@ class _OneStore:
         unit, better = str(record.get("unit") or ""), str(direction) if direction else None
         row = Row(address, unit, better, items, tuple(cells))
         reasons = self._of_other_pixels(address.key)
-        row = with_differences(row, self.base, reasons, self.choice.level, paired, drawn_models)
+        row = with_differences(
+            row, self.base, reasons, self.choice.level, paired, drawn_models,
+            from_states=not common.same or is_from_states(self._all, address),
+        )  # fmt: skip
         if any(reasons):
             return row
         complete = self.choice.level is not None and len(drawn_models) == len(self.models)

@@ -124,6 +124,11 @@ class Evaluation(ABC, Generic[Settings]):
         return frozenset()
 
     @property
+    def only_of_set(self) -> frozenset[str]:
+        """Return the fields that slices do not have, because they are of the whole set."""
+        return frozenset()
+
+    @property
     def ranks_slices(self) -> bool:
         """Return whether `of_slice` counts pixels: scores of a slice need ranks of its own."""
         return bool(self.approximate or self.equal_mass)

@@ -76,6 +76,7 @@ class OverItems:
     `of_states`: each is the mean of values that are read from the items' own states of a tally,
     where they are defined.
     `quantiles`: each is a quantile of a field of the items' records; the field, and its share.
+    `counts`: each is the number of items with this true field; empty for all items.
     An item with a true field `leaves_out` is in no mean or quantile, and in no sum of states of
     `kept_only`.
     `kept`: the field with the number of the other items. `none_kept`: the reason where there are
@@ -87,6 +88,7 @@ class OverItems:
     of_states: Mapping[str, tuple[Tally, Callable[[State], Sequence[float | None]]]] = field(
         default_factory=dict
     )
+    counts: Mapping[str, str] = field(default_factory=dict)
     leaves_out: str | None = None
     kept_only: frozenset[Tally] = frozenset()
     kept: str = ""

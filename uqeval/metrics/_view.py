@@ -49,6 +49,7 @@ class InView(Evaluation[Any]):
     of_one_run = _of_inner("of_one_run")
     approximate = _of_inner("approximate")
     equal_mass = _of_inner("equal_mass")
+    only_of_set = _of_inner("only_of_set")
     slices_at_once = _of_inner("slices_at_once")
     bound = _of_inner("bound")
     flat = _of_inner("flat")

@@ -109,6 +109,10 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
         record["risk_limit"] = self.fitted["risk_limit"]
         return record
 
+    @property
+    def only_of_set(self) -> frozenset[str]:
+        return frozenset({"curve"})
+
     def over_items(self) -> OverItems:
         unit, limit = self._unit, self.fitted.get("risk_limit")
         scores = {

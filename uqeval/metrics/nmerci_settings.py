@@ -12,8 +12,8 @@ from uqeval.metrics._numbers import SigmaSettings
 from uqeval.settings import definition_of, documented, option
 
 #: What each definition in use changes of the defaults, which are Moukari et al.'s paper. The one
-#: public implementation sorts by λ, keeps the first ⌊N·α⌋ pixels, and takes λ, MAE, mean σ and the
-#: largest error of those alone.
+#: public implementation sorts by λ, keeps the first int(N·α) pixels, and takes λ, MAE, mean σ and
+#: the largest error of those alone.
 DEFINITIONS: dict[str, dict[str, Any]] = {
     "paper": {},
     "trimmed-mae": {"mae": "trimmed"},
@@ -45,7 +45,7 @@ class NmerciSettings(SigmaSettings):
         changes_only=_BY_DEPTH)
     interpolation: str = option(
         "linear", "Interpolation of percentiles: linear, inverted_cdf, or truncated (the last "
-        "of the first floor(N·α) values).",
+        "of the first int(N·(α/100)) values, in floating point).",
         choices=("linear", "inverted_cdf", "truncated"), panel=_CHOICES, changes_only=_AT_ALPHA)
     over: str = option(
         "all", "Compute means over all pixels, or only over those with λ up to λ^α (kept).",

@@ -330,16 +330,15 @@ def _results(settings: SparsificationSettings, curves: sc.Curves) -> dict[str, A
 
 def _record(settings: SparsificationSettings, curves: sc.Curves) -> dict[str, Any]:
     (reason,), steps = curves.reasons, settings.steps
-    record: dict[str, Any] = {"fractions": [k / steps for k in range(steps)]}
+    at_one = [1.0] if settings.end == "zero" else []
+    record: dict[str, Any] = {"fractions": [k / steps for k in range(steps)] + at_one}
     if reason:
         for name in ("curve", "oracle", "error_curve", "normalisation"):
             record |= {name: None, f"{name}_reason": reason}
         return record
     model, oracle = curves.model[0].tolist(), curves.oracle[0].tolist()
-    if settings.end == "zero":
-        record["fractions"].append(1.0)
-        model.append(0.0)
-        oracle.append(0.0)
+    model += [0.0] * len(at_one)
+    oracle += [0.0] * len(at_one)
     return record | {
         "curve": model,
         "oracle": oracle,

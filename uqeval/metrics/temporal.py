@@ -205,12 +205,17 @@ class Temporal(Evaluation[TemporalSettings]):
         frames = self._frames
         return (frames,) if frames else ()
 
+    @property
+    def only_of_set(self) -> frozenset[str]:
+        return frozenset({"flow", "step", "gaps", "sequences"})
+
     def over_items(self) -> OverItems:
         frames = self._frames
         return OverItems(
             mean_fields(self.settings),
             {"correlation.r": OfFields(("tc", "miou"), pearson)} if frames else {},
             {"miou_mean": (frames, frame_scores)} if frames else {},
+            {"pairs": "", "cuts": "cut"},
             "cut" if self.settings.drop_cuts else None,
             frozenset({self._pairs}),
         )

@@ -82,12 +82,26 @@ def find(report: Report, address: Address) -> Score | NoScore:
 
 def slice_names(report: Report, address: Address) -> frozenset[str] | None:
     """Return the names of the items in the slice of an address; None if a report lacks it."""
+    part = _slice(report, address)
+    return None if part is None else _texts(part, "names")
+
+
+def keys_with_ranks_of_bins(report: Report, address: Address) -> frozenset[str]:
+    """Return the keys of results of the slice of an address whose ranks come from saved states."""
+    return _texts(_slice(report, address) or {}, "approximate")
+
+
+def _slice(report: Report, address: Address) -> dict[str, Any] | None:
+    """Return the record of the slice of an address; None if a report lacks it."""
     key = next((key for key in address.slice_keys if key in report.slices), None)
     part = None if key is None else report.slices[key]
-    if not isinstance(part, dict):
-        return None
-    names = part.get("names")
-    return frozenset(map(str, names if isinstance(names, list) else ()))
+    return part if isinstance(part, dict) else None
+
+
+def _texts(part: Mapping[str, Any], name: str) -> frozenset[str]:
+    """Return the texts of a list of a slice's record."""
+    texts = part.get(name)
+    return frozenset(map(str, texts if isinstance(texts, list) else ()))
 
 
 @dataclass(frozen=True)

@@ -93,12 +93,10 @@ class PairedComparison:
     def difference(self, model: int, baseline: int, address: str, level: float) -> Change:
         """Return the change of a score from the baseline to a model, and the test of swaps.
 
-        Swapping items cannot show the variance of training. So two models of several trainings have
-        Welch's t-test over trainings, and one training against several has no test.
+        Swapping items cannot show the variance of training. So one training against several has no
+        test. For two models of several trainings, see `over_trainings`.
         """
         trainings = [len(self.models[m]) for m in (model, baseline)]
-        if min(trainings) > 1:
-            return self._welch(model, baseline, address, level)
         runs = (self._rows(model), self._rows(baseline))
         samples = of_difference(self._samples, address, runs=runs)
         change = difference(samples, address, level, runs=runs)
@@ -135,11 +133,21 @@ class PairedComparison:
                 tests |= swap_tests(pair[0].scoring, pair[1].scoring, positions, units, addresses)
         return self._tests[model, baseline]
 
-    def _welch(self, model: int, baseline: int, address: str, level: float) -> Change:
-        scores = self._samples.scores("whole", address)[:, 0]
-        first, second = (scores[list(self._rows(m))] for m in (model, baseline))
-        if not np.isfinite([*first, *second]).all():
-            return Change(NoBounds("the score is undefined for a training"))
+    def over_trainings(
+        self,
+        model: int,
+        baseline: int,
+        address: str,
+        level: float,
+        values: tuple[Sequence[float], Sequence[float]],
+        from_states: bool,
+    ) -> Change:
+        """Return Welch's interval and p-value of a score's change from the baseline to a model.
+
+        `values`: the scores of the trainings of both, which are at least two each. `from_states`:
+        whether they were computed from saved states, and not from the predictions.
+        """
+        first, second = (np.array(of_model, np.float64) for of_model in values)
         if are_equal(first) and are_equal(second):
             return Change(NoBounds("the score is the same in all trainings of each model"))
         bounds, p = welch(first, second, level)
@@ -147,7 +155,9 @@ class PairedComparison:
         units = Units("training", trainings, trainings)
         if (metric := metric_at(address)) is not None:
             bounds = possible(bounds, metric)
-        return Change(bounds.interval(level, False, units), p)
+        runs = (*self._rows(model), *self._rows(baseline))
+        rough = from_states and any(is_approximate(self._samples, address, run) for run in runs)
+        return Change(bounds.interval(level, rough, units), p)
 
     def ranks(
         self, address: str, direction: str, positions: Sequence[int]

@@ -333,9 +333,11 @@ class Scoring:
             record = evaluation.scores(states, exact.get(key))
             for name in over.names:
                 set_score(record, name, float(means[key, name][0]))
+            for name, field in over.counts.items():
+                counted = items.only(self._column(key, field) == 1) if field else items
+                record[name] = _number_of_items(counted, self.items)
             if over.kept:
-                ones = np.ones((self.items, 1), np.int64)
-                put_kept(record, over, int(self._kept(key, items).sums(ones)[0, 0]))
+                put_kept(record, over, _number_of_items(self._kept(key, items), self.items))
             own_key = Key.parse(key)
             if own_key.part:
                 put_part(results[own_key.whole], own_key.part, record, evaluation.flat)
@@ -427,3 +429,8 @@ class Scoring:
             values = [record.get(key, {}).get(field) for record in self.records]
             self._fields[key, field] = np.array([np.nan if v is None else v for v in values], float)
         return self._fields[key, field]
+
+
+def _number_of_items(sets: ItemSets, items: int) -> int:
+    """Return how many items the first set has, of a run with `items`; repeats count."""
+    return int(sets.sums(np.ones((items, 1), np.int64))[0, 0])

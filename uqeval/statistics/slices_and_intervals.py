@@ -42,6 +42,7 @@ SMALL = 10
 #: The largest number of slices.
 _MOST = 256
 _UNKNOWN = "needs the pixels of the slice, which saved states do not contain"
+_OF_SET = "is a value of the whole set, not of a slice"
 
 
 def check_cut(
@@ -359,7 +360,10 @@ def slices(
         exact = exact_results(items)
         results = scoring.whole(items, exact)
         for own_key, own in results.items():
-            put_lost(own, scoring.index["results"].get(own_key, {}), _UNKNOWN)
+            of_run = scoring.index["results"].get(own_key, {})
+            only_of_set = scoring.evaluations[own_key].only_of_set
+            put_lost(own, {name: of_run[name] for name in of_run if name in only_of_set}, _OF_SET)
+            put_lost(own, of_run, _UNKNOWN)
         record: dict[str, Any] = {
             "items": len(items),
             "names": [scoring.names[i] for i in items],

@@ -149,7 +149,8 @@ def ranks_of(n: int, p: float, rule: str) -> tuple[int, int, float] | None:
     """Return ranks below and above the p-th percentile of n values, and the weight of the one
     above.
 
-    `rule`: linear and inverted_cdf are NumPy's; truncated is the last of the first ⌊n·p/100⌋.
+    `rule`: linear and inverted_cdf are NumPy's; truncated is the last of the first int(n·(p/100)),
+    in float64 as the public code of n-MeRCI, so it may be one rank below ⌊n·p/100⌋.
     None without values, or where `truncated` keeps none.
     """
     if n == 0:

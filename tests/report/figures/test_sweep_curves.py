@@ -10,7 +10,7 @@ from uqeval import Report
 from uqeval.report.figures import figures_of
 from uqeval.report.figures.contract import lines_of
 from uqeval.report.figures.style import render
-from uqeval.report.figures.sweep_curves import _draws, _mean
+from uqeval.report.figures.sweep_curves import _CURVES, _draws, _mean
 
 
 @pytest.fixture(scope="module")
@@ -49,4 +49,35 @@ def test_means_skip_what_is_undefined(report: Report) -> None:
     both = _mean([[1.0, float("nan"), float("nan")], [3.0, 5.0, float("nan")]])
     assert both[:2] == [2.0, 5.0] and both[2] != both[2]
     (line,) = lines_of({"a": report})["sweep"]
-    assert _draws(line, "regression.calibration.p", 7) == []
+    (curve,) = (own for own in _CURVES if own.name == "sweep-calibration")
+    assert _draws(line, curve, curve.x, 7) == []
+
+
+def swept(right: int) -> Report:
+    """The sweep over single samples of 3, of which the first `right` are right at all pixels, so
+    that they have no sparsification curve."""
+    probs = np.full((1, 3, 2, 2, 2), 0.2)
+    probs[:, :, 0] = 0.8
+    probs[0, right:, :, 0, 0] = [0.4, 0.6]
+    data = {"probs": probs, "labels": np.zeros((1, 2, 2), np.uint8)}
+    metrics = {"sparsification": {"error": "zero-one"}}
+    return uqeval.sweep(data, metrics=metrics, samples=[1], repeats=3)
+
+
+def test_subsets_without_a_curve_are_left_out_and_counted() -> None:
+    import matplotlib.figure
+
+    figures = {own.name: own for own in figures_of({"a": swept(1)})["sweep"]}
+    for name, of_oracle in (("sweep-sparsification", 1), ("sweep-sparsification-error", 0)):
+        assert figures[name].caption.endswith(" Subsets without a curve: 1 of 3 at M = 1.")
+        canvas = matplotlib.figure.Figure()
+        figures[name].draw(canvas)
+        # Two draws and their mean.
+        assert len(canvas.axes[0].lines) == 3 + of_oracle
+    assert b"M = 1" in render(figures["sweep-sparsification"], "svg")
+    both = figures_of({"a": swept(1), "b": swept(3)})["sweep"]
+    assert all(b"M = 1" in render(figure, "svg") for figure in both[1:])
+
+
+def test_a_sweep_without_any_curve_has_no_figure_of_it() -> None:
+    assert "sweep" not in figures_of({"a": swept(3)})

@@ -244,6 +244,22 @@ def test_undefined_for_one_sample(data: dict[str, Any]) -> None:
     report.to_json()
 
 
+@pytest.mark.parametrize("scope", ["set", "item"])
+def test_a_curve_that_is_undefined_in_one_draw(scope: str) -> None:
+    labels = np.zeros((1, 4, 4), np.uint8)
+    probs = np.full((1, 2, 2, 4, 4), 0.2, np.float32)
+    probs[:, :, 0] = 0.8
+    probs[0, 1, :, 0, 0] = [0.4, 0.6]
+    metrics = {"sparsification": {"error": "zero-one", "end": "zero", "scope": scope}}
+    found = sweep(probs, labels, metrics, samples=[1]).results["sweep"]
+    alone = uqeval.evaluate(probs[:, 1:], labels, metrics=metrics).results["sparsification"]
+    for name in ("ause", "curve", "oracle"):
+        record = found[f"sparsification.{name}"]
+        assert record["values"] == [[None, alone[name]]] and record["mean"] == [None]
+        assert record["mean_reason"].startswith("M = 1: the error of all pixels is 0")
+    assert found["sparsification.fractions"]["mean"] == [pytest.approx(alone["fractions"])]
+
+
 def test_a_record_that_is_undefined_in_one_draw() -> None:
     """Its fields are null there, for the reason of the record; the record itself is no score."""
     labels = np.zeros((1, 8, 8), np.uint8)

@@ -66,9 +66,15 @@ _CURVES = (
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """Yield one figure for each curve that a report has."""
     for curve in _CURVES:
-        plotted = [line for line in lines if curve.y in line.record]
+        plotted = [line for line in lines if _has_curve(line, curve)]
         if plotted:
             yield _figure(curve, plotted)
+
+
+def _has_curve(line: Line, curve: _Curve) -> bool:
+    """Return whether any drawn subset of a line has this curve."""
+    groups = line.record.get(curve.y, {"values": []})["values"]
+    return any(values is not None for group in groups for values in group)
 
 
 def _figure(curve: _Curve, lines: list[Line]) -> Figure:
@@ -89,10 +95,25 @@ def _figure(curve: _Curve, lines: list[Line]) -> Figure:
         curve.name,
         curve.title,
         f"{curve.axes[1]} over {curve.axes[0]}, for each number of samples M. {summary}.",
-        f"Thin: each drawn subset of M samples; thick: their mean. {curve.caption}",
+        f"Thin: each drawn subset of M samples; thick: their mean. {curve.caption}"
+        + _without_curve(curve, lines),
         (8.2, 0.5 + rows * (2.9 if curve.count else 2.2)),
         lambda canvas: _draw(canvas, curve, lines, ms, rows),
     )
+
+
+def _without_curve(curve: _Curve, lines: Sequence[Line]) -> str:
+    """Return a sentence with the number of subsets without this curve; empty if all have it."""
+    counts_of_lines = []
+    for line in lines:
+        record = line.record[curve.y]
+        name = f"{line.label}, " if len(lines) > 1 else ""
+        counts_of_lines += [
+            f"{name}{group.count(None)} of {len(group)} at M = {m}"
+            for m, group in zip(record["m"], record["values"], strict=True)
+            if None in group
+        ]
+    return f" Subsets without a curve: {'; '.join(counts_of_lines)}." if counts_of_lines else ""
 
 
 def _draw(
@@ -114,7 +135,7 @@ def _draw(
     for n, panel in enumerate(uppers):
         panel.set_visible(n < panel_count)
         panel.set_xlim(-0.01, 1.01)
-        top = 1.03 if curve.diagonal else 1.05 * max(highest)
+        top = 1.03 if curve.diagonal else 1.05 * (max(highest) or 1.0)
         panel.set_ylim(-0.03 * top, top)
         if n % _COLUMNS == 0:
             panel.set_ylabel(curve.axes[1])
@@ -128,7 +149,9 @@ def _draw(
         panel.set_xlim(-0.01, 1.01)
         if n % _COLUMNS:
             panel.set_ylabel("")
-    style.legend(canvas, uppers[0])
+    # A line without a curve at some M has no label there.
+    labels = [len(panel.get_legend_handles_labels()[1]) for panel in uppers[: len(ms)]]
+    style.legend(canvas, uppers[labels.index(max(labels))])
 
 
 def _panels(canvas: Canvas, has_counts: bool, rows: int) -> tuple[list[Axes], list[Axes]]:
@@ -139,13 +162,17 @@ def _panels(canvas: Canvas, has_counts: bool, rows: int) -> tuple[list[Axes], li
     return list(grid[0::2].flat), list(grid[1::2].flat)
 
 
-def _draws(line: Line, field: str, m: int) -> list[list[float]]:
-    """Return the curve of each drawn subset of M samples."""
-    record = line.record[field]
+def _draws(line: Line, curve: _Curve, field: str, m: int) -> list[list[float]]:
+    """Return a field of each drawn subset of M samples that has the curve.
+
+    Some fields, such as the removed fractions, are also there without a curve.
+    """
+    record = line.record[curve.y]
     if m not in record["m"]:
         return []
-    values = record["values"][record["m"].index(m)]
-    return [numbers(values_of_draw) for values_of_draw in values if values_of_draw is not None]
+    place = record["m"].index(m)
+    pairs = zip(line.record[field]["values"][place], record["values"][place], strict=True)
+    return [numbers(values) for values, points in pairs if points is not None]
 
 
 def _mean(draws: Sequence[Sequence[float]]) -> list[float]:
@@ -156,12 +183,12 @@ def _mean(draws: Sequence[Sequence[float]]) -> list[float]:
 
 def _of_draws(panel: Axes, curve: _Curve, line: Line, m: int) -> float:
     """Draw all subsets of M samples of a line; return the greatest value."""
-    xs, ys = _draws(line, curve.x, m), _draws(line, curve.y, m)
+    xs, ys = _draws(line, curve, curve.x, m), _draws(line, curve, curve.y, m)
     if not ys:
         return 0.0
     colour = line.colour
     if curve.dashed:
-        oracle = _mean(_draws(line, curve.dashed, m))
+        oracle = _mean(_draws(line, curve, curve.dashed, m))
         panel.plot(_mean(xs), oracle, color=colour, linewidth=1.1, linestyle=(0, (4, 2)))
     for x, y in zip(xs, ys, strict=True):
         panel.plot(x, y, color=colour, linewidth=0.6, alpha=0.45)
@@ -176,10 +203,10 @@ def _of_means(panel: Axes, curve: _Curve, line: Line) -> None:
     ms = line.record[curve.y]["m"]
     for n, m in enumerate(ms):
         colour = colormaps["viridis"](0.85 * n / max(len(ms) - 1, 1))
-        draws = _draws(line, curve.y, m)
+        draws = _draws(line, curve, curve.y, m)
         if draws:
             panel.plot(
-                _mean(_draws(line, curve.x, m)), _mean(draws), color=colour, linewidth=1.3,
+                _mean(_draws(line, curve, curve.x, m)), _mean(draws), color=colour, linewidth=1.3,
                 label=f"M = {m}",
             )  # fmt: skip
     panel.legend(fontsize=6.5, handlelength=1.2, labelspacing=0.25, borderaxespad=0.1)
@@ -187,10 +214,10 @@ def _of_means(panel: Axes, curve: _Curve, line: Line) -> None:
 
 def _counts(panel: Axes, curve: _Curve, line: Line, m: int) -> None:
     """Draw the mean number of pixels of each bin."""
-    draws = _draws(line, curve.count, m)
+    draws = _draws(line, curve, curve.count, m)
     if not draws:
         return
     prefix = curve.count.rpartition(".")[0]
-    lower, upper = (_draws(line, f"{prefix}.{end}", m)[0] for end in ("lower", "upper"))
+    lower, upper = (_draws(line, curve, f"{prefix}.{end}", m)[0] for end in ("lower", "upper"))
     panel.stairs(_mean(draws), [*lower, upper[-1]], color=line.colour, linewidth=1.2)
     counts(panel)
