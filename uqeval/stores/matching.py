@@ -141,8 +141,8 @@ def _refuse_absent_slices(
         raise StoreError(
             f"{cut(path)}: the {noun} of {quoted(images[0])} is read as a volume [Z, H, W] of "
             f"{counts[images[0]]} slices, but this item is one image. Expected {noun}s [H, W] "
-            "of an image: leave out an axis of size 1 (numpy.squeeze), and save class ids in place of "
-            "one-hot planes. If it is a case, give the predictions of all its slices."
+            "of an image: leave out an axis of size 1 (numpy.squeeze), and save class ids in place "
+            "of one-hot planes. If it is a case, give the predictions of all its slices."
         )
     slices: dict[str, list[str]] = defaultdict(list)
     for name in names:
