@@ -101,6 +101,9 @@ def test_labels_in_files(tmp_path: Path, form: str) -> None:
         report = evaluate(own, tmp_path / "labels", "segmentation")
         assert report.results["segmentation"]["pixel_accuracy"] == 1
         assert not report.warnings
+        if form != "memory":
+            convert(own, tmp_path / f"c{k}.zarr")
+            assert accuracy(tmp_path / f"c{k}.zarr", tmp_path / "labels") == 1
     two = {"filename": ("item", FILES), "other": ("item", FILES[::-1])}
     for k, texts in enumerate((two, {"city": ("item", CITIES)})):
         own = saved(tmp_path / f"q{k}", form, "probs", **texts)

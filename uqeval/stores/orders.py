@@ -107,6 +107,7 @@ def coordinates_of(attributes: Mapping[str, Any], where: str) -> dict[str, Coord
             coordinates[name] = Coordinate(
                 f"{cut(where)}: {cut(name)}", partial(np.asarray, values), about, axis,
                 is_index=bool(entry[INDEX]), axis=axis, is_number=values.dtype.kind != "U",
+                is_extra=not entry[INDEX] and values.dtype.kind == "U" and not axis_called(name),
             )  # fmt: skip
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(
@@ -306,12 +307,12 @@ def refuse_other_order(store: Store, other: Store, *, by_name: bool) -> None:
 
 def _naming(coordinates: Iterable[Coordinate]) -> list[Coordinate]:
     """Return the coordinates that tell which items these are, whatever their names: their indices,
-    else the only other one of different texts."""
+    else the only other one of different texts. An index whose values cannot be compared does not
+    count beside these."""
     of_items = [own for own in coordinates if own.axis == "item"]
-    if indices := [own for own in of_items if own.is_index]:
-        return indices
+    indices = [own for own in of_items if own.is_index]
     texts = [own for own in of_items if own.is_extra and own.values is not None]
-    return texts if len(texts) == 1 else []
+    return texts if len(texts) == 1 and all(own.values is None for own in indices) else indices
 
 
 def _compared(store: Store, other: Store) -> list[Coordinate]:
