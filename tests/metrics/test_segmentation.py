@@ -107,3 +107,26 @@ def test_masks_of_0_and_255_are_doubted(channels: int) -> None:
             not doubts
             or f"{mask.sum()} of {mask.size} pixels are void, with the id 255" in doubts[0]
         )
+
+
+def test_samples_that_are_read_as_classes() -> None:
+    """Their numbers are never in binary labels, but are predicted as often as 0 and 1."""
+    rng = np.random.default_rng(0)
+    logits, label = rng.normal(size=(2, 8, 16, 16)), rng.integers(0, 2, (2, 16, 16))
+    label[0, 0] = 255
+    says = "the labels have only the ids 0 and 1, but of 8 classes, others are predicted at"
+
+    def doubts(values: Any, labels: Any, **options: Any) -> list[str]:
+        report = uqeval.evaluate({"logits": values}, labels, "segmentation", workers=1, **options)
+        return [text for text in report.warnings if "only the ids 0 and 1" in text]
+
+    (text,) = doubts(logits, label)
+    assert says in text and "values[:, :, None]" in text
+    assert not doubts(logits[:, :, None], label)  # as the message says
+    assert len(doubts(logits, label, region=["box:0:0.5,0:1"])) == 1  # none of the region
+    third = label.copy()
+    third[0, 5, 5] = 2
+    assert not doubts(logits, third)
+    assert not doubts(logits, np.minimum(label, 255 * (label > 1)))  # one class in a small set
+    rare = np.where(np.arange(8)[:, None, None] < 2, logits, logits - 2)
+    assert not doubts(rare, label)

@@ -19,7 +19,11 @@ from uqeval.stores.contents import Contents, Role
 from uqeval.stores.described import DescribedArray, described
 from uqeval.stores.kinds import CLASS_PREDICTIONS, KNOWN
 from uqeval.stores.names import read_names_file
-from uqeval.stores.orders import refuse_other_order, refuse_other_orders
+from uqeval.stores.orders import (
+    names_in_coordinates,
+    refuse_other_order,
+    refuse_other_orders,
+)
 from uqeval.stores.store import ARRAY, ARRAYS, contents_of, open_store
 from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import PartsByItem, Watched, WatchedText
@@ -286,6 +290,8 @@ def open_truth(
     names. `reading`: further arguments of `open_store`.
     """
     is_folder = is_folder_of_files(truth)
+    if is_folder and names is None and predictions is not None:
+        names = names_in_coordinates(predictions)
     if is_folder and names is None and predictions is not None:
         count = predictions.items
         raise StoreError(

@@ -83,7 +83,8 @@ class Live:
     folder or a store are matched with predictions by name if both have names, else by position in
     natural order. `classes` is known after the first frame. `warn` gets a warning if the first two
     frames look like images of class ids, for folders of frames and predictions that may be of
-    different sequences, and if only the frames or only the predictions have names.
+    different sequences, if the first frame has an EXIF orientation, and if only the frames or only
+    the predictions have names.
 
     Raises `UsageError` at once. Raises `StoreError` and `DataError` when it reads a frame: for a
     missing or damaged frame only after `patience` has run out; and at the end, if there are more
@@ -133,6 +134,8 @@ class Live:
         last: Shot | None = None
         while (shot := patience.wait_for(self._shots.next)) is not None:
             rgb = self._read(shot.read)
+            if shot.number == 0 and (text := self._shots.turned(shot)):
+                self._warn(text)
             ids = self._read(self._predictions.reading(shot, (rgb.shape[0], rgb.shape[1])))
             sequence, reason = "", "it is the first frame" if shot.number == 0 else None
             if shot.number == 0:

@@ -68,6 +68,10 @@ class Stream:
         """Return no warning: streams contain no class ids."""
         return ""
 
+    def turned(self, shot: Shot) -> str:
+        """Return no warning: streams have no EXIF orientation."""
+        return ""
+
     def done(self, shot: Shot) -> None:
         """Do nothing: a stream has no list of frames."""
 
@@ -115,6 +119,18 @@ class Listed:
         """
         try:
             return like_ids(self._frames or self._open(), self._place[shot.name], classes, void)
+        except (StoreError, KeyError):
+            return ""
+
+    def turned(self, shot: Shot) -> str:
+        """Return a warning if the file of the frame has an EXIF orientation, else an empty text.
+
+        Also empty if the file was removed after it was read.
+        """
+        from uqeval.stores.video.image_folder import turned
+
+        try:
+            return turned(self._frames or self._open(), self._place[shot.name])
         except (StoreError, KeyError):
             return ""
 

@@ -127,9 +127,11 @@ def _info(
 def _warnings(
     video_inputs: VideoInputs, pairs: Sequence[Pair], classes: int, void: int
 ) -> list[str]:
-    """Return warnings of the stores, of frames in no pair, and of frames that look like ids, each
-    once.
+    """Return warnings of the stores, of frames in no pair, of frames that look like ids, and
+    of frames with an EXIF orientation, each once.
     """
+    from uqeval.stores.video.image_folder import turned
+
     warnings = [
         text
         for model in video_inputs.ids
@@ -147,6 +149,9 @@ def _warnings(
         like_ids(video_inputs.frames, i, classes, void) for i in (pairs[0].before, pairs[-1].after)
     ]
     warnings += looks[-1:] if all(looks) else []
+    sampled = (pairs[0].before, pairs[len(pairs) // 2].after, pairs[-1].after)
+    all_turned = (turned(video_inputs.frames, i) for i in sampled)
+    warnings += [text for text in all_turned if text][:1]
     return list(dict.fromkeys([*warnings, *_frames_without_pair(video_inputs)]))
 
 

@@ -104,11 +104,19 @@ class ReducedIds:
         return fitted(ids, size, where, "predictions", self.resize)
 
 
+class OtherSize(StoreError):
+    """Ids are not of the size of their frame. `problem`: the message without advice."""
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(f"{problem} {advice}")
+        self.problem = problem
+
+
 def fitted(ids: Array, size: tuple[int, ...], where: str, noun: str, resize: bool | None) -> Array:
     """Return ids [y, x] of their frame's size; others are resized by nearest neighbour if
     requested.
 
-    The source of pixel i of n is ⌊(i + ½)·m/n⌋ of m. Raises `StoreError` for another size.
+    The source of pixel i of n is ⌊(i + ½)·m/n⌋ of m. Raises `OtherSize` for another size.
     """
     if ids.shape == tuple(size):
         return ids
@@ -116,9 +124,10 @@ def fitted(ids: Array, size: tuple[int, ...], where: str, noun: str, resize: boo
         option = (
             "" if resize is None else ", or --resize nearest to resize ids by nearest neighbour"
         )
-        raise StoreError(
+        raise OtherSize(
             f"{where}: {noun} are {ids.shape[0]}×{ids.shape[1]} (height×width), the frame is "
-            f"{size[0]}×{size[1]}. Give frames of the size of the predictions{option}."
+            f"{size[0]}×{size[1]}.",
+            f"Give frames of the size of the predictions{option}.",
         )
     rows, columns = (
         np.minimum((2 * np.arange(n) + 1) * m // (2 * n), m - 1)

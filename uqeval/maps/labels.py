@@ -9,7 +9,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, cut, listed, number_flaw
 from uqeval.maps.names import id_dtype, void_of
-from uqeval.stores.incoming import numbered_from_1, refuse_one_hot
+from uqeval.stores.incoming import ids_of_one_hot, numbered_from_1, refuse_one_hot
 from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import how_to_give, refuse_ambiguous, refuse_fill_ids
 
@@ -77,7 +77,10 @@ def check_size(
             "dimension_names."
         )
     elif found == (size[1], classes):
-        hint = "The labels look one-hot, with the classes last. Save class ids: labels.argmax(-1)."
+        hint = (
+            "The labels look one-hot, with the classes last. Save class ids, and void pixels: "
+            f"{ids_of_one_hot(-1, classes)}."
+        )
     elif size == (1, 1):
         hint = (
             "The predictions were read as image classification, [N, C] or [N, T, C]. For one image "

@@ -17,9 +17,10 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.flow import Estimator, FlowCache, grey
 from uqeval.maps.flow_method import flow_method
-from uqeval.maps.frame_ids import Frame, FrameIds, SharedFrames
+from uqeval.maps.frame_ids import Frame, FrameIds, OtherSize, SharedFrames
 from uqeval.maps.names import id_dtype, rules_of, void_of
 from uqeval.maps.tracks import Tracker
+from uqeval.stores.video.image_folder import turned
 
 if TYPE_CHECKING:
     from uqeval.stores.video.flow_files import Flows
@@ -264,9 +265,15 @@ class VideoSource(MapSource):
         rgb = self.frames.read(index)
         size = rgb.shape[:2]
         label = None
-        if self.labels is not None and self.labelled[index] and "label" in self.wanted:
-            label = self.labels.read(index, size)
-        ids = tuple(model.read(index, size) for model in self.models)
+        try:
+            if self.labels is not None and self.labelled[index] and "label" in self.wanted:
+                label = self.labels.read(index, size)
+            ids = tuple(model.read(index, size) for model in self.models)
+        except OtherSize as error:
+            cause = turned(self.frames, index, 5)  # height and width are swapped
+            if cause:
+                raise StoreError(f"{error.problem} {cause}") from None
+            raise
         return Frame(rgb if self._trackers else None, grey(rgb), ids, label)
 
 

@@ -101,6 +101,8 @@ METRICS = (
 )  # fmt: skip
 
 
+#: Above this share of the pixels, classes that no label has are predicted too often.
+_OFTEN = 0.25
 #: Below this share of the accuracy of guessing, something else is wrong than the network.
 _FAR_BELOW = 0.5
 
@@ -144,7 +146,10 @@ class Segmentation(Evaluation[SegmentationSettings]):
                 f"{self.info.ignore_index}. If your masks have {self.info.ignore_index} where the "
                 f"class is 1, save them as `(mask == {self.info.ignore_index}).astype('uint8')`."
             )
-        return warnings
+        return [
+            *warnings,
+            *([] if self.region else _other_classes(total["labelled"], total["predicted"])),
+        ]
 
     def check(self, results: Mapping[Tally, TallyResult]) -> None:
         """Raise `DataError` where every label is void."""
@@ -170,6 +175,23 @@ def _doubt(record: Mapping[str, Any]) -> Doubt | None:
         f"classes ({1 / classes:.4f})",
         "The classes of predictions and labels may be in another order, or labels may begin at 1.",
     )
+
+
+def _other_classes(labelled: Array, predicted: Array) -> list[str]:
+    """Return a warning if labels have only the ids 0 and 1, and often another class is predicted:
+    it may be the number of a sample.
+
+    `labelled`, `predicted`: pixels by class.
+    """
+    classes, pixels = len(labelled), int(labelled.sum())
+    others = int(predicted[2:].sum())
+    if labelled[2:].any() or not labelled[:2].all() or others <= _OFTEN * pixels:
+        return []
+    return [
+        f"the labels have only the ids 0 and 1, but of {classes} classes, others are predicted at "
+        f"{others:,} of {pixels:,} pixels. If these are {classes} samples of a binary network, not "
+        "classes, save them with an axis of one class: [N, T, 1, H, W], as by values[:, :, None]."
+    ]
 
 
 def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:

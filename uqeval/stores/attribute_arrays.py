@@ -5,16 +5,18 @@ stored as arrays. An .npz has no attributes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import StoredArray
+from uqeval.stores.class_names import refuse_other_numbers
 from uqeval.stores.fill_values import INVALID
-from uqeval.stores.kinds import single_of
+from uqeval.stores.kinds import shown_axes, single_of
 from uqeval.stores.names import checked_names
 from uqeval.stores.void_id import declared_void
+from uqeval.unicode_names import in_one_spelling
 
 _VERSION = 1
 
@@ -61,12 +63,77 @@ def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
                 f"{cut(path)} is unfinished: the job that writes it has not closed it. Wait for "
                 "it, or run it again with resume=True (or overwrite=True)."
             )
-    classes = attributes.get("class_names")
-    if classes is not None and not (
-        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
-    ):
-        raise StoreError(f"{cut(path)}: attribute class_names must be a list of texts.")
+    _class_names(attributes, path)
     declared_void(attributes, path)
+
+
+def _class_names(attributes: Mapping[str, Any], where: str) -> list[str]:
+    """Return the attribute `class_names`, empty without it. Raises `StoreError` unless it is a list
+    of texts."""
+    names: Any = attributes.get("class_names")
+    if names is not None and not (
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+    ):
+        raise StoreError(f"{cut(where)}: attribute class_names must be a list of texts.")
+    return list(names or ())
+
+
+def with_class_names(
+    attributes: Mapping[str, Any], arrays: Mapping[str, StoredArray], path: str
+) -> dict[str, Any]:
+    """Return the attributes of a store, with the `class_names` that its arrays have as attributes.
+
+    `arrays`: by kind, with their axes. Ids, such as labels, may have more classes than predictions;
+    then only the numbers of their classes must agree. Raises `StoreError` if two lists differ.
+    """
+    of_classes = {kind for kind, own in arrays.items() if "class" in shown_axes(kind, own.axes)}
+    sizes = {max(arrays[kind].length("class"), 2) for kind in of_classes}
+    declared = [("the store", path, _class_names(attributes, path), True)]
+    for kind, own in sorted(arrays.items(), key=lambda pair: pair[0] not in of_classes):
+        names = _class_names(own.attributes, own.where)
+        counts = kind in of_classes or not sizes or len(names) in sizes
+        declared.append((quoted(kind), f"the attributes of {own.where}", names, counts))
+    refuse_other_numbers(
+        ((where, names) for _, where, names, _ in declared),
+        "; the option --class-names does not help",
+    )
+    of_store = [(what, where, names) for what, where, names, counts in declared if names and counts]
+    _refuse_different("class_names", of_store)
+    return {**attributes, **({"class_names": of_store[0][2]} if of_store else {})}
+
+
+def with_names(
+    names: tuple[str, ...] | None, arrays: Mapping[str, StoredArray], path: str
+) -> tuple[str, ...] | None:
+    """Return the names of the items of a store, else those that its `arrays` have as the attribute
+    `names`. Raises `StoreError` if two lists differ."""
+    declared = [] if names is None else [("the store", path, names)]
+    for kind, own in arrays.items():
+        if (values := own.attributes.get("names")) is not None:
+            own_names = checked_names(values, f"{cut(own.where)}: attribute names")
+            declared.append((quoted(kind), f"the attributes of {own.where}", own_names))
+    _refuse_different("names", declared)
+    return declared[0][2] if declared else None
+
+
+def _refuse_different(name: str, declared: Sequence[tuple[str, str, Sequence[str]]]) -> None:
+    """Raise `StoreError` if two lists of texts differ. `declared`: what has each list, where it is,
+    and the list."""
+    for what, where, texts in declared[1:]:
+        first, place, others = declared[0]
+        own, other = in_one_spelling(others), in_one_spelling(texts)
+        if own != other:
+            count = min(len(own), len(other))
+            k = next((k for k in range(count) if own[k] != other[k]), count)
+            raise StoreError(
+                f"{name} of {what} and of {first} differ: number {k} is {_at(other, k)} in "
+                f"{cut(where)}, and {_at(own, k)} in {cut(place)}. Expected the same {name}. "
+                "Remove those that are wrong."
+            )
+
+
+def _at(texts: Sequence[str], place: int) -> str:
+    return quoted(texts[place]) if place < len(texts) else "missing"
 
 
 def without_attributes(

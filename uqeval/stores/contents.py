@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from uqeval.errors import StoreError, cut, listed, quoted
-from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray
-from uqeval.stores.attribute_arrays import own_names, without_attributes
+from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, arrays_of
+from uqeval.stores.attribute_arrays import (
+    own_names,
+    with_class_names,
+    with_names,
+    without_attributes,
+)
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.files.numpy_array import NumpyArray
@@ -331,10 +336,15 @@ def assemble(
             f"left out: {arrays[kind].where} has {len(parts.pop(kind))} items, but the store has "
             f"{count}."
         )
+    own_arrays = {kind: own for kind, parts_of in parts.items() for own in arrays_of(parts_of)}
+    attributes = with_class_names(attributes, own_arrays, path)
     # Names beside one image are not its own; names beside flow are those of the frames.
     of_frames = parts.keys() <= FLOWS and len(stored_names or ()) == count + 1
     if is_single or of_frames:
         stored_names = None
+    elif not parts.keys() <= FLOWS:
+        of_items = {kind: own for kind, own in own_arrays.items() if kind not in FLOWS}
+        stored_names = with_names(stored_names, of_items, path)
     names = None if stored_names is None else checked_names(stored_names, path, count)
     if given is None:
         return Store(path, parts, names, attributes, tuple(warned), held=kinds)

@@ -51,7 +51,8 @@ class Coordinate:
     the coordinate of this dimension, as one of the same name is. `axis`: the canonical axis, empty
     until `placed` finds it. `is_guess`: whether only its name tells the axis. `name`: its own name,
     if it is not the key that it has before `placed`. `is_number`: whether its values are numbers,
-    if that is known before they are read.
+    if that is known before they are read. `is_extra`: whether it is neither an index nor called
+    like an axis, as `filename`. Such a coordinate is compared only if it has different texts.
     """
 
     where: str
@@ -63,6 +64,7 @@ class Coordinate:
     is_guess: bool = False
     name: str = ""
     is_number: bool = False
+    is_extra: bool = False
 
     @property
     def values(self) -> Array | None:
@@ -77,6 +79,8 @@ class Coordinate:
     def stored(self) -> tuple[Array, dict[str, Any]] | None:
         """Return its numbers or texts, and their attributes in a new store; None if they cannot be
         compared. Raises `StoreError`."""
+        if self.is_extra and self.values is None:
+            return None
         values, units = self.load(), self.attributes.get("units")
         if values.dtype.kind == "M":
             values, units = values.astype("M8[ns]").astype(np.int64), "ns since 1970-01-01"
@@ -91,8 +95,18 @@ class Coordinate:
     @cached_property
     def _values_and_unit(self) -> tuple[Array | None, str]:
         with suppress(StoreError, ValueError, TypeError, OverflowError):
-            return _comparable(self.load(), str(self.attributes.get("units", "")))
+            values, unit = _comparable(self.load(), str(self.attributes.get("units", "")))
+            return (
+                (None, "") if self.is_extra and not _are_different_texts(values) else (values, unit)
+            )
         return None, ""
+
+
+def _are_different_texts(values: Array | None) -> bool:
+    """Return whether values are texts, each only once, as names are; those of cities may repeat."""
+    return (
+        values is not None and values.dtype.kind == "U" and len({*values.tolist()}) == len(values)
+    )
 
 
 def _comparable(values: Array, units: str) -> tuple[Array | None, str]:

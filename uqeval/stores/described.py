@@ -66,7 +66,7 @@ def described(values: Any, where: str) -> DescribedArray:
     coordinates = {
         name: Coordinate(
             f"{name} of {where}", partial(np.asarray, own), attributes_of(own), dims[0],
-            is_index=dims[0] == name,
+            is_index=dims[0] == name, is_number=_is_number(own),
         )
         for name, own in coordinates_in(values).items() if getattr(own, "ndim", 0) == 1
         for dims in [names_of(getattr(own, "dims", None), 1) or (None,)]
@@ -84,6 +84,10 @@ def described(values: Any, where: str) -> DescribedArray:
         load = partial(np.array, texts, np.str_)
         coordinates["columns"] = Coordinate(f"columns of {where}", load, {}, COLUMNS, True)
     return DescribedArray(array, values, dims, attributes, coordinates)
+
+
+def _is_number(values: Any) -> bool:
+    return getattr(getattr(values, "dtype", None), "kind", "") in ("b", "i", "u", "f", "m", "M")
 
 
 def _refuse_missing_chunks(values: Any, array: Array, where: str) -> None:
@@ -182,7 +186,7 @@ def ordered(
             "Rename the dimensions, or give an array without names."
         )
     dimensions = {name: axis for name, axis in zip(names, axes, strict=True) if name}
-    own = replace(own, coordinates=placed(own.coordinates, dimensions))
+    own = replace(own, coordinates=placed(own.coordinates, dimensions, listed=own.coordinates))
     if not is_named:
         return own
     names_in_order = next(form for form in forms if set(form) == set(axes))

@@ -224,13 +224,19 @@ def refuse_one_hot(labels: Array, classes: int, where: str) -> None:
         void = f", or void in all of them ({rest.shape[1]} pixels)" if rest.size else ""
         ids = "labels.argmax(1)"
         if void:
-            void_id = 255 if classes <= 255 else 65535
-            ids = f"np.where(labels.min(1) == labels.max(1), {void_id}, {ids})"
+            ids = ids_of_one_hot(1, classes)
         raise DataError(
             f"{where}: the labels look one-hot: each pixel is {int(value)} in exactly one of "
             f"{classes} planes, one for each class{void}. They would count as labels of {classes} "
             f"annotators. Save class ids instead: {ids} for [N, C, H, W]."
         )
+
+
+def ids_of_one_hot(axis: int, classes: int) -> str:
+    """Return the call that makes class ids of one-hot labels, with void where all planes are
+    equal."""
+    void = 255 if classes <= 255 else 65535
+    return f"np.where(labels.min({axis}) == labels.max({axis}), {void}, labels.argmax({axis}))"
 
 
 def _off(values: Array) -> float:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -134,7 +134,16 @@ def _refuse_absent_slices(
     noun: str,
     advice: str,
 ) -> None:
-    """Raise `StoreError` for the cases that are absent, or else for a case without all slices."""
+    """Raise `StoreError` for items that are images where the files are volumes, or for the cases
+    that are absent, or else for a case without all slices."""
+    counts = Counter(cases.values())
+    if images := [name for name in names if name in counts and name not in files_of_names]:
+        raise StoreError(
+            f"{cut(path)}: the {noun} of {quoted(images[0])} is read as a volume [Z, H, W] of "
+            f"{counts[images[0]]} slices, but this item is one image. Expected {noun}s [H, W] "
+            "of an image: leave out an axis of size 1 (numpy.squeeze), and save class ids in place "
+            "of one-hot planes. If it is a case, give the predictions of all its slices."
+        )
     slices: dict[str, list[str]] = defaultdict(list)
     for name in names:
         slices[name.rpartition("/")[0] or name].append(name)
@@ -148,7 +157,7 @@ def _refuse_absent_slices(
     for case, own in slices.items():
         if lost := [name for name in own if name not in files_of_names]:
             found = next(files_of_names[name] for name in own if name in files_of_names)
-            count = sum(other == cases[found] for other in cases.values())
+            count = counts[cases[found]]
             raise StoreError(
                 f"{cut(path)}: the {noun} of the case {quoted(case)} has {count} slices, but the "
                 f"case has {len(own)}: {listed(lost)}. Give the {noun} of the whole case."

@@ -10,6 +10,7 @@ from typing import Any
 from uqeval.arrays import Array, np
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray, arrays_of
+from uqeval.stores.attribute_arrays import DESCRIBING
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.class_names import other_words, refuse_other_numbers
 from uqeval.stores.coordinates import (
@@ -37,18 +38,25 @@ def placed(
     coordinates: Mapping[str, Coordinate],
     dimensions: Mapping[str, str],
     unnamed: Collection[str] = (),
+    listed: Collection[str] = (),
 ) -> dict[str, Coordinate]:
     """Return the coordinates of axes that are compared, with their axes and names in lower case, by
     both: axes of one name may differ.
 
     `dimensions`: the axes of the dimensions of arrays, by name. `unnamed`: axes that have no name
-    in an array. The coordinate of a dimension may have any name, others are called like an axis.
-    Their axis is that of their own dimension, else that of their name.
+    in an array. The coordinate of a dimension may have any name, others are called like an axis, or
+    may be texts along items or classes (`filename`) that the arrays list as their coordinates
+    (`listed`). Their axis is that of their own dimension, else that of their name.
     """
     found = {}
     for key, own in coordinates.items():
         name = own.name or key
         axis, is_guess = _axis_of(name, own, dimensions, unnamed)
+        is_extra = own.is_extra
+        if axis is None and name in listed and name not in DESCRIBING and not own.is_number:
+            axis = dimensions.get(own.dimension or "")
+            is_extra = axis in ("item", "class")
+            axis = axis if is_extra else None
         if axis not in COMPARED:
             continue
         is_scale = own.dimension is None and name in dimensions
@@ -56,7 +64,7 @@ def placed(
         is_index = bool(own.attributes.get(INDEX, shows_index))
         name = name.lower()
         found[f"{axis} {name}"] = replace(
-            own, axis=str(axis), is_guess=is_guess, is_index=is_index, name=name
+            own, axis=str(axis), is_guess=is_guess, is_index=is_index, name=name, is_extra=is_extra
         )
     return found
 
@@ -99,6 +107,7 @@ def coordinates_of(attributes: Mapping[str, Any], where: str) -> dict[str, Coord
             coordinates[name] = Coordinate(
                 f"{cut(where)}: {cut(name)}", partial(np.asarray, values), about, axis,
                 is_index=bool(entry[INDEX]), axis=axis, is_number=values.dtype.kind != "U",
+                is_extra=not entry[INDEX] and values.dtype.kind == "U" and not axis_called(name),
             )  # fmt: skip
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(
@@ -128,9 +137,12 @@ def with_coordinates(
         if len(own.shape) == 1 and own.shape[0] <= _MOST
         for dims in [own.dimension_names or (None,)]
     }
-    of_store = placed(beside | dict(others or {}), _dimensions(stored), _unnamed_axes(stored))
+    of_store = placed(
+        beside | dict(others or {}), _dimensions(stored), _unnamed_axes(stored), listed_in(stored)
+    )
     of_arrays = [
-        (own.where, placed(own.coordinates, own.dimensions, _unnamed_axes([own]))) for own in stored
+        (own.where, placed(own.coordinates, own.dimensions, _unnamed_axes([own]), own.coordinates))
+        for own in stored
     ]
     coordinates = of_store
     for where, found in [(store.path, of_store), *of_arrays]:
@@ -146,6 +158,13 @@ def with_coordinates(
     return _with_classes(store, coordinates)
 
 
+def listed_in(arrays: Iterable[StoredArray]) -> set[str]:
+    """Return the names of coordinates that arrays list in the attribute `coordinates` of CF, as
+    xarray and netCDF store it."""
+    texts = (own.attributes.get("coordinates") for own in arrays)
+    return {name for text in texts if isinstance(text, str) for name in text.split()}
+
+
 def _with_classes(store: Store, coordinates: Mapping[str, Coordinate]) -> Store:
     """Return a store with its coordinates. Texts along the axis of classes become its
     `class_names`.
@@ -158,10 +177,15 @@ def _with_classes(store: Store, coordinates: Mapping[str, Coordinate]) -> Store:
     if len(others) == len(coordinates) or classes is None:
         return replace(store, coordinates=others)
     texts: list[tuple[str, list[str]]] = []
+    extra: list[tuple[str, list[str]]] = []
     for name, own in sorted(coordinates.items(), key=lambda pair: not pair[1].is_index):
         if own.axis != "class" or (values := own.values) is None or len(values) != classes:
             continue
         if own.is_guess and store.items == classes:  # perhaps the class of each item
+            continue
+        if own.is_extra:
+            extra.append((own.where, values.tolist()))
+            others[name] = own
             continue
         is_text = values.dtype.kind == "U"
         if is_other_order(values, count_like(values)):
@@ -174,6 +198,9 @@ def _with_classes(store: Store, coordinates: Mapping[str, Coordinate]) -> Store:
             texts.append((own.where, values.tolist()))
         elif not is_text:
             others[name] = own
+    if not texts and len(extra) == 1 and classes > 1 and not store.attributes.get("class_names"):
+        texts = extra
+        others = {name: own for name, own in others.items() if own.where != extra[0][0]}
     if not texts:
         return replace(store, coordinates=others)
     where, names = texts[0]
@@ -260,14 +287,32 @@ def refuse_other_order(store: Store, other: Store, *, by_name: bool) -> None:
 
     Two coordinates of one axis are compared if they have the same name. The indices of items are
     compared whatever their names, and with the names of items of a store if the other has none.
+    So is the only other coordinate of different texts along the items of a store without index.
     `by_name`: their items are matched by name.
     """
-    for first in _compared(store, other):
+    of_store, of_other = _compared(store, other), _compared(other, store)
+    if not of_store or not of_other:
+        return
+    naming = _naming(of_store), _naming(of_other)
+    for first in of_store:
         if by_name and first.axis == "item":
             continue
-        for second in _compared(other, store):
-            if _is_other_order(first, second):
+        for second in of_other:
+            are_names = any(first is own for own in naming[0]) and any(
+                second is own for own in naming[1]
+            )
+            if _is_other_order(first, second, are_names=are_names):
                 raise _other_order(store, other, first, second)
+
+
+def _naming(coordinates: Iterable[Coordinate]) -> list[Coordinate]:
+    """Return the coordinates that tell which items these are, whatever their names: their indices,
+    else the only other one of different texts. An index whose values cannot be compared does not
+    count beside these."""
+    of_items = [own for own in coordinates if own.axis == "item"]
+    indices = [own for own in of_items if own.is_index]
+    texts = [own for own in of_items if own.is_extra and own.values is not None]
+    return texts if len(texts) == 1 and all(own.values is None for own in indices) else indices
 
 
 def _compared(store: Store, other: Store) -> list[Coordinate]:
@@ -280,12 +325,12 @@ def _compared(store: Store, other: Store) -> list[Coordinate]:
     return coordinates
 
 
-def _is_other_order(first: Coordinate, second: Coordinate) -> bool:
+def _is_other_order(first: Coordinate, second: Coordinate, *, are_names: bool) -> bool:
     """Return whether two coordinates are of the same items, classes, rows or columns in another
-    order."""
+    order. `are_names`: both tell which items these are."""
     is_same = first.name == second.name
-    are_indices = first.axis == "item" and first.is_index and second.is_index
-    if first is second or first.axis != second.axis or not (is_same or are_indices):
+    are_names &= first.is_index or second.is_index  # `image` and `label` may have the same texts
+    if first is second or first.axis != second.axis or not (is_same or are_names):
         return False
     if second.name == _NAMES:
         first, second = second, first
@@ -323,6 +368,12 @@ def _other_order(store: Store, other: Store, first: Coordinate, second: Coordina
             "Give the index of each as its names, such as {'probs': df, 'names': list(df.index)}, "
             f"which match items by name; {without}."
         )
+    elif first.is_extra or second.is_extra:
+        own = quoted(first.name if first.is_extra else second.name)
+        advice = (
+            f"Sort both by it, such as ds.sortby({own}) of xarray; if those at the same place "
+            f"belong together, remove it, such as by ds.drop_vars({own})."
+        )
     elif first.axis == "item" and (is_count(values) or is_count(others)):
         advice = (
             f"One of the coordinates may only number the rows: {without}; sorting would then pair "
@@ -333,6 +384,18 @@ def _other_order(store: Store, other: Store, first: Coordinate, second: Coordina
         f"coordinate {cut(first.where)} runs from {_ends(values)}, {cut(second.where)} from "
         f"{_ends(others)}. Expected the same order. {advice}"
     )
+
+
+def names_in_coordinates(store: Store) -> tuple[str, ...] | None:
+    """Return the names of items that coordinates give, for files that are matched by name: the
+    texts of their index, else of the only other coordinate of different texts; None without any."""
+    for own in _naming(store.coordinates.values()):
+        values = None if own.is_number else own.values
+        if values is not None and values.dtype.kind == "U":
+            names = tuple(values.tolist())
+            if len({*names} - {""}) == store.items == len(names):
+                return names
+    return None
 
 
 def _read(array: StoredArray) -> Array:

@@ -356,7 +356,9 @@ def test_a_case_of_one_slice(tmp_path: Path, longer: str) -> None:
     report = uqeval.evaluate(*folders.values(), **given)
     assert report.results == expected
     np.save(folders["labels"] / "case_0.npy", TRUTH["case_0"])
-    with pytest.raises(StoreError, match=r"no label: case_0|same case have: case_0"):
+    with pytest.raises(
+        StoreError, match=r"of 2 slices, but this item is one image|same case have: case_0"
+    ):
         uqeval.evaluate(*folders.values(), **given)
 
 
@@ -392,6 +394,20 @@ def test_the_arrays_of_all_items_are_looked_at_once_not_for_each_item(
     # Once for each file, and once for the items that are reduced together.
     assert len(set(map(id, looked_at))) == 20
     assert len(looked_at) <= 21
+
+
+def test_labels_with_another_axis_are_no_volume(tmp_path: Path) -> None:
+    """They are of the items with their names, but have slices."""
+    probs = np.full((2, 3, 4, 5), 1 / 3, "f4")
+    np.savez(tmp_path / "p.npz", probs=probs, names=["a", "b"])
+    for count, shape in ((4, (4, 5, 1)), (3, (3, 4, 5))):
+        folder = tmp_path / f"{count}"
+        folder.mkdir()
+        for name in "ab":
+            np.save(folder / f"{name}.npy", np.zeros(shape, "u1"))
+        says = f"of 'a' is read as a volume [Z, H, W] of {count} slices, but this item is one image"
+        both = tmp_path / "p.npz", folder
+        refused(lambda: uqeval.evaluate(*both, "segmentation"), says, "numpy.squeeze")  # noqa: B023
 
 
 @pytest.mark.parametrize(("end", "dump"), [("npy", np.save), ("npz", np.savez)])

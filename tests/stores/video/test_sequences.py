@@ -84,6 +84,76 @@ def test_time_stamps_are_no_numbers_of_frames() -> None:
     refused(lambda: [stream.next(name, "here") for name in names], "time stamps", error=StoreError)
 
 
+#: Names of frames by their times: the last digits of each are only a part of it.
+TIMES: list[list[str]] = [
+    [str(12 + n / 4) for n in range(20)],
+    [str(12 + n / 20) for n in range(20)],
+    [str(12 + n / 8) for n in range(7)],
+    [str(round(1600000000 + n / 30, 3)) for n in range(60)],
+    [f"{1600000000.7 + n / 10:.1f}" for n in range(20)],
+    [f"cam0/{n / 25 + 3:.2f}" for n in range(50)],
+    [f"frame_t{n * 0.04:.2f}s.png" for n in range(80)],
+    [f"f_{12 + n * 0.5:.1f}" for n in range(20)],
+    [str(float(n)) for n in range(20)],
+    [f"{12 + n + 0.1 * (n % 3):.1f}" for n in range(20)],
+    [f"2020-01-01_10-{(50 + n) // 60:02d}-{(50 + n) % 60:02d}" for n in range(30)],
+    [f"0_{n // 60:02d}_{n % 60:02d}" for n in range(50, 70)],
+    [f"run 10h{n // 600:02d}m{n % 600 / 10:04.1f}" for n in range(580, 620)],
+    [f"a/10.59.{n // 10:02d}.{n % 10}" for n in range(20)],
+]
+
+
+@pytest.mark.parametrize("names", TIMES)
+def test_times_are_no_numbers_of_frames(names: list[str]) -> None:
+    for own in (names, [*names, "a_1", "a_2"]):
+        names_refused(own, "have times in place of numbers", f"{names[0]}, {names[1]}", "Rename")
+    if len(names) >= 20:
+        stream = Neighbours()
+        says = "have times in place of numbers"
+        refused(lambda: [stream.next(name, "here") for name in names], says, error=StoreError)
+
+
+#: Names of frames with other numbers before that of the frame.
+NUMBERED: list[list[str]] = [
+    [f"frame_{n:06d}" for n in range(120, 140)],
+    [f"name.{n:04d}.png" for n in range(20)],
+    [f"shot_012.{n:04d}.exr" for n in range(990, 1010)],
+    [f"{shot}.{n:04d}" for shot in (10, 11, 12) for n in range(1, 20)],
+    [f"{shot}.{n}" for shot in (1, 2) for n in range(1, 30)],
+    [f"{shot}.{n}" for shot in (1, 2) for n in range(1, 9)],
+    [f"1.{n}" for n in range(5, 13)],
+    [f"1.{n}" for n in range(4, 11)],
+    [f"1.{n}" for n in range(0, 105, 5)],
+    [f"1.{n}" for n in range(0, 125, 25)],
+    [f"cam{camera}.{n}" for camera in (0, 1, 2) for n in range(10)],
+    [f"cam{camera}.{n:04d}" for camera in (0, 1) for n in range(20)],
+    [f"v1.{version}_{n:04d}" for version in (2, 3) for n in range(20)],
+    [f"v1.{version}.{n:04d}" for version in (2, 3) for n in range(20)],
+    [f"seq{run}_{n:04d}" for run in (1, 2) for n in range(20)],
+    [f"2024-01-0{day}_{n:04d}" for day in (2, 3) for n in range(20)],
+    [f"2024.01.0{day}.{n:04d}" for day in (2, 3) for n in range(20)],
+    [f"23-0{month}-{day:02d}" for month in (1, 2) for day in range(1, 29)],
+    [f"scene_01_{camera:02d}_{n:02d}" for camera in (2, 3) for n in range(25)],
+    [f"01_02_0{take}_{n:04d}" for take in (3, 4) for n in range(20)],
+    [f"aachen_{n:06d}_000019_leftImg8bit" for n in (0, 1)] + ["aachen_000000_000020_leftImg8bit"],
+    [f"0016E5_{n:05d}" for n in range(7959, 7980)],
+    [f"{n:010d}" for n in range(42)],
+    [f"bear/{n:05d}" for n in range(42)],
+    [f"1305031102.{n:06d}" for n in range(175304, 175330)],
+]
+
+
+@pytest.mark.parametrize("names", NUMBERED)
+def test_other_numbers_before_those_of_frames(names: list[str]) -> None:
+    """All frames but the first of each sequence follow another one."""
+    found = of(*names)
+    if not names[0].startswith("aachen"):
+        assert len(found.pairs) == len(names) - len(found.sequences)
+    stream = Neighbours()
+    for name in names:
+        stream.next(name, "here")
+
+
 @pytest.mark.parametrize(
     "numbers",
     [

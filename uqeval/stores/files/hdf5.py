@@ -39,7 +39,7 @@ from uqeval.stores.coordinates import COMPARED, Coordinate
 from uqeval.stores.described import names_of
 from uqeval.stores.files.hdf5_array import Hdf5Array, attributes_of, readable
 from uqeval.stores.kinds import ALIASES, KNOWN, REGRESSION, known_as
-from uqeval.stores.orders import with_coordinates
+from uqeval.stores.orders import listed_in, with_coordinates
 
 #: Names of members that are read where they are there.
 _READ = KNOWN | ALIASES.keys() | OF_STORE | {"names", "invalid"}
@@ -203,7 +203,8 @@ def _beside(path: str, dataset: Any) -> Hdf5Group:
     or holds something else."""
     group = dataset.parent
     with readable(cut(path)):
-        dims = names_of(dataset.dims, len(dataset.shape)) or ()
+        dims = {*(names_of(dataset.dims, len(dataset.shape)) or ())}
+        dims |= listed_in([Hdf5Array(path, dataset)])
         axes = [name for name in group if axis_called(name) in COMPARED or name in dims]
         members = [n for n in axes if _is_inside(group, n) and _rank(group[n]) == 1]
         around = Hdf5Group(path, group, {*members, *(DESCRIBING.keys() & group.keys())})

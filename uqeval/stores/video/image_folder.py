@@ -22,6 +22,8 @@ from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 from uqeval.unicode_names import in_one_spelling
 
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
+#: The EXIF tag of the orientation: 1 is upright, 5 to 8 swap height and width.
+_ORIENTATION = 0x112
 #: Pillow's modes with at most 8 bits per channel.
 _MODES = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
 
@@ -30,8 +32,8 @@ class ImageFolder:
     """Images below a folder, in natural order of their names, which are their paths without the
     suffix.
 
-    Pillow decodes them without EXIF rotation; grey and palettes become RGB, and alpha is dropped.
-    Raises `StoreError` if there are no images, or two with the same name.
+    Pillow decodes them without EXIF rotation, except TIFF; grey and palettes become RGB, and alpha
+    is dropped. Raises `StoreError` if there are no images, or two with the same name.
     """
 
     sequential = False
@@ -85,6 +87,13 @@ class ImageFolder:
             self._check(i, image.mode, image.width, image.height)
             return np.asarray(image, np.uint8) if image.mode in ("1", "L", "P") else None
 
+    def orientation(self, i: int) -> int:
+        """Return the EXIF orientation of frame `i`, which is not applied; 1 without one, and of
+        TIFF, to which Pillow applies it. Raises `StoreError`."""
+        with self._opened(i) as image:
+            own = 1 if image.format == "TIFF" else image.getexif().get(_ORIENTATION, 1)
+            return own if own in range(1, 9) else 1
+
     @contextmanager
     def _opened(self, i: int) -> Iterator[Any]:
         """Open the image of frame `i` for decoding inside the context. Raises `StoreError`."""
@@ -133,3 +142,20 @@ class ImageFolder:
                 "is 8-bit grey or RGB. Scale the frames to 0 … 255 and save them again."
             )
         check_pixels(self._path(i), width, height, 3)
+
+
+def turned(frames: Any, i: int, least: int = 2) -> str:
+    """Return a warning if the EXIF orientation of frame `i` is `least` or more, else an empty text.
+
+    Raises `StoreError`.
+    """
+    own = frames.orientation(i) if isinstance(frames, ImageFolder) else 1
+    if own < least:
+        return ""
+    return (
+        f"{frames.where_of(i)} has the EXIF orientation {own}. "
+        "Viewers and OpenCV turn such images; "
+        "uqeval and Pillow read the pixels as they are stored, so predictions from turned frames "
+        "do not fit. Turn the frames, by exiftran -ai *.jpg or by Pillow's ImageOps.exif_transpose "
+        "and save; if the predictions fit, remove the EXIF tag."
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, pairwise
@@ -19,6 +19,15 @@ _EXPECTED = "a name that ends in a number, such as 0016E5_07959 or frame_000123"
 #: Time stamps: more than this share of differences are near their median, by this fraction of it,
 #: and no multiples of the step; and at least as many.
 _SHARE, _NEAR, _LEAST = 0.5, 0.25, 4
+#: The ends of names that may be times: decimal seconds (12.05), and times of a day (10-59-07).
+#: No letter but t is before seconds: `cam0.0005` is frame 5 of a camera.
+_TIMES = (
+    re.compile(r"(?<![^_. tT-])()()([0-9]{1,20})\.([0-9]{1,20})(?=[^0-9]*$)"),
+    re.compile(
+        r"(?<![0-9])([01]?[0-9]|2[0-3])[-_.:h]([0-5][0-9])[-_.:m]([0-5][0-9])"
+        r"(?:[._]([0-9]{1,20}))?(?=[^0-9]*$)"
+    ),
+)
 #: The number of neighbours of a stream of which this is checked, once.
 _FIRST = 20
 
@@ -65,8 +74,8 @@ def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequenc
 
     The last digits of a name are its number; the rest, with its folder, is its sequence. Frames
     without names are one sequence, called "", in their order. Messages begin with `where`. Raises
-    `StoreError` for a name without a number, for two frames with the same number, for time stamps
-    in place of numbers, and if there is no pair.
+    `StoreError` for a name without a number, for two frames with the same number, for times in
+    place of numbers, and if there is no pair.
     """
     if count < 2:
         raise StoreError(
@@ -76,6 +85,7 @@ def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequenc
     if names is None:
         numbered = {"": [(number, number) for number in range(count)]}
     else:
+        _refuse_times(names, where)
         numbered = _numbered(checked_names(list(names), where, count), where)
     sequences: list[FrameSequence] = []
     pairs: list[Pair] = []
@@ -147,6 +157,8 @@ class Neighbours:
     def __init__(self) -> None:
         self._last: tuple[str, int] | None = None
         self._steps: Counter[int] = Counter()
+        #: The names of the latest frames.
+        self._names: deque[str] = deque(maxlen=_FIRST)
         #: The difference of the numbers of the last two neighbours; None before the first two.
         self.step: int | None = None
 
@@ -154,7 +166,7 @@ class Neighbours:
         """Return the frame's sequence, and why it is no neighbour of the frame before (None if it
         is).
 
-        Raises `StoreError` for a name without a number, and for time stamps in place of numbers.
+        Raises `StoreError` for a name without a number, and for times in place of numbers.
         """
         name_parts = split_name(name)
         if name_parts is None:
@@ -163,6 +175,7 @@ class Neighbours:
                 f"{_EXPECTED}: the number gives the order of the frames. Rename the frames."
             )
         (sequence, number), last, self._last = name_parts, self._last, name_parts
+        self._refuse_times(name, last is not None and last[0] != sequence, where)
         if last is None or last[0] != sequence:
             self._steps.clear()
             return sequence, "it is the first frame of its sequence"
@@ -179,6 +192,14 @@ class Neighbours:
             f"it does not follow the frame before: their numbers are {last[1]} and {number}, the "
             f"step of the sequence is {step}"
         )
+
+    def _refuse_times(self, name: str, is_other: bool, where: str) -> None:
+        """Refuse times among the latest names, the first time that there are enough of them, and
+        where another sequence begins, as after each second."""
+        is_full = len(self._names) == _FIRST
+        self._names.append(name)
+        if len(self._names) == _FIRST and (is_other or not is_full):
+            _refuse_times(tuple(self._names), where)
 
 
 def _steps(numbers: Sequence[int]) -> Counter[int]:
@@ -201,6 +222,58 @@ def _refuse_time_stamps(steps: Sequence[Counter[int]], where: str) -> None:
             f"differ by {listed(sorted({*near}), 4)}. Expected frames that are numbered in order, "
             "as frame_000123. Rename them, and their predictions."
         )
+
+
+def _refuse_times(names: Sequence[str], where: str) -> None:
+    """Raise `StoreError` if most frames are called by times of which the last digits are only a
+    part, such as 12.5 and 13.0: they would be in two sequences, or in another order."""
+    for pattern in _TIMES:
+        frames: dict[tuple[str, ...], list[_Timed]] = defaultdict(list)
+        for name in names:
+            path = PurePosixPath(plain_name(name))
+            if found := pattern.search(path.name):
+                hours, minutes, seconds, fraction = (own or "0" for own in found.groups())
+                whole = 3600 * int(hours) + 60 * int(minutes) + int(seconds)
+                time = whole * 10**20 + int(fraction.ljust(20, "0"))
+                key = (str(path.parent), path.name[: found.start()], path.name[found.end() :])
+                frames[key].append(_Timed(time, name, fraction))
+        timed = {key: own for key, own in frames.items() if _are_times(own)}
+        if 2 * sum(map(len, timed.values())) > len(names):
+            first = next(iter(timed.values()))
+            raise StoreError(
+                f"{where}: the frames seem to have times in place of numbers: "
+                f"{listed([own.name for own in first], 4)}. Only their last digits would be the "
+                "number. Expected frames that are numbered in order, as frame_000123. Rename them, "
+                "and their predictions."
+            )
+
+
+@dataclass(frozen=True, order=True)
+class _Timed:
+    """A frame with the time in its name, in units of 1e-20 s, and the digits of its fraction."""
+
+    time: int
+    name: str
+    fraction: str
+
+
+def _are_times(frames: list[_Timed]) -> bool:
+    """Return whether frames, which it sorts, are at regular times, while the last digits of their
+    names are in several sequences or in another order."""
+    frames.sort()
+    steps = [after.time - before.time for before, after in pairwise(frames)]
+    median = sorted(steps)[len(steps) // 2] if len(steps) > 1 else 0
+    near = [2 * abs(step - median) <= median for step in steps]
+    if not all(steps) or 2 * sum(near) <= len(near):
+        return False  # 1.1 and 1.10 are two frames
+    parts = [split_name(frame.name) or ("", 0) for frame in frames]
+    between = [own for own, (a, b) in zip(near, pairwise(parts), strict=True) if a[0] != b[0]]
+    if between:  # After the last frame of a shot, its next second begins much later.
+        return 2 * sum(between) > len(between)
+    shortest = min(len(frame.fraction) for frame in frames)
+    has_zeros = any(len(own.fraction) > shortest and own.fraction[0] == "0" for own in frames)
+    is_other_order = any(before[1] > after[1] for before, after in pairwise(parts))
+    return is_other_order and (has_zeros or all(near))
 
 
 def _most_common(steps: Counter[int]) -> int | None:

@@ -19,6 +19,7 @@ from uqeval.stores.axis_names import axis_called
 from uqeval.stores.coordinates import COMPARED
 from uqeval.stores.kinds import KNOWN
 from uqeval.stores.map_names import READ_BY_NAME
+from uqeval.stores.orders import listed_in
 from uqeval.stores.zarr.array import ZarrArray
 from uqeval.stores.zarr.metadata import (
     Document,
@@ -133,8 +134,8 @@ def open_zarr_group(source: Source, name: str = "") -> ZarrGroup | None:
 
 def group_around(path: str, array: ZarrArray) -> ZarrGroup | None:
     """Return the group around the array at `path`, with the arrays in it that describe others, are
-    called like axes or dimensions of this array, or that `uqeval` has written; None if it is in no
-    group.
+    called like axes, dimensions or coordinates of this array, or that `uqeval` has written; None if
+    it is in no group.
 
     At a server that lists nothing, names that are only those of axes are left out.
     """
@@ -149,7 +150,7 @@ def group_around(path: str, array: ZarrArray) -> ZarrGroup | None:
             return None
         own = node[0].get("attributes") if node else (load_json(source, ".zattrs") or ({},))[0]
         attributes = dict(own or {})
-        dims = array.dimension_names or ()
+        dims = {*filter(None, array.dimension_names or ()), *listed_in([array])}
         children = source.children("") if source.listable else dims
         group = ZarrGroup(source, "", attributes, {}, (), {})
         names = {n for n in children if n and (axis_called(n) in COMPARED or n in dims)}

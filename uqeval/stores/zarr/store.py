@@ -290,6 +290,11 @@ def _attributes_of(
         Declaring(f"{path}/{group.name}", group.attributes, not IDS.isdisjoint(group.arrays))
         for group in groups if group is not None
     ]  # fmt: skip
+    parts += [
+        Declaring(array.where, {"class_names": array.attributes["class_names"]})
+        for group in groups if group is not None
+        for array in group.arrays.values() if "class_names" in array.attributes
+    ]  # fmt: skip
     shared, warnings = shared_attributes(
         [Declaring(path, root.attributes), *parts], path, "groups of items"
     )
