@@ -31,7 +31,7 @@ from uqeval.maps.names import (
 )
 from uqeval.maps.reduction import read_only
 from uqeval.spelling import for_caller
-from uqeval.stores.fill_values import invalid_of, refuse_fill
+from uqeval.stores.fill_values import invalid_of, is_outside, refuse_fill
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
@@ -293,6 +293,8 @@ class RegressionSource(MapSource):
             array = self.target.parts[item].array
             invalid = [*self.invalid, *invalid_of(array)]
             set_label(target, as_stored(invalid, array.dtype, target.dtype), VOID, label)
+            if (outside := is_outside(plane, array)) is not None:
+                label[outside] = VOID
         for mask in self.valid:
             values = mask.read(item)
             check_size(values.shape, self.size(item), self._place(mask, item), "valid is")
