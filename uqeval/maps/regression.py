@@ -52,7 +52,7 @@ class RegressionSource(MapSource):
     - μ|, `sigma` σ, and maps of the store by their names; those in `float32` have the stored dtype.
     float32, as rank keys are: `error:rank` ε, `lambda` ε/σ (σ = 0: ∞ where ε > 0, 0 where ε = 0),
     and `lambda:NAME` of a map of the store. `sigma:NAME` is the map NAME, which must not be
-    negative. `target_counts` int64 [3]: evaluated targets, those that are 0 and those below 0.
+    negative. `target_counts` float64 [10]: counts and ends of the targets (`count_targets`).
 
     `stacks`: `samples`, or `mean` and, if there is one, an array of `SPREADS`. `valid`: masks,
     which must all be true. `invalid`: target values that mean "no measurement", in addition to the
@@ -231,7 +231,7 @@ class RegressionSource(MapSource):
         if TARGET_COUNTS in self._needed:
             from uqeval.kernels.members import count_targets
 
-            maps[TARGET_COUNTS] = np.zeros(3, np.int64)
+            maps[TARGET_COUNTS] = np.zeros(10)
             count_targets(target, label, VOID, maps[TARGET_COUNTS])
         if "target" in self._needed:
             assert self.target is not None
