@@ -24,7 +24,7 @@ def counted(tally: Tally, items: Sequence[dict[str, Any]]) -> TallyResult:
 def _made(maps: dict[str, Any]) -> dict[str, Any]:
     """Return the maps that a source derives from these maps, unless they exist."""
     keys = {"error:rank": np.float32(maps["error"])} if "error" in maps else {}
-    return {"target_counts": np.zeros(3, np.int64)} | keys
+    return {"target_counts": np.zeros(10)} | keys
 
 
 def evaluated(evaluation: Evaluation[Any], items: Sequence[dict[str, Any]]) -> tuple[Section, int]:

@@ -9,6 +9,7 @@ from typing import Any
 import naive_regression as naive
 import numpy as np
 
+from uqeval.kernels.members import FEW_VALUES
 from uqeval.tallies._contract import Tally
 from uqeval.tallies.depth_sums import DepthSums, PooledSigmaBins, ScaledErrors, SigmaBins
 from uqeval.tallies.digits import Digits
@@ -68,8 +69,19 @@ def number_maps(seed: int, height: int, width: int, void: float = 0.2) -> Maps:
     for values in maps.values():
         values[label == 255] = 0
     known = target[label == 0]
-    counts = np.array([known.size, (known == 0).sum(), (known < 0).sum()])
-    return {"label": label, "target_counts": counts, **maps}
+    return {"label": label, "target_counts": target_counts(known), **maps}
+
+
+def target_counts(known: np.ndarray) -> np.ndarray:
+    """Return counts and ends of the evaluated targets of an item."""
+    counts = np.zeros(10)
+    if known.size:
+        values, of_each = np.unique(known.astype(float), return_counts=True)
+        smallest = [values[0], of_each[0], values[min(1, len(values) - 1)]]
+        largest = [values[-1], of_each[-1], values[max(-2, -len(values))]]
+        of_all = [known.size, (known == 0).sum(), (known < 0).sum()]
+        counts[:] = [*of_all, *smallest, *largest, min(len(values), FEW_VALUES)]
+    return counts
 
 
 def _pixels(maps: Maps, sigma: str = "sigma") -> list[tuple[float, ...]]:
@@ -251,7 +263,9 @@ def _digits(tally: Any, items: Sequence[Maps]) -> State:
 
 
 def _target_counts(tally: Any, items: Sequence[Maps]) -> State:
-    return {"counts": sum(maps["target_counts"] for maps in items)}
+    counts = [maps["target_counts"] for maps in items]
+    ends = np.max([own[3:] for own in counts], axis=0, initial=-np.inf)
+    return {"counts": sum(own[:3] for own in counts), "ends": ends}
 
 
 def _quantiles(tally: Any, items: Sequence[Maps]) -> State:

@@ -148,3 +148,83 @@ def test_values_are_a_set(tmp_path: Path) -> None:
     assert value_options(earlier)["invalid"] == [-1.0, 0.0, "nan"]
     assert value_options({"options": {"invalid": None}})["invalid"] is None
     assert value_options({"options": {"invalid": {"a": 1}}})["invalid"] == {"a": 1}
+
+
+def marked(tmp_path: Path, target: Any, family: str = "regression", **options: Any) -> list[str]:
+    """Return the warnings about a target that is far from the others."""
+    arrays = numbers(1) | {"target": target, "valid": np.ones(SHAPE, bool)}
+    path = save(tmp_path / "r.npz", arrays)
+    report = uqeval.evaluate(path, None, family, workers=1, **options)
+    return [text for text in report.warnings if "they count as measurements" in text]
+
+
+def measured() -> tuple[np.ndarray, np.ndarray]:
+    """Return targets, and a place of 3 % of them, in all items."""
+    place = np.random.default_rng(3).random(SHAPE) < 0.03
+    return np.nan_to_num(numbers(1)["target"], nan=5.0), place
+
+
+@pytest.mark.parametrize(
+    ("marker", "dtype", "value"),
+    [
+        (9.969209968386869e36, "f4", "9.969209968386869e+36"), (1e20, "f8", "1e+20"),
+        (1e10, "f4", "10000000000"), (-1e34, "f8", "-1e+34"), (65504, "f2", "65504"),
+        (-3.4028234663852886e38, "f4", "-3.4028234663852886e+38"), (655.35, "f8", "655.35"),
+        (-32767, "i2", "-32767"), (-2, "f4", "-2"), (-32768, "i2", "-32768"),
+        (65535, "u2", "65535"), (255, "u1", "255"),
+    ],
+)  # fmt: skip
+def test_targets_far_from_the_others(tmp_path: Path, marker: float, dtype: str, value: str) -> None:
+    """A few of them decide the RMSE."""
+    target, place = measured()
+    target = np.where(place, np.float64(marker), target).astype(dtype)
+    (text,) = marked(tmp_path, target)
+    assert f"--invalid {value} " in text
+    assert f"{place.sum()} of {place.size} evaluated targets" in text
+    for family in ("sparsification", "nmerci"):
+        (text,) = marked(tmp_path, target, family)
+        assert f"are exactly {value}, the " in text and f"--invalid {value} " in text
+    for invalid in (float(value), "nan"):
+        assert not marked(tmp_path, target, invalid=invalid)
+
+
+def test_two_targets_very_far_from_the_others(tmp_path: Path) -> None:
+    target, _ = measured()
+    target[0, 0, 0] = 1e20
+    assert not marked(tmp_path, target)
+    target[2, 0, 0] = 1e20
+    assert len(marked(tmp_path, target)) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda target, place: np.clip(target, None, 30),
+        lambda target, place: np.where(place, 80, target),
+        lambda target, place: np.full_like(target, 7),
+        lambda target, place: np.where(place, 100, target.round() % 3),  # few values
+        lambda target, place: np.random.default_rng(0).poisson(0.2, SHAPE).astype("f4") - 1,
+        lambda target, place: np.where(place, -5, target - 20).clip(-5),
+        lambda target, place: np.exp(3 * target / 10),
+    ],
+)
+def test_targets_that_may_be_measured(tmp_path: Path, change: Any) -> None:
+    texts = marked(tmp_path, change(*measured()).astype("f4"))
+    assert not [text for text in texts if "are exactly" in text and "exactly 0 " not in text]
+
+
+@pytest.mark.parametrize("chunks", [(1, 12, 16), (3, 5, 7), (2, 12, 3)])
+def test_far_targets_are_the_same_in_all_chunks(tmp_path: Path, chunks: Any) -> None:
+    """Also where some items have none, or no target at all."""
+    target, place = measured()
+    place[1] = False
+    target = np.where(place, np.float32(1e20), target)
+    target[2] = np.nan
+    (expected,) = marked(tmp_path, target)
+    arrays = numbers(1) | {"valid": np.ones(SHAPE, bool)}
+    arrays["target"] = (target, {"chunks": chunks})
+    path = zarr_group(tmp_path / "r.zarr", arrays)
+    for workers in (1, 2):
+        report = uqeval.evaluate(path, None, "regression", workers=workers)
+        (text,) = (text for text in report.warnings if "exactly 1" in text)
+        assert text.split(":")[:2] == expected.split(":")[:2]

@@ -209,3 +209,104 @@ def test_fill_values_of_classes_without_labels(tmp_path: Path) -> None:
     inputs = open_inputs(zarr_group(tmp_path / "r.zarr", stored), None, InputOptions())
     with pytest.raises(DataError, match=r"Write other values there; if they .* remove the attr"):
         reduce(inputs, tmp_path / "out")
+
+
+RANGES = [
+    ({"valid_range": [5, 30]}, 5, 30), ({"valid_min": 5.0}, 5, np.inf),
+    ({"valid_max": [30]}, -9, 30), ({"valid_min": 5, "valid_max": 30}, 5, 30),
+    ({"valid_min": "5"}, 5, np.inf),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("attributes", "least", "most"), RANGES)
+def test_targets_outside_of_their_valid_range(
+    tmp_path: Path, attributes: dict[str, Any], least: float, most: float
+) -> None:
+    """netCDF masks them; they counted as targets."""
+    target = numbers()["target"]
+    known = np.where((target >= least) & (target <= most), target, np.nan)
+    expected = evaluated(with_target(tmp_path / "a.zarr", known))
+    path = with_target(tmp_path / "b.zarr", target, **attributes)
+    assert evaluated(path) == expected != evaluated(with_target(tmp_path / "d.zarr", target))
+    convert(path, tmp_path / "c.zarr")
+    assert evaluated(tmp_path / "c.zarr") == expected
+
+
+def test_a_valid_range_that_is_no_number_is_ignored(tmp_path: Path) -> None:
+    target = numbers()["target"]
+    path = with_target(tmp_path / "b.zarr", target, valid_range="5, 30")
+    report = uqeval.evaluate(path, None, "regression", workers=1)
+    assert report.results["regression"] == evaluated(with_target(tmp_path / "a.zarr", target))
+    assert any("attribute valid_range is '5, 30'; it is ignored" in t for t in report.warnings)
+
+
+@pytest.mark.parametrize("name", ["mean", "unsure"])
+def test_predictions_outside_of_their_valid_range(tmp_path: Path, name: str) -> None:
+    arrays: dict[str, Any] = numbers()
+    arrays["unsure"] = arrays["std"].copy()
+    arrays[name] = arrays[name].copy()
+    arrays[name][:, :2] = 500
+    metrics = {"sparsification": {"uncertainty": "unsure"}} if name == "unsure" else "regression"
+    for valid, says in ((arrays["valid"] & (arrays[name] < 500), ""), (arrays["valid"], name)):
+        stored = {"valid": valid, name: (arrays[name], {"attributes": {"valid_max": 100}})}
+        path = zarr_group(tmp_path / f"r{says}.zarr", arrays | stored)
+        if not says:
+            uqeval.evaluate(path, None, metrics, workers=1)
+            continue
+        with pytest.raises(DataError, match=rf"{name}, item .*outside -inf to 100.* `valid`"):
+            uqeval.evaluate(path, None, metrics, workers=1)
+
+
+@pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("name", ["names", "item", "class"])
+def test_texts_as_bytes_in_zarr(tmp_path: Path, name: str, form: int) -> None:
+    """xarray writes them so; they were left out, and other orders evaluated."""
+    probs, truth = softmax(0, 3, 2, 4, 2, 3), labels(0, 3, 2, 3, classes=4)
+    order, texts = [2, 0, 1], ["a", "böblingen", "c"]
+    if name == "class":
+        order, texts = [2, 0, 1, 3], [*texts, "d"]
+
+    def stored(path: Path, own: str, values: Any, places: list[int]) -> Path:
+        axes = {"probs": ["item", "sample", "class", "y", "x"], "labels": ["item", "y", "x"]}[own]
+        root = zarr.create_group(str(path), zarr_format=form)
+        text = np.array([texts[k].encode() for k in places])
+        dims = {own: axes, name: ["class" if name == "class" else "item"]}
+        for key, data in ((own, values), (name, text)):
+            array = root.create_array(
+                key, shape=data.shape, dtype=data.dtype,
+                dimension_names=dims[key] if form == 3 else None,
+            )  # fmt: skip
+            array[...] = data
+            if form == 2:
+                array.attrs["_ARRAY_DIMENSIONS"] = dims[key]
+        return path
+
+    same = list(range(len(order)))
+    first = stored(tmp_path / "a.zarr", "probs", probs, same)
+    expected = uqeval.evaluate(probs, truth, "segmentation").results
+    if name == "class":
+        other = stored(tmp_path / "b.zarr", "probs", probs[:, :, order], order)
+        with pytest.raises(StoreError, match="the classes have other numbers: 'c' is class 2 in"):
+            uqeval.evaluate([first, other], truth, "segmentation")
+        return
+    other = stored(tmp_path / "b.zarr", "labels", truth[order], order)
+    if name == "names":
+        assert uqeval.evaluate(first, other, "segmentation").results == expected
+    else:
+        with pytest.raises(StoreError, match="the items are in another order"):
+            uqeval.evaluate(first, other, "segmentation")
+        same_order = stored(tmp_path / "c.zarr", "labels", truth, same)
+        assert uqeval.evaluate(first, same_order, "segmentation").results == expected
+
+
+@pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
+def test_bytes_of_zarr_that_are_no_text(tmp_path: Path) -> None:
+    probs, truth = softmax(0, 3, 2, 4, 2, 3), labels(0, 3, 2, 3, classes=4)
+    bad = np.array([b"\xff", b"b", b"c"])
+    path = group(tmp_path / "a.zarr", {"probs": probs, "labels": truth, "item": bad})
+    report = uqeval.evaluate(path, None, "segmentation")
+    assert any("a.zarr/item holds bytes that are not text in UTF-8" in t for t in report.warnings)
+    path = group(tmp_path / "b.zarr", {"probs": probs, "labels": truth, "names": bad})
+    with pytest.raises(StoreError, match=r"b\.zarr/names holds bytes that are not text in UTF-8"):
+        uqeval.evaluate(path, None, "segmentation")

@@ -9,7 +9,7 @@ NIFTI = (".nii", ".nii.gz")
 #: Files of arrays. In a video, only those of saved flow are no predictions.
 ARRAYS = (*NUMPY, *NIFTI)
 #: Stores with groups and arrays inside.
-GROUPS = (".zarr", ".zip", ".h5", ".hdf5", ".hdf")
+GROUPS = (".zarr", ".zip", ".h5", ".hdf5", ".hdf", ".nc", ".nc4")
 #: Files of class ids. `NIFTI` files are read where there are no others.
 IDS = (".png",)
 #: Files of true numbers, one for each item.

@@ -29,7 +29,7 @@ from uqeval.stores.array import (
     arrays_of,
 )
 from uqeval.stores.axis_names import AXES
-from uqeval.stores.fill_values import INVALID, numbers_of
+from uqeval.stores.fill_values import INVALID, RANGE, AssumedFill, numbers_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import whole_of
@@ -39,10 +39,10 @@ _PREDICTIONS = frozenset({"probs", "logits", "mean", "samples", *SPREADS})
 #: of the predictions, where they matter, and void ids of labels with the one that counts.
 _EVALUATED: dict[str, tuple[str, ...]] = {
     "labels": (),
-    "valid": INVALID,
-    "target": INVALID,
+    "valid": (*INVALID, *RANGE),
+    "target": (*INVALID, *RANGE),
 }
-_OF_MAPS = ("ignore_index", *INVALID)
+_OF_MAPS = ("ignore_index", *INVALID, *RANGE)
 
 
 def joined_members(stores: Sequence[Store]) -> Store:
@@ -315,8 +315,9 @@ def _attributes(name: str, arrays: Sequence[StoredArray]) -> dict[str, Any]:
 def _meaning(array: StoredArray, key: str) -> list[str]:
     """Return what an attribute says, to compare it; nothing for one that is missing or says
     nothing."""
-    if key in INVALID:
-        return sorted({repr(value) for value in numbers_of(array, key)})
+    if key in INVALID + RANGE:
+        declared = (v for v in numbers_of(array, key) if not isinstance(v, AssumedFill))
+        return sorted({repr(value) for value in declared})
     given = array.attributes.get(key)
     void = whole_of(given)
     return [] if given is None else [repr(given if void is None else void)]

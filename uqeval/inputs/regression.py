@@ -25,7 +25,7 @@ from uqeval.inputs.opened import Given, Inputs, of_all_shards, sizes_of, store_o
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.records.units import normal_unit
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
-from uqeval.stores.fill_values import ignored, invalid_of
+from uqeval.stores.fill_values import has_invalid, ignored
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
@@ -91,7 +91,7 @@ def open_regression(
         + next(filter(None, map(ignored, truth.target_arrays)), [])
         + warn_of_masks([*stores, *truth_store], options, ["valid"], _EXCLUDED),
         partial=len(item_range) < count, watch=watch,
-        invalid=options.invalid is not None or any(map(invalid_of, truth.target_arrays)),
+        invalid=options.invalid is not None or any(map(has_invalid, truth.target_arrays)),
         groups=store_of(opened.joined, item_range).groups,
         **of_all_shards(evaluated, names, lambda: sizes_of(stores[0].arrays[kinds[0]])),
     )  # fmt: skip

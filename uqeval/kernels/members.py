@@ -12,6 +12,8 @@ from uqeval.kernels.ratios import ratio_of
 
 #: The smallest number that rounds to infinity in float32, the type of rank keys.
 _BEYOND = float(np.finfo(np.float32).max) * (1.0 + 2.0**-25)
+#: Different targets are counted up to this number.
+FEW_VALUES = 9
 
 
 @kernel_part
@@ -34,17 +36,50 @@ def set_label(target, invalid, void, label):
 
 @kernel
 def count_targets(target, label, void, counts):
-    """Count evaluated targets [y, x], those that are 0 and those below 0, into [3]."""
+    """Write counts of the evaluated targets [y, x] of an item into zeros [10].
+
+    Their number, those that are 0, and those below 0; the smallest, its count and the next above;
+    the largest, its count and the next below; the number of different values, at most `FEW_VALUES`.
+    The next is the end itself if there is no other value.
+    """
+    pixels, zeros, negative = np.int64(0), np.int64(0), np.int64(0)
+    least, above, most, below = np.inf, np.inf, -np.inf, -np.inf
+    at_least, at_most, values = np.int64(0), np.int64(0), np.int64(0)
+    seen, last = np.empty(FEW_VALUES), np.nan
     for y in range(label.shape[0]):
-        pixels, zeros, negative = np.int64(0), np.int64(0), np.int64(0)
         for x in range(label.shape[1]):
-            is_valid = label[y, x] != void
-            pixels += is_valid
-            zeros += is_valid & (target[y, x] == 0)
-            negative += is_valid & (target[y, x] < 0)
-        counts[0] += pixels
-        counts[1] += zeros
-        counts[2] += negative
+            if label[y, x] == void:
+                continue
+            value = np.float64(target[y, x])
+            pixels += 1
+            zeros += value == 0
+            negative += value < 0
+            if value <= above:
+                if value < least:
+                    above, least, at_least = least, value, np.int64(1)
+                elif value == least:
+                    at_least += 1
+                else:
+                    above = value
+            if value >= below:
+                if value > most:
+                    below, most, at_most = most, value, np.int64(1)
+                elif value == most:
+                    at_most += 1
+                else:
+                    below = value
+            if values < FEW_VALUES and value != last:
+                last, k = value, 0
+                while k < values and seen[k] != value:
+                    k += 1
+                if k == values:
+                    seen[k] = value
+                    values += 1
+    if pixels == 0:
+        return
+    counts[0], counts[1], counts[2], counts[9] = pixels, zeros, negative, values
+    counts[3], counts[4], counts[5] = least, at_least, above if values > 1 else least
+    counts[6], counts[7], counts[8] = most, at_most, below if values > 1 else most
 
 
 @kernel

@@ -236,9 +236,9 @@ def _are_valid_numbers(name: str, values: Array) -> bool:
         return bool(((values == 0) | (values == VOID)).all())
     if is_lambda(name):
         return bool((values >= 0).all())  # NaN is not
-    is_signed = name not in ("error", ERROR_KEY, "sigma", TARGET_COUNTS) and not name.startswith(
-        sigma_of("")
-    )
+    if name == TARGET_COUNTS and (values[:3] < 0).any():
+        return False
+    is_signed = name not in ("error", ERROR_KEY, "sigma") and not name.startswith(sigma_of(""))
     with np.errstate(over="ignore"):
         within = np.isfinite(values.astype(np.float32, copy=False)).all()
     return bool(within and (is_signed or (values >= 0).all()))

@@ -16,7 +16,7 @@ from uqeval.maps.reduction import read_only
 from uqeval.maps.spread_hints import of_large, of_negative
 from uqeval.stores.array import StoredArray
 from uqeval.stores.buffer_pool import BufferPool
-from uqeval.stores.fill_values import invalid_of, with_nan
+from uqeval.stores.fill_values import fill_texts, with_nan
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
@@ -361,8 +361,7 @@ def _value(stack: Stack, item: int, member: int, y: int, x: int) -> float:
 def _fills(stack: Stack) -> list[str]:
     """Return the values that attributes declare to be none, for messages."""
     is_spread = stack.kind in SPREADS
-    fills = [v for a in stack.arrays for v in invalid_of(a, zero_is_usual=is_spread)]
-    return [f"{value:g}" for value in dict.fromkeys(fills)]
+    return fill_texts(stack.arrays, zero_is_usual=is_spread)
 
 
 def _plain(stack: Stack, tile: Tile, t: int) -> Array:

@@ -67,7 +67,7 @@ def form_of(
     name = name.removeprefix(of_reference("")).removeprefix(OF_CLASSES)
     ids = id_dtype(classes)
     if kind == "regression" and name == TARGET_COUNTS:
-        return (3,), "int64"
+        return (10,), "float64"
     if kind == "regression" and name not in ("label", ERROR_KEY) and not is_lambda(name):
         return size, "float64"
     if planes := planes_of_ids(name):
@@ -159,7 +159,7 @@ def now_of(name: str) -> str | None:
 
 #: The error of a regression rounded to float32, the type of rank keys, once for all rankings.
 ERROR_KEY = "error:rank"
-#: The map [3] that counts evaluated targets, those that are 0 and those below 0.
+#: The map [10] of counts and ends of the evaluated targets, of `kernels.members.count_targets`.
 TARGET_COUNTS = "target_counts"
 
 

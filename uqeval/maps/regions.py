@@ -102,7 +102,7 @@ class Region(View):
         if TARGET_COUNTS in maps:
             from uqeval.kernels.members import count_targets
 
-            results[TARGET_COUNTS] = np.zeros(3, np.int64)
+            results[TARGET_COUNTS] = np.zeros(10)
             count_targets(maps["target"], masked, void_id(label), results[TARGET_COUNTS])
         return results
 

@@ -31,7 +31,7 @@ from uqeval.maps.names import (
 )
 from uqeval.maps.reduction import read_only
 from uqeval.spelling import for_caller
-from uqeval.stores.fill_values import invalid_of, refuse_fill
+from uqeval.stores.fill_values import invalid_of, is_outside, refuse_fill
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class RegressionSource(MapSource):
     - μ|, `sigma` σ, and maps of the store by their names; those in `float32` have the stored dtype.
     float32, as rank keys are: `error:rank` ε, `lambda` ε/σ (σ = 0: ∞ where ε > 0, 0 where ε = 0),
     and `lambda:NAME` of a map of the store. `sigma:NAME` is the map NAME, which must not be
-    negative. `target_counts` int64 [3]: evaluated targets, those that are 0 and those below 0.
+    negative. `target_counts` float64 [10]: counts and ends of the targets (`count_targets`).
 
     `stacks`: `samples`, or `mean` and, if there is one, an array of `SPREADS`. `valid`: masks,
     which must all be true. `invalid`: target values that mean "no measurement", in addition to the
@@ -231,7 +231,7 @@ class RegressionSource(MapSource):
         if TARGET_COUNTS in self._needed:
             from uqeval.kernels.members import count_targets
 
-            maps[TARGET_COUNTS] = np.zeros(3, np.int64)
+            maps[TARGET_COUNTS] = np.zeros(10)
             count_targets(target, label, VOID, maps[TARGET_COUNTS])
         if "target" in self._needed:
             assert self.target is not None
@@ -293,6 +293,8 @@ class RegressionSource(MapSource):
             array = self.target.parts[item].array
             invalid = [*self.invalid, *invalid_of(array)]
             set_label(target, as_stored(invalid, array.dtype, target.dtype), VOID, label)
+            if (outside := is_outside(plane, array)) is not None:
+                label[outside] = VOID
         for mask in self.valid:
             values = mask.read(item)
             check_size(values.shape, self.size(item), self._place(mask, item), "valid is")

@@ -357,8 +357,8 @@ class Source(StackMaps):
             labels is None or labels.annotators or not self._wants_labels or len(batch) == 1
             or len(batch) * math.prod(size) > _MOST_LABELS
             or any(labels.planes.size(item) != size for item in batch)
-            or doubtful_fills(arrays_of(labels.planes.parts[batch.start : batch.stop]),
-                              labels.ignore_index)
+            or any(0 <= fill < self.classes for fill in doubtful_fills(
+                arrays_of(labels.planes.parts[batch.start : batch.stop]), labels.ignore_index))
         ):  # fmt: skip
             return None
         planes = labels.planes.read_together(batch)

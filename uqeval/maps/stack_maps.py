@@ -15,7 +15,7 @@ from uqeval.maps.checks import LOGITS, SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource, StackedMaps
 from uqeval.maps.names import COMPUTED, OF_LABELS, form_of, is_choices, void_of
 from uqeval.maps.reduction import Form, Reducer, kernel_view
-from uqeval.stores.fill_values import invalid_of, refuse_fill
+from uqeval.stores.fill_values import fill_texts, refuse_fill
 from uqeval.stores.incoming import not_logits, total_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
 
@@ -174,7 +174,7 @@ class StackMaps(MapSource):
         """Return whether attributes declare logits to be no numbers. Those of probabilities do not
         count."""
         stack = self.stack
-        return stack is not None and stack.kind == "logits" and any(map(invalid_of, stack.arrays))
+        return stack is not None and stack.kind == "logits" and bool(fill_texts(stack.arrays))
 
     def _refuse_fill(self, tile: Tile, label: Array | None) -> None:
         void, start = void_of(max(self.classes, 2)), (tile.box.y0, tile.box.x0)

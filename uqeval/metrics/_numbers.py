@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from uqeval.arrays import State
+from uqeval.arrays import State, np
 from uqeval.errors import IN_MEMORY, DataError, UsageError, in_command, listed, number_of
 from uqeval.maps.names import sigma_of
 from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._evaluation import Run
 from uqeval.settings import Settings, option
 
 #: The share of targets that may be 0, or a negative marker, without a warning.
 _FEW = 0.01
+#: With fewer different targets, one far from the others may be measured: counts, ids.
+_FEW_VALUES = 9
+#: A target that many pixels have exactly is doubtful if the others are this many times smaller.
+_FAR = 3.0
+#: A target that two pixels have is doubtful if the others are this many times smaller.
+_VERY_FAR = 1000.0
 #: Negative values that often mean `not measured`.
 _MARKERS = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, -32768.0, -2147483648.0)
 
@@ -99,6 +106,53 @@ def negative_targets(
     else:
         text += " If they mean `not measured`, leave them out with an array `valid`."
     return [f"{text} {_confirmed('they are', info)}"]
+
+
+def marked_targets(run: Run, info: DatasetInfo, *, skip_smallest: bool = False) -> list[str]:
+    """Return warnings about the largest and the smallest target if they look like a value that
+    means `not measured`: many pixels have it, and the others are several times smaller; or it is
+    the only negative value.
+
+    The targets of all items are compared, so the result does not depend on their parts.
+    """
+    from uqeval.tallies.error_sums import TargetCounts
+
+    tally = TargetCounts()
+    counted = run.counted[tally]
+    pixels, _, negative = counted.total["counts"].tolist()
+    ends = tally.unpack_items(counted.items)["ends"]
+    ends = ends[np.isfinite(ends).all(axis=1) & (ends[:, 6] > 0)]  # others have no targets
+    if info.invalid or not len(ends):
+        return []
+    ends_of_set = np.unique(ends[:, [0, 2, 3, 5]])
+    if max(ends_of_set.size, ends[:, 6].max()) < _FEW_VALUES:
+        return []
+    messages = []
+    for sign, place, other, name in ((1, 3, "smaller", "largest"), (-1, 0, "larger", "smallest")):
+        end, *others = np.sort(sign * ends_of_set)[::-1].tolist()
+        count = int(ends[sign * ends[:, place] == end, place + 1].sum())
+        next_size = max(abs(others[0]), abs(others[-1]))
+        is_many = count > _FEW * pixels
+        is_doubtful = (is_many and end > _FAR * next_size) or (
+            count > 1 and end > _VERY_FAR * next_size
+        )
+        if sign < 0:  # a signed quantity has several negative values
+            is_doubtful |= is_many and count == negative and others[-1] < -1
+        if not is_doubtful or (sign < 0 and skip_smallest):
+            continue
+        value = _spelled(sign * end)
+        messages.append(
+            f"{count} of {pixels} evaluated targets ({count / pixels:.1%}) are exactly {value}, "
+            f"the {name}, and the next {other} is {sign * others[0]:.6g}: they count as "
+            f"measurements. If {value} means `not measured`, {_how_to_leave_out(value, info)}. "
+            f"{_confirmed('they are', info)}"
+        )
+    return messages
+
+
+def _spelled(value: float) -> str:
+    """Return a target with all its digits."""
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
 def _has_no_command(info: DatasetInfo) -> bool:

@@ -162,6 +162,7 @@ class Nmerci(Evaluation[NmerciSettings]):
                 self.info.names, [item["pixels"] for item in run.items], self.region
             ),
             *numbers.zero_targets(run.total(TargetCounts()), self.info),
+            *([] if self.region else numbers.marked_targets(run, self.info)),
             *_warnings(run.results, self.settings),
         ]
 

@@ -209,7 +209,9 @@ class Regression(Evaluation[RegressionSettings]):
         messages += numbers.zero_targets(counts, self.info)
         if not self.region:
             ends, depths = (float(sums["least"][0]), float(sums["most"][0])), self.settings.depth
-            messages += numbers.negative_targets(counts, ends, self.info, depths=depths)
+            negative = numbers.negative_targets(counts, ends, self.info, depths=depths)
+            messages += negative
+            messages += numbers.marked_targets(run, self.info, skip_smallest=bool(negative))
             doubt = _doubt(run.results)
             messages += [doubt.warning] if doubt else []
         zero = int(sums["zero"][0, 0])

@@ -217,6 +217,8 @@ class Sparsification(Evaluation[SparsificationSettings]):
             pixels = [int(targets.unpack(own)["counts"][0]) for own in run.counted[targets].items]
             messages += numbers.void_items(self.info.names, pixels, self.region)
             messages += numbers.zero_targets(run.total(targets), self.info)
+            if not self.region:
+                messages += numbers.marked_targets(run, self.info)
         return messages + sign_warnings("sparsification", run.results)
 
 

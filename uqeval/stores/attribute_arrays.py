@@ -211,9 +211,20 @@ def _value(array: StoredArray) -> Any:
     array.check_claims()
     values = array.read((slice(None),) * len(array.shape))
     value = (values.reshape(-1) if values.ndim > 1 else values).tolist()
-    return (
-        [str(v) if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value
-    )
+    return [_text(v, array) for v in value] if isinstance(value, list) else _text(value, array)
+
+
+def _text(value: Any, array: StoredArray) -> Any:
+    """Return bytes as text, other values unchanged. Raises `StoreError` for bytes that are not
+    UTF-8."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        raise StoreError(not_utf8(array.where)) from None
+
+
+def not_utf8(where: str) -> str:
+    return f"{where} holds bytes that are not text in UTF-8. Store its values as text."
 
 
 def own_names(
@@ -227,13 +238,13 @@ def own_names(
     if array is None:
         values = attributes.get("names")
         return None if values is None else checked_names(values, f"{path}: attribute names")
-    if len(array.shape) != 1 or (array.dtype.kind not in "UO"):
+    if len(array.shape) != 1 or (array.dtype.kind not in "SUO"):
         raise StoreError(
             f"{array.where} holds {array.dtype} of shape {array.shape}, expected one text per item."
         )
     refuse_large_names(array)
     array.check_claims()
-    names = [str(v) for v in array.read((slice(None),)).tolist()]
+    names = [str(_text(v, array)) for v in array.read((slice(None),)).tolist()]
     add_attribute(dict(attributes), "names", names, path)
     return checked_names(names, array.where)
 

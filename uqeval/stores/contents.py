@@ -37,12 +37,12 @@ from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names, refuse_reordered
 from uqeval.stores.orders import with_coordinates
 
-_HDF5 = re.compile(r"^(?P<file>.+\.(?:h5|hdf5|hdf))(?:::(?P<inside>.*))?$", re.IGNORECASE)
+_HDF5 = re.compile(r"^(?P<file>.+\.(?:h5|hdf5|hdf|nc|nc4))(?:::(?P<inside>.*))?$", re.IGNORECASE)
 
 
 def hdf5_path(path: str) -> tuple[str, str] | None:
-    """Return the file and the address inside it of a path to HDF5; None for another path, and for a
-    folder.
+    """Return the file and the address inside it of a path to HDF5 or netCDF; None for another path,
+    and for a folder.
     """
     match = _HDF5.match(path)
     if match is None or "://" in path or not Path(match["file"]).exists() or Path(path).is_dir():

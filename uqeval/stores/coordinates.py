@@ -116,7 +116,9 @@ def _comparable(values: Array, units: str) -> tuple[Array | None, str]:
         if all(isinstance(value, datetime) and value.tzinfo is not None for value in own):
             return np.array([value.timestamp() for value in own]), ""
         values = np.array([str(value) for value in own], np.str_)
-    if values.dtype.kind in "UST":
+    if values.dtype.kind == "S":
+        return texts_of(values), ""
+    if values.dtype.kind in "UT":
         return values.astype(np.str_), ""
     if values.dtype.kind == "M":
         return values.astype("M8[ns]").astype(np.int64) / 1e9, ""
@@ -129,6 +131,11 @@ def _comparable(values: Array, units: str) -> tuple[Array | None, str]:
             begin = int(origin.astype("i8")) / 1e9
             numbers, unit = numbers * _SECONDS[name.strip().lower()] + begin, ""
     return (numbers if np.isfinite(numbers).all() else None), unit
+
+
+def texts_of(values: Array) -> Array:
+    """Return bytes as texts. Raises `UnicodeDecodeError` for bytes that are not UTF-8."""
+    return np.array([value.decode() for value in values.tolist()], np.str_)
 
 
 def numbers_in(names: Sequence[str]) -> Array | None:

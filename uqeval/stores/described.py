@@ -22,7 +22,7 @@ from uqeval.stores.attribute_arrays import check_attributes
 from uqeval.stores.axis_names import axes_among, axis_called
 from uqeval.stores.coordinates import COLUMNS, Coordinate
 from uqeval.stores.files.numpy_array import in_memory
-from uqeval.stores.fill_values import INVALID
+from uqeval.stores.fill_values import INVALID, fill_of_netcdf
 from uqeval.stores.incoming import as_array
 from uqeval.stores.kinds import PACKED, resolve
 from uqeval.stores.orders import placed
@@ -214,7 +214,10 @@ def attributes_of(holder: Any) -> dict[str, Any]:
         attributes = _attributes_of_netcdf(holder)
     if not isinstance(attributes, Mapping):
         return {}
-    return {str(name): plain(value) for name, value in attributes.items()}
+    known = {str(name): plain(value) for name, value in attributes.items()}
+    dataset = getattr(holder, "_h5ds", holder)  # of h5netcdf
+    is_hdf5 = callable(getattr(getattr(dataset, "id", None), "get_num_chunks", None))
+    return known | (fill_of_netcdf(dataset) if is_hdf5 else {})
 
 
 def _attributes_of_netcdf(variable: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import struct
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
@@ -15,6 +16,33 @@ if TYPE_CHECKING:
 
 #: The attributes of numbers that mean "no measurement": of uqeval, and of the CF conventions.
 INVALID = ("invalid", "_FillValue", "missing_value")
+#: The attributes of the CF conventions that name the valid values: others mean "no measurement".
+RANGE = ("valid_range", "valid_min", "valid_max")
+#: What netCDF fills floats with. In any file, only netCDF writes it.
+_FILL_OF_FLOATS = 9.969209968386869e36
+
+
+class AssumedFill(float):
+    """The fill value that netCDF assumes for a variable without `_FillValue`."""
+
+
+def fill_of_netcdf(dataset: Any) -> dict[str, Any]:
+    """Return the `_FillValue` that a dataset of h5py has in netCDF without this attribute.
+
+    Empty for datasets that netCDF did not write, or did not fill, and for numbers of one byte,
+    which netCDF does not mask.
+    """
+    import h5py
+
+    kind, of_file = dataset.dtype, dataset.file.attrs
+    if kind.kind not in "iuf" or kind.itemsize == 1 or "_FillValue" in dataset.attrs:
+        return {}
+    settings = dataset.id.get_create_plist()
+    if settings.fill_value_defined() != h5py.h5d.FILL_VALUE_USER_DEFINED:
+        return {}
+    fill = AssumedFill(dataset.fillvalue)
+    is_netcdf = "_NCProperties" in of_file or "_Netcdf4Coordinates" in dataset.attrs
+    return {"_FillValue": fill} if fill and (is_netcdf or fill == _FILL_OF_FLOATS) else {}
 
 
 def invalid_of(array: StoredArray, *, zero_is_usual: bool = False) -> list[float]:
@@ -42,16 +70,43 @@ def numbers_of(array: StoredArray, name: str) -> list[float]:
 
 
 def is_invalid(stored: Array, array: StoredArray, *, zero_is_usual: bool = False) -> Array | None:
-    """Return where values of an array, in its dtype, are `invalid_of` it; None if it has none."""
-    if not any(name in array.attributes for name in INVALID):
+    """Return where values of an array, in its dtype, are `invalid_of` it or outside of its valid
+    range; None if it has neither."""
+    if not any(name in array.attributes for name in (*INVALID, *RANGE)):
         return None
+    bad = is_outside(stored, array)
     if not (values := invalid_of(array, zero_is_usual=zero_is_usual)):
-        return None
-    bad = np.zeros(stored.shape, bool)
+        return bad
+    bad = np.zeros(stored.shape, bool) if bad is None else bad
     with np.errstate(over="ignore"):
         for value in values:  # rounded to the dtype of floats: 0.1 in float32 is not 0.1
             bad |= stored == (stored.dtype.type(value) if stored.dtype.kind == "f" else value)
     return bad
+
+
+def range_of(array: StoredArray) -> tuple[float, float] | None:
+    """Return the least and the greatest valid value, from the attributes of an array; None if they
+    name none. A `valid_range` counts alone."""
+    if not any(name in array.attributes for name in RANGE):
+        return None
+    if len(both := numbers_of(array, "valid_range")) == 2:
+        return both[0], both[1]
+    least = numbers_of(array, "valid_min") or [-math.inf]
+    most = numbers_of(array, "valid_max") or [math.inf]
+    is_bound = least[0] > -math.inf or most[0] < math.inf
+    return (least[0], most[0]) if is_bound else None
+
+
+def is_outside(stored: Array, array: StoredArray) -> Array | None:
+    """Return where values of an array, in its dtype, are outside of its valid range; None without
+    one. NaN is not."""
+    if (ends := range_of(array)) is None:
+        return None
+    least, most = ends
+    if stored.dtype.kind == "f":  # rounded to the dtype, as fill values are
+        with np.errstate(over="ignore"):
+            least, most = stored.dtype.type(least), stored.dtype.type(most)
+    return (stored < least) | (stored > most)
 
 
 def with_nan(
@@ -78,15 +133,32 @@ def refuse_fill(
         pixels &= label != void
     if pixels.any():
         y, x = (int(k[0]) for k in np.nonzero(pixels))
-        invalid = dict.fromkeys(invalid_of(array, zero_is_usual=zero_is_usual))
-        fills = ", ".join(f"{value:g}" for value in invalid)
+        fills = ", ".join(fill_texts([array], zero_is_usual=zero_is_usual))
+        names = [name for name in (*INVALID, *RANGE) if name in array.attributes]
         raise DataError(
             f"{where}: {int(pixels.sum())} evaluated pixels have a value that its attributes "
-            f"({', '.join(name for name in INVALID if name in array.attributes)}) declare to be no "
-            f"number, {fills}, first at row {start[0] + y}, column {start[1] + x}. Expected "
-            f"numbers. {'Write other values there' if label is None else remedy}; if they are "
-            "numbers, remove the attribute (in Zarr 2, `fill_value` of .zarray: set it to null)."
+            f"({', '.join(names)}) declare to be no number, {fills}, first at row {start[0] + y}, "
+            f"column {start[1] + x}. Expected numbers. "
+            f"{'Write other values there' if label is None else remedy}; if they are "
+            "numbers, remove the attribute (in Zarr 2, `fill_value` of .zarray: set it to null; in "
+            "netCDF, where a variable without it has a default, set it to a value that is none)."
         )
+
+
+def fill_texts(arrays: Iterable[StoredArray], *, zero_is_usual: bool = False) -> list[str]:
+    """Return what attributes of arrays declare to be no number, for messages."""
+    texts = []
+    for array in arrays:
+        texts += [f"{value:g}" for value in invalid_of(array, zero_is_usual=zero_is_usual)]
+        if (ends := range_of(array)) is not None:
+            texts.append(f"outside {ends[0]:g} to {ends[1]:g}")
+    return list(dict.fromkeys(texts))
+
+
+def has_invalid(array: StoredArray) -> bool:
+    """Return whether somebody declared values that mean "no measurement"; a default of netCDF is no
+    declaration. Raises as `invalid_of`."""
+    return any(not isinstance(value, AssumedFill) for value in invalid_of(array))
 
 
 def ignored(array: StoredArray) -> list[str]:
@@ -97,7 +169,7 @@ def ignored(array: StoredArray) -> list[str]:
     return [
         f"{_not_a_number(array, name)}; it is ignored. Values without a measurement are numbers: "
         "set the attribute invalid, or use --invalid."
-        for name in INVALID
+        for name in (*INVALID, *RANGE)
         if name != "invalid" and None in [_number(entry, name) for entry in _entries(array, name)]
     ]
 
@@ -118,6 +190,8 @@ def _number(value: Any, name: str) -> float | None:
     try:
         if isinstance(value, bool):
             return None
+        if isinstance(value, AssumedFill):
+            return value
         if name == "_FillValue" and isinstance(value, str) and len(value) == 12:
             # xarray writes the eight bytes of a float to Zarr 3 as base64.
             return float(struct.unpack("<d", base64.b64decode(value, validate=True))[0])

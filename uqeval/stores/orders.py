@@ -10,7 +10,7 @@ from typing import Any
 from uqeval.arrays import Array, np
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray, arrays_of
-from uqeval.stores.attribute_arrays import DESCRIBING
+from uqeval.stores.attribute_arrays import DESCRIBING, not_utf8, refuse_large_names
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.class_names import other_words, refuse_other_numbers
 from uqeval.stores.coordinates import (
@@ -25,6 +25,7 @@ from uqeval.stores.coordinates import (
     is_other_order,
     names_like,
     numbers_in,
+    texts_of,
 )
 from uqeval.stores.kinds import shown_axes
 
@@ -124,6 +125,14 @@ def with_coordinates(
     and `others`, by name. Raises `StoreError` if two arrays have one in another order, or if the
     names of its items are in another order than one."""
     stored = [own for parts in store.arrays.values() for own in arrays_of(parts)]
+    arrays, others, warnings = dict(arrays), dict(others or {}), list(store.warnings)
+    for name, own in list(arrays.items()):
+        if own.dtype.kind == "S" and len(own.shape) == 1:
+            del arrays[name]
+            try:  # read now: bytes may be no text
+                others[name] = _of_bytes(name, own)
+            except StoreError as error:
+                warnings.append(f"left out: {error}")
     beside = {
         name: Coordinate(
             own.where,
@@ -138,7 +147,7 @@ def with_coordinates(
         for dims in [own.dimension_names or (None,)]
     }
     of_store = placed(
-        beside | dict(others or {}), _dimensions(stored), _unnamed_axes(stored), listed_in(stored)
+        beside | others, _dimensions(stored), _unnamed_axes(stored), listed_in(stored)
     )
     of_arrays = [
         (own.where, placed(own.coordinates, own.dimensions, _unnamed_axes([own]), own.coordinates))
@@ -155,7 +164,18 @@ def with_coordinates(
             for name, own in coordinates.items()
             if not own.is_guess or own.axis in ("item", "class")
         }
-    return _with_classes(store, coordinates)
+    return _with_classes(replace(store, warnings=tuple(warnings)), coordinates)
+
+
+def _of_bytes(name: str, array: StoredArray) -> Coordinate:
+    """Return bytes that are texts as a coordinate. Raises `StoreError` for other bytes."""
+    refuse_large_names(array)
+    try:
+        texts = texts_of(_read(array))
+    except UnicodeDecodeError:
+        raise StoreError(not_utf8(array.where)) from None
+    own, *_ = array.dimension_names or (None,)
+    return Coordinate(array.where, partial(np.asarray, texts), {}, own, is_index=own == name)
 
 
 def listed_in(arrays: Iterable[StoredArray]) -> set[str]:

@@ -57,7 +57,7 @@ def has_chunks(path: str) -> bool:
 
 EXPECTED = (
     "a Zarr store (folder, zip or URL), an .npy or .npz file, a folder of them (one per item), a "
-    "folder of label PNGs or NIfTI files, or an HDF5 file (file.h5::/path)"
+    "folder of label PNGs or NIfTI files, or an HDF5 or netCDF-4 file (file.h5::/path)"
 )
 
 

@@ -247,11 +247,23 @@ class ErrorsUpto(Tally):
 
 @dataclass(frozen=True)
 class TargetCounts(Tally):
-    """`counts` [3]: evaluated targets, those that are exactly 0, those below 0."""
+    """Counts of evaluated targets, and of each item their ends.
+
+    - `counts` [3]: all, those that are exactly 0, those below 0
+    - `ends` [7]: the smallest target, its count and the next above; the largest, its count and the
+      next below; the number of different values, at most `FEW_VALUES`. Of several items, the
+      largest of each, which means nothing.
+    """
 
     id: ClassVar[str] = "target_counts"
+    added: ClassVar[tuple[str, ...]] = ("ends",)
     inputs = (TARGET_COUNTS,)
-    fields: ClassVar[dict[str, Field]] = {"counts": Field((3,), "int64")}
+    fields: ClassVar[dict[str, Field]] = {
+        "counts": Field((3,), "int64"),
+        "ends": Field((7,), "float64", "max"),
+    }
 
     def update_items(self, state: State, maps: Maps, first: Array) -> None:
-        state["counts"] += maps[TARGET_COUNTS].reshape(-1, 3)
+        counts = maps[TARGET_COUNTS].reshape(-1, 10)
+        state["counts"] += counts[:, :3].astype(np.int64)
+        np.maximum(state["ends"], counts[:, 3:], out=state["ends"])

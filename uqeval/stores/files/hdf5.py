@@ -1,13 +1,17 @@
-"""HDF5 files: `file.h5`, or `file.h5::/path` of an array or a group in it; needs h5py."""
+"""HDF5 files, also of netCDF-4: `file.h5`, or `file.h5::/path` of an array or a group in it; needs
+h5py.
+"""
 
 from __future__ import annotations
 
 import os
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,7 @@ from uqeval.stores.attribute_arrays import (
     OF_STORE,
     add_attribute,
     check_attributes,
+    not_utf8,
     of_one_array,
     own_names,
     refuse_large_names,
@@ -78,18 +83,23 @@ class Hdf5Group:
             if name in DESCRIBING and (error := _description_error(path, name, member)):
                 self.errors[str(name)] = error
                 continue
-            if not isinstance(member, h5py.Dataset):
+            if not isinstance(member, h5py.Dataset) or _is_placeholder(member):
                 continue
             is_number = member.dtype.kind in "biuf" or name in REGRESSION  # `resolve` refuses texts
-            is_text = h5py.check_string_dtype(member.dtype) is not None
             if name in ("names", "class_names"):
                 add_attribute(self.attributes, name, _names(path, member), self._path)
-            elif is_text and _rank(member) == 1:
-                own, *_ = names_of(member.dims, 1) or (None,)
+            elif _is_texts(member):
+                own, *_ = names_of(member.dims, _rank(member)) or (None,)
+                load = partial(_texts, path, member)
+                if member.dtype.kind == "S":  # read now: bytes may be no text
+                    try:
+                        load = partial(np.asarray, load())
+                    except StoreError as error:
+                        self.warnings.append(f"left out: {error}")
+                        continue
                 self.coordinates[str(name)] = Coordinate(
-                    f"{self._path}::{cut(name)}", partial(_texts, path, member), {}, own,
-                    is_index=own == name,
-                )  # fmt: skip
+                    f"{self._path}::{cut(name)}", load, {}, own, is_index=own == name
+                )
             elif is_number and member.shape is not None:
                 self.arrays[str(name)] = Hdf5Array(path, member)
 
@@ -110,7 +120,8 @@ class Hdf5Group:
         found: dict[str, None] = {}
 
         def note(_: str, node: Any) -> None:
-            if isinstance(node, h5py.Dataset) and node.dtype.kind in "biuf":
+            is_array = isinstance(node, h5py.Dataset) and node.dtype.kind in "biuf"
+            if is_array and not _is_placeholder(node):
                 found[node.parent.name] = None
 
         with readable(self._path):
@@ -118,10 +129,33 @@ class Hdf5Group:
         return list(found)
 
 
+def _is_placeholder(dataset: Any) -> bool:
+    """Return whether a dataset only stands for a dimension of netCDF without a coordinate."""
+    name = dataset.attrs.get("NAME", "")
+    start = "This is a netCDF dimension but not a netCDF variable"
+    return (name if isinstance(name, bytes) else str(name).encode()).startswith(start.encode())
+
+
+def _is_characters(dataset: Any) -> bool:
+    """Return whether texts are rows of characters, [text, length], as in the classic netCDF."""
+    return dataset.dtype == "S1" and _rank(dataset) == 2
+
+
+def _is_texts(dataset: Any) -> bool:
+    """Return whether a dataset is one axis of texts."""
+    import h5py
+
+    if not isinstance(dataset, h5py.Dataset):
+        return False
+    is_text = h5py.check_string_dtype(dataset.dtype) is not None
+    return (is_text and _rank(dataset) == 1) or _is_characters(dataset)
+
+
 def _names(path: str, dataset: Any) -> list[str]:
     """Return the texts of a dataset.
 
-    Raises `StoreError` for more than names need: many texts may be one long text in the file.
+    Raises `StoreError` for more than names need: many texts may be one long text in the file; and
+    for bytes that are not UTF-8.
     """
     array = Hdf5Array(path, dataset)
     refuse_large_names(array)
@@ -131,7 +165,7 @@ def _names(path: str, dataset: Any) -> list[str]:
     texts: list[str] = []
     length = 0
     for start in range(0, len(dataset), at_once):
-        texts += map(str, dataset.asstr()[start : start + at_once].tolist())
+        texts += _decoded(dataset, slice(start, start + at_once), array.where)
         length += sum(map(len, texts[start:]))
         if length > MOST_BYTES:
             raise StoreError(
@@ -139,6 +173,16 @@ def _names(path: str, dataset: Any) -> list[str]:
                 "than names need. Write them again."
             )
     return texts
+
+
+def _decoded(dataset: Any, rows: slice, where: str) -> list[str]:
+    """Return some texts of a dataset. Raises `StoreError` for bytes that are not UTF-8."""
+    try:
+        if not _is_characters(dataset):
+            return list(map(str, dataset.asstr("utf-8")[rows].tolist()))
+        return [b"".join(row).rstrip(b"\0").decode() for row in dataset[rows].tolist()]
+    except UnicodeDecodeError:
+        raise StoreError(not_utf8(where)) from None
 
 
 def _texts(path: str, dataset: Any) -> Array:
@@ -163,6 +207,7 @@ def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
         os.close(open_descriptor(path))  # a regular file, never a pipe
         file = h5py.File(path, "r", locking="best-effort")
     except OSError as error:
+        _refuse_classic_netcdf(path)
         raise StoreError(
             f"{cut(path)} cannot be opened as an HDF5 file ({cut(error)}). Check the path, or "
             "copy it again."
@@ -173,6 +218,18 @@ def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
     except UqevalError:
         file.close()  # so that the user can repair it at once
         raise
+
+
+def _refuse_classic_netcdf(path: str) -> None:
+    """Raise `StoreError` for a file in the classic format of netCDF, which is not HDF5."""
+    with suppress(OSError), Path(path).open("rb") as file:
+        if file.read(3) == b"CDF":
+            new = Path(path).with_suffix(".h5" if path.endswith(".nc4") else ".nc4")
+            raise StoreError(
+                f"{cut(path)} is a netCDF file in the classic format (version 3); expected "
+                "netCDF-4, which is HDF5. Convert it: "
+                f"nccopy -k nc4 {quote(path)} {quote(str(new))}"
+            )
 
 
 def _opened(path: str, address: str, file: Any) -> Hdf5Array | Hdf5Group:
@@ -206,7 +263,10 @@ def _beside(path: str, dataset: Any) -> Hdf5Group:
         dims = {*(names_of(dataset.dims, len(dataset.shape)) or ())}
         dims |= listed_in([Hdf5Array(path, dataset)])
         axes = [name for name in group if axis_called(name) in COMPARED or name in dims]
-        members = [n for n in axes if _is_inside(group, n) and _rank(group[n]) == 1]
+        members = [
+            n for n in axes
+            if _is_inside(group, n) and (_rank(group[n]) == 1 or _is_texts(group[n]))
+        ]  # fmt: skip
         around = Hdf5Group(path, group, {*members, *(DESCRIBING.keys() & group.keys())})
         around.left_out(())
         return around
@@ -261,7 +321,7 @@ def _description_error(path: str, name: str, member: Any) -> StoreError | None:
         if name == "ignore_index":
             is_good = kind.kind in "biuf" and (rank < 2 or member.size == 1)  # MATLAB's rank is 2
         else:
-            is_good = is_text and rank == 1
+            is_good = _is_texts(member)
         if is_good:
             return None
         noun = "texts" if is_text else "references" if h5py.check_ref_dtype(kind) else cut(kind)

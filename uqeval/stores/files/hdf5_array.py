@@ -17,6 +17,7 @@ from uqeval.stores.array import Region, StoredArray, file_digest
 from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.described import names_of
 from uqeval.stores.files.hdf5_chunks import Hdf5Chunks, stored_size
+from uqeval.stores.fill_values import fill_of_netcdf
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 #: More missing chunks than this count as damage.
@@ -43,7 +44,8 @@ class Hdf5Array(StoredArray):
         stored = dataset.chunks or self.shape
         self.chunks = tuple(max(1, size) for size in stored)
         self.dimension_names = names_of(dataset.dims, len(self.shape))
-        self.attributes = attributes_of(dataset) | dict(SOURCE if _is_bfloat16(dataset) else {})
+        self.attributes = attributes_of(dataset) | fill_of_netcdf(dataset)
+        self.attributes |= SOURCE if _is_bfloat16(dataset) else {}
         self._path = path
         self.dataset = dataset
         self.fill_missing = False
@@ -191,5 +193,13 @@ def attributes_of(holder: Any) -> dict[str, Any]:
             value = value.decode("utf-8", "replace")
         if isinstance(value, list):
             value = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in value]
-        values[str(name)] = value
+        if _is_plain(value):  # not references, as to the scales of dimensions
+            values[str(name)] = value
     return values
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is text, numbers or lists of them."""
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return isinstance(value, str | bool | int | float)

@@ -21,7 +21,7 @@ from uqeval.stores.bfloat16 import (
     source_of,
     tolerance_of,
 )
-from uqeval.stores.fill_values import INVALID, refuse_fill, with_nan
+from uqeval.stores.fill_values import INVALID, RANGE, refuse_fill, with_nan
 from uqeval.stores.incoming import (
     checked_floats,
     checked_labels,
@@ -96,7 +96,7 @@ class Numbers:
         if self.unscales:
             own.pop("scale", None)
         if self.unscales and array.dtype.kind != "f":  # `stored` has left out such values
-            own = {name: value for name, value in own.items() if name not in INVALID}
+            own = {name: value for name, value in own.items() if name not in (*INVALID, *RANGE)}
         return {**own, **self.marks}
 
     def stored(self, values: Array, array: StoredArray, where: str, row: int) -> Array:

@@ -32,7 +32,7 @@ from uqeval.stores.zarr.source import is_url, is_zarr
 #: The sources that can be converted, for messages.
 CONVERTIBLE = (
     "a .npy or .npz file, a folder of them (one per item), a folder of label PNGs, a Zarr store "
-    "(folder, .zip or URL), or an HDF5 file (file.h5::/path)"
+    "(folder, .zip or URL), or an HDF5 or netCDF-4 file (file.h5::/path)"
 )
 
 

@@ -26,11 +26,11 @@ from uqeval.errors import DataError, OutputError, cut
 from uqeval.stores.axis_names import axis_called
 from uqeval.stores.bfloat16 import SOURCE, SUM_TOLERANCE
 from uqeval.stores.coordinates import AXIS, IN_ATTRIBUTES, Coordinate
-from uqeval.stores.fill_values import INVALID
+from uqeval.stores.fill_values import INVALID, RANGE
 from uqeval.stores.zarr import writer as zw
 
 #: Attributes of an array that say what its numbers mean.
-_MEANING = ("scale", "units", *INVALID, "ignore_index", *SOURCE, SUM_TOLERANCE)
+_MEANING = ("scale", "units", *INVALID, *RANGE, "ignore_index", *SOURCE, SUM_TOLERANCE)
 #: The number of arrays that stay open if each item has its own.
 _KEPT = 64
 #: Items in one chunk have at most this many bytes: decoding it for a single one takes a moment.

@@ -256,7 +256,8 @@ def codec_v3(
     filters = [step for step in filters if step[0] != "transpose"]
     filter_steps, inner = _chain(filters, shape, _decoded(shape, dtype, text), where)
     steps, stored = _chain(compressors, shape, inner, where)
-    big = not text and endian(named[at][1], (inner.exact or 0) > math.prod(shape), where) == ">"
+    has_order = dtype.kind != "S" and (inner.exact or 0) > math.prod(shape)
+    big = not text and endian(named[at][1], has_order, where) == ">"
     if big and (retypes := [name for name, _ in filters if name in _RETYPES]):
         raise StoreError(
             f"{where}: big-endian values after the filter {quoted(retypes[0])} are not read. Write "

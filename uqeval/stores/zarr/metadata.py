@@ -274,7 +274,7 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
     coarse = spelled == _BFLOAT16
     numbers = np.dtype("<u2" if coarse else spelled) if isinstance(spelled, str) else None
     dtype = np.dtype(object) if text else numbers
-    if dtype is None or (not text and dtype.kind not in "biufU"):
+    if dtype is None or (not text and dtype.kind not in "biufSU"):
         raise StoreError(
             f"{where} holds {quoted(spelled)}, neither numbers nor text. Store float, integer or "
             "bool values (names: fixed-length or vlen-utf8 text); pickled objects are never read."
@@ -394,6 +394,8 @@ def _dtype_v3(spelled: Any, where: str) -> tuple[np.dtype[Any], bool]:
         return np.dtype(object), True
     if isinstance(spelled, dict) and spelled.get("name") == "fixed_length_utf32":
         return np.dtype(f"<U{int(spelled['configuration']['length_bytes']) // 4}"), False
+    if isinstance(spelled, dict) and spelled.get("name") == "null_terminated_bytes":
+        return np.dtype(f"S{int(spelled['configuration']['length_bytes'])}"), False
     raise StoreError(
         f"{where} holds {quoted(spelled)}, neither numbers nor text. Store float, integer or bool "
         "values; names as text."
@@ -404,6 +406,8 @@ def _fill(value: Any, dtype: np.dtype[Any], coarse: bool = False) -> Any:
     """Return the fill value, which is used only if missing chunks are allowed; None means zero."""
     if dtype.kind in "OU":
         return value if isinstance(value, str) else ""
+    if dtype.kind == "S":  # base64, but no names are left out
+        return b""
     if coarse:
         if isinstance(value, str) and value.startswith("0x"):
             return widened(np.array([int(value, 16)], np.uint16))[0]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.stores.fill_values import invalid_of
+from uqeval.stores.fill_values import invalid_of, is_outside
 from uqeval.usecases.verify.arrays import members_of
 
 #: σ from what is stored in its place.
@@ -105,13 +105,20 @@ def valid_pixels(source: Any, item: int, invalid: Sequence[float]) -> Array:
     for mask in source.valid:
         values = mask.read(item)
         is_valid &= (values != 0) & (values == values)
-        is_valid &= ~has_value(values, invalid_of(mask.parts[item].array))
+        is_valid &= ~is_declared_invalid(values, mask.parts[item].array)
     if source.target is None:
         return is_valid
     plane = source.target.read(item)
     target = plane.astype(np.float64)
-    declared = invalid_of(source.target.parts[item].array)
-    return is_valid & np.isfinite(target) & ~has_value(plane, [*invalid, *declared])
+    is_declared = is_declared_invalid(plane, source.target.parts[item].array)
+    return is_valid & np.isfinite(target) & ~has_value(plane, invalid) & ~is_declared
+
+
+def is_declared_invalid(plane: Array, array: Any) -> Array:
+    """Return where stored numbers [y, x] are invalid by attributes of their array."""
+    outside = is_outside(plane, array)
+    bad = has_value(plane, invalid_of(array))
+    return bad if outside is None else bad | outside
 
 
 def has_value(plane: Array, values: Sequence[float]) -> Array:

@@ -12,9 +12,8 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import cut, data_of_kind
-from uqeval.stores.fill_values import invalid_of
 from uqeval.usecases.verify.classes import ClassMaps
-from uqeval.usecases.verify.numbers import has_value
+from uqeval.usecases.verify.numbers import is_declared_invalid
 
 #: The regions that are recomputed, by the kind of data.
 COVERED = {
@@ -83,7 +82,7 @@ def of_place(region: str, source: Any, item: int, shape: tuple[int, int]) -> Arr
         planes = source.target if source.depth is None else source.depth.items
         stored = planes.read(item)
         depth = stored.astype(np.float64)
-        is_unknown = has_value(stored, invalid_of(planes.parts[item].array))
+        is_unknown = is_declared_invalid(stored, planes.parts[item].array)
         mask = (low <= depth) & (depth < high) & ~is_unknown
     elif form == "map":
         name = region.partition(":")[2].rpartition(":")[0]
