@@ -145,7 +145,9 @@ def quantiles(shares: Sequence[float], blocks: Iterable[Array], values: Floats) 
     item] of each block."""
     is_defined = np.isfinite(values)
     order = np.argsort(np.where(is_defined, values, np.nan), kind="stable")[: is_defined.sum()]
-    of_blocks = [_ordered_quantiles(shares, block[:, order], values[order]) for block in blocks]
+    of_blocks = [
+        _ordered_quantiles(shares, own.take(order, axis=1), values[order]) for own in blocks
+    ]
     return np.concatenate(of_blocks) if of_blocks else np.zeros((0, len(shares)))
 
 

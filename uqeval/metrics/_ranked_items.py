@@ -57,20 +57,26 @@ def _noise_of(values: Numbers | float, unit: float) -> Any:
 
 def ties_of(weights: Array, target: Numbers, score: Numbers) -> SetRankBins:
     """Return the ties of each set by ascending score: items as pixels, targets as errors."""
-    is_defined = np.isfinite(target) & np.isfinite(score)
-    order = np.argsort(score[is_defined], kind="stable")
-    target, score = (values[is_defined][order] for values in (target, score))
-    items = weights[:, is_defined][:, order].astype(np.float64)
+    defined = np.flatnonzero(np.isfinite(target) & np.isfinite(score))
+    order = defined[np.argsort(score[defined], kind="stable")]
+    target, score = target[order], score[order]
+    # `take` keeps the numbers of a set beside each other in memory; an index does not.
+    items = weights.take(order, axis=1).astype(np.float64)
     targets = items * target
-    if score.size:
-        first = np.flatnonzero(np.append(True, score[1:] != score[:-1]))
+    first = np.flatnonzero(np.append(True, score[1:] != score[:-1])[: score.size])
+    if first.size < score.size:
         items, targets = (np.add.reduceat(sums, first, axis=1) for sums in (items, targets))
     return SetRankBins(SetStates({"pixels": items[:, None], "errors": targets[:, None]}))
 
 
 def of_items(score: Callable[[SetRankBins], Array]) -> ItemScore:
     """Return a score by rank of pixels as a score of items."""
-    return lambda weights, target, value: score(ties_of(weights, target, value))
+
+    def of_sets(weights: Array, target: Numbers, value: Numbers) -> Numbers:
+        parts = ties_of(weights, target, value).parts()
+        return np.concatenate([score(part) for part in parts])
+
+    return of_sets
 
 
 #: AURC and AUGRC of risks of any value; AUROC and the others of targets 0 and 1.
@@ -101,7 +107,7 @@ def spearman(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     """Return Spearman's ρ: Pearson's r of the ranks, ties averaged. Undefined where one of the two
     is constant."""
     is_defined = np.isfinite(risk) & np.isfinite(uncertainty)
-    w = weights[:, is_defined].astype(np.float64)
+    w = weights.compress(is_defined, axis=1).astype(np.float64)
     if not w.shape[1]:
         return np.full(len(w), np.nan)
     a, b = (_centred_ranks(w, values[is_defined]) for values in (risk, uncertainty))
@@ -113,7 +119,7 @@ def kendall(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     """Return Kendall's τ-b: (concordant − discordant pairs)/√(pairs not tied in the one · in the
     other). Undefined where one of the two is constant."""
     is_defined = np.isfinite(risk) & np.isfinite(uncertainty)
-    w = weights[:, is_defined].astype(np.float64)
+    w = weights.compress(is_defined, axis=1).astype(np.float64)
     x, y = risk[is_defined], uncertainty[is_defined]
     total = w.sum(axis=1)
     pairs = [total * (total - 1) / 2 - _tied_pairs(w, values) for values in (x, y)]
@@ -125,7 +131,7 @@ def _centred_ranks(w: Numbers, values: Numbers) -> Numbers:
     distinct, tie_of = np.unique(values, return_inverse=True)
     items = _sums_of_ties(w, tie_of.reshape(-1), distinct.size)
     ranks = items.cumsum(axis=1) - (items - 1) / 2
-    return ranks[:, tie_of.reshape(-1)] - (w.sum(axis=1)[:, None] + 1) / 2
+    return ranks.take(tie_of.reshape(-1), axis=1) - (w.sum(axis=1)[:, None] + 1) / 2
 
 
 def _tied_pairs(w: Numbers, values: Numbers) -> Numbers:
@@ -141,7 +147,7 @@ def _sums_of_ties(w: Numbers, tie_of: Array, ties: int) -> Numbers:
         return np.zeros((len(w), 0))
     order = np.argsort(tie_of, kind="stable")
     first = np.searchsorted(tie_of[order], np.arange(ties))
-    return np.add.reduceat(w[:, order], first, axis=1)
+    return np.add.reduceat(w.take(order, axis=1), first, axis=1)
 
 
 def _concordance(w: Numbers, x: Numbers, y: Numbers) -> Numbers:
@@ -183,13 +189,14 @@ class _Half(NamedTuple):
         """Return for each item the weights of items of the other half and of its group: of those
         with a smaller y, minus of those with a larger y."""
         upto = np.zeros((len(w), other.items.size + 1))
-        np.cumsum(w[:, other.items], axis=1, out=upto[:, 1:])
-        return (
-            upto[:, np.searchsorted(other.key, self.key)]
-            + upto[:, np.searchsorted(other.key, self.key, "right")]
-            - upto[:, np.searchsorted(other.key, self.start)]
-            - upto[:, np.searchsorted(other.key, self.end)]
-        )
+        np.cumsum(w.take(other.items, axis=1), axis=1, out=upto[:, 1:])
+        lower = np.searchsorted(other.key, self.key)
+        higher = np.searchsorted(other.key, self.key, "right")
+        start, end = (np.searchsorted(other.key, ends) for ends in (self.start, self.end))
+        sums: Numbers = upto.take(lower, axis=1) + upto.take(higher, axis=1)
+        sums -= upto.take(start, axis=1)
+        sums -= upto.take(end, axis=1)
+        return sums
 
 
 def _halves(rank_x: Array, rank_y: Array) -> Iterator[tuple[_Half, _Half]]:

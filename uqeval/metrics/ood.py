@@ -42,9 +42,12 @@ _LEAST_PIXELS = 64
 
 def _of_both_kinds(score: Any, weights: Array, out: Array, value: Array) -> Array:
     """Return a score of items; NaN if a set has only items of one kind."""
-    counted = weights[:, np.isfinite(value)]
-    kinds = out[np.isfinite(value)]
-    both = (counted[:, kinds > 0] > 0).any(axis=1) & (counted[:, kinds == 0] > 0).any(axis=1)
+    is_defined = np.isfinite(value)
+    has_out, has_in = (
+        (weights.compress(is_defined & is_kind, axis=1) > 0).any(axis=1)
+        for is_kind in (out > 0, out == 0)
+    )
+    both = has_out & has_in
     return np.where(both, score(weights, out, without_noise(value)), np.nan)
 
 
