@@ -14,6 +14,8 @@ from uqeval.kernels.ratios import ratio_of
 _BEYOND = float(np.finfo(np.float32).max) * (1.0 + 2.0**-25)
 #: Different targets are counted up to this number.
 FEW_VALUES = 9
+#: Most targets have as many among so many pixels.
+_SOME_PIXELS = 4096
 
 
 @kernel_part
@@ -42,44 +44,66 @@ def count_targets(target, label, void, counts):
     the largest, its count and the next below; the number of different values, at most `FEW_VALUES`.
     The next is the end itself if there is no other value.
     """
+    # Ends of each column first: loops over them are compiled to vector instructions.
+    low = np.full(label.shape[1], np.inf, target.dtype)
+    high = np.full(label.shape[1], -np.inf, target.dtype)
     pixels, zeros, negative = np.int64(0), np.int64(0), np.int64(0)
-    least, above, most, below = np.inf, np.inf, -np.inf, -np.inf
-    at_least, at_most, values = np.int64(0), np.int64(0), np.int64(0)
-    seen, last = np.empty(FEW_VALUES), np.nan
+    for y in range(label.shape[0]):
+        for x in range(label.shape[1]):
+            value, is_valid = target[y, x], label[y, x] != void
+            pixels += is_valid
+            zeros += is_valid & (value == 0)
+            negative += is_valid & (value < 0)
+            low[x] = value if is_valid & (value < low[x]) else low[x]
+            high[x] = value if is_valid & (value > high[x]) else high[x]
+    if pixels == 0:
+        return
+    least, most = low.min(), high.max()
+    low[:], high[:] = most, least
+    at_least, at_most = np.int64(0), np.int64(0)
+    for y in range(label.shape[0]):
+        for x in range(label.shape[1]):
+            value, is_valid = target[y, x], label[y, x] != void
+            at_least += is_valid & (value == least)
+            at_most += is_valid & (value == most)
+            low[x] = value if is_valid & (value > least) & (value < low[x]) else low[x]
+            high[x] = value if is_valid & (value < most) & (value > high[x]) else high[x]
+    above, below = low.min(), high.max()
+    counts[0], counts[1], counts[2] = pixels, zeros, negative
+    counts[3], counts[4], counts[5] = least, at_least, above
+    counts[6], counts[7], counts[8] = most, at_most, below
+    counts[9] = _different(target, label, void)
+    if counts[9] < FEW_VALUES:  # among the first pixels
+        values, value = 1, least
+        while values < FEW_VALUES and value < most:
+            low[:] = most
+            for y in range(label.shape[0]):
+                for x in range(label.shape[1]):
+                    other, is_valid = target[y, x], label[y, x] != void
+                    low[x] = other if is_valid & (other > value) & (other < low[x]) else low[x]
+            value = low.min()
+            values += 1
+        counts[9] = values
+
+
+@kernel_part
+def _different(target, label, void):
+    """Return the number of different values, at most `FEW_VALUES`, of some evaluated targets."""
+    seen, values, pixels = np.empty(FEW_VALUES, target.dtype), 0, 0
     for y in range(label.shape[0]):
         for x in range(label.shape[1]):
             if label[y, x] == void:
                 continue
-            value = np.float64(target[y, x])
+            k = 0
+            while k < values and seen[k] != target[y, x]:
+                k += 1
+            if k == values:
+                seen[k] = target[y, x]
+                values += 1
             pixels += 1
-            zeros += value == 0
-            negative += value < 0
-            if value <= above:
-                if value < least:
-                    above, least, at_least = least, value, np.int64(1)
-                elif value == least:
-                    at_least += 1
-                else:
-                    above = value
-            if value >= below:
-                if value > most:
-                    below, most, at_most = most, value, np.int64(1)
-                elif value == most:
-                    at_most += 1
-                else:
-                    below = value
-            if values < FEW_VALUES and value != last:
-                last, k = value, 0
-                while k < values and seen[k] != value:
-                    k += 1
-                if k == values:
-                    seen[k] = value
-                    values += 1
-    if pixels == 0:
-        return
-    counts[0], counts[1], counts[2], counts[9] = pixels, zeros, negative, values
-    counts[3], counts[4], counts[5] = least, at_least, above if values > 1 else least
-    counts[6], counts[7], counts[8] = most, at_most, below if values > 1 else most
+            if values == FEW_VALUES or pixels == _SOME_PIXELS:
+                return values
+    return values
 
 
 @kernel
