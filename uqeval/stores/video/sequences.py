@@ -19,15 +19,9 @@ _EXPECTED = "a name that ends in a number, such as 0016E5_07959 or frame_000123"
 #: Time stamps: more than this share of differences are near their median, by this fraction of it,
 #: and no multiples of the step; and at least as many.
 _SHARE, _NEAR, _LEAST = 0.5, 0.25, 4
-#: The ends of names that may be times: decimal seconds (12.05), and times of a day (10-59-07).
-#: No letter but t is before seconds: `cam0.0005` is frame 5 of a camera.
-_TIMES = (
-    re.compile(r"(?<![^_. tT-])()()([0-9]{1,20})\.([0-9]{1,20})(?=[^0-9]*$)"),
-    re.compile(
-        r"(?<![0-9])([01]?[0-9]|2[0-3])[-_.:h]([0-5][0-9])[-_.:m]([0-5][0-9])"
-        r"(?:[._]([0-9]{1,20}))?(?=[^0-9]*$)"
-    ),
-)
+#: The end of a name that may be decimal seconds, as 12.05. No letter but t is before them:
+#: `cam0.0005` is frame 5 of a camera.
+_SECONDS = re.compile(r"(?<![^_. tT-])([0-9]{1,20})\.([0-9]{1,20})(?=[^0-9]*$)")
 #: The number of neighbours of a stream of which this is checked, once.
 _FIRST = 20
 
@@ -225,27 +219,24 @@ def _refuse_time_stamps(steps: Sequence[Counter[int]], where: str) -> None:
 
 
 def _refuse_times(names: Sequence[str], where: str) -> None:
-    """Raise `StoreError` if most frames are called by times of which the last digits are only a
-    part, such as 12.5 and 13.0: they would be in two sequences, or in another order."""
-    for pattern in _TIMES:
-        frames: dict[tuple[str, ...], list[_Timed]] = defaultdict(list)
-        for name in names:
-            path = PurePosixPath(plain_name(name))
-            if found := pattern.search(path.name):
-                hours, minutes, seconds, fraction = (own or "0" for own in found.groups())
-                whole = 3600 * int(hours) + 60 * int(minutes) + int(seconds)
-                time = whole * 10**20 + int(fraction.ljust(20, "0"))
-                key = (str(path.parent), path.name[: found.start()], path.name[found.end() :])
-                frames[key].append(_Timed(time, name, fraction))
-        timed = {key: own for key, own in frames.items() if _are_times(own)}
-        if 2 * sum(map(len, timed.values())) > len(names):
-            first = next(iter(timed.values()))
-            raise StoreError(
-                f"{where}: the frames seem to have times in place of numbers: "
-                f"{listed([own.name for own in first], 4)}. Only their last digits would be the "
-                "number. Expected frames that are numbered in order, as frame_000123. Rename them, "
-                "and their predictions."
-            )
+    """Raise `StoreError` if most frames are called by decimal seconds of which the last digits are
+    in another order, such as 12.05 and 12.1."""
+    frames: dict[tuple[str, ...], list[_Timed]] = defaultdict(list)
+    for name in names:
+        path = PurePosixPath(plain_name(name))
+        if found := _SECONDS.search(path.name):
+            seconds, fraction = found.groups()
+            time = int(seconds) * 10**20 + int(fraction.ljust(20, "0"))
+            key = (str(path.parent), path.name[: found.start()], path.name[found.end() :])
+            frames[key].append(_Timed(time, name, fraction))
+    timed = [own for own in frames.values() if _are_times(own)]
+    if 2 * sum(map(len, timed)) > len(names):
+        raise StoreError(
+            f"{where}: the frames seem to have times in place of numbers: "
+            f"{listed([own.name for own in timed[0]], 4)}. Only their last digits would be the "
+            "number. Expected frames that are numbered in order, as frame_000123. Rename them, and "
+            "their predictions."
+        )
 
 
 @dataclass(frozen=True, order=True)
@@ -259,20 +250,20 @@ class _Timed:
 
 def _are_times(frames: list[_Timed]) -> bool:
     """Return whether frames, which it sorts, are at regular times, while the last digits of their
-    names are in several sequences or in another order."""
+    names are in another order.
+
+    Fractions of one length have the same order as numbers, and may be frames of a scene.
+    """
     frames.sort()
     steps = [after.time - before.time for before, after in pairwise(frames)]
     median = sorted(steps)[len(steps) // 2] if len(steps) > 1 else 0
     near = [2 * abs(step - median) <= median for step in steps]
     if not all(steps) or 2 * sum(near) <= len(near):
         return False  # 1.1 and 1.10 are two frames
-    parts = [split_name(frame.name) or ("", 0) for frame in frames]
-    between = [own for own, (a, b) in zip(near, pairwise(parts), strict=True) if a[0] != b[0]]
-    if between:  # After the last frame of a shot, its next second begins much later.
-        return 2 * sum(between) > len(between)
     shortest = min(len(frame.fraction) for frame in frames)
     has_zeros = any(len(own.fraction) > shortest and own.fraction[0] == "0" for own in frames)
-    is_other_order = any(before[1] > after[1] for before, after in pairwise(parts))
+    parts = [split_name(frame.name) or ("", 0) for frame in frames]
+    is_other_order = any(a[0] == b[0] and a[1] > b[1] for a, b in pairwise(parts))
     return is_other_order and (has_zeros or all(near))
 
 
