@@ -62,6 +62,13 @@ def test_an_option_does_not_take_the_next_option_for_its_value(
     assert not list(tmp_path.iterdir())
 
 
+def test_the_shell_completes_the_value_of_an_option() -> None:
+    words = "uqeval calibration --missing-chunks "
+    completing = {"_UQEVAL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "3"}
+    done = run_uqeval(env=completing)
+    assert done.stdout.split() == ["error", "fill"] and not done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -112,7 +112,14 @@ def test_converted(tmp_path: Path) -> None:
         assert store.names == tuple(NAMES)
 
 
-@pytest.mark.parametrize("name", ["class_names", "names"])
-def test_other_types(tmp_path: Path, name: str) -> None:
-    own = saved(tmp_path / "a", ".zarr", "probs", PROBS, **{name: "road,car"})
-    refused(lambda: open_store(own, role="predictions"), "must be a list of texts")
+OTHERS: list[tuple[str, Any]] = [
+    ("class_names", "road,car"), ("class_names", {"0": "road"}), ("names", {"0": "road"}),
+    ("names", []), ("names", ["softmax"]), ("names", [*CLASSES, "x", "y"]), ("names", ["a"] * 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), OTHERS)
+def test_attributes_of_other_tools_do_not_count(tmp_path: Path, name: str, value: Any) -> None:
+    own = saved(tmp_path / "a", ".zarr", "probs", PROBS, **{name: value})
+    store = open_store(own, role="predictions")
+    assert store.names is None and "class_names" not in store.attributes

@@ -240,21 +240,16 @@ def test_a_valid_range_that_is_no_number_is_ignored(tmp_path: Path) -> None:
     assert any("attribute valid_range is '5, 30'; it is ignored" in t for t in report.warnings)
 
 
-@pytest.mark.parametrize("name", ["mean", "unsure"])
-def test_predictions_outside_of_their_valid_range(tmp_path: Path, name: str) -> None:
-    arrays: dict[str, Any] = numbers()
-    arrays["unsure"] = arrays["std"].copy()
-    arrays[name] = arrays[name].copy()
-    arrays[name][:, :2] = 500
-    metrics = {"sparsification": {"uncertainty": "unsure"}} if name == "unsure" else "regression"
-    for valid, says in ((arrays["valid"] & (arrays[name] < 500), ""), (arrays["valid"], name)):
-        stored = {"valid": valid, name: (arrays[name], {"attributes": {"valid_max": 100}})}
-        path = zarr_group(tmp_path / f"r{says}.zarr", arrays | stored)
-        if not says:
-            uqeval.evaluate(path, None, metrics, workers=1)
-            continue
-        with pytest.raises(DataError, match=rf"{name}, item .*outside -inf to 100.* `valid`"):
-            uqeval.evaluate(path, None, metrics, workers=1)
+def test_the_valid_range_of_predictions_does_not_count(tmp_path: Path) -> None:
+    """xarray copies attributes of the target to what is computed beside it."""
+    arrays, reports = numbers(), []
+    for attributes in ({}, {"valid_min": float(np.median(arrays["mean"]))}):
+        stored = {"mean": (arrays["mean"], {"attributes": attributes})}
+        path = zarr_group(tmp_path / f"{len(attributes)}.zarr", arrays | stored)
+        reports.append(evaluated(path))
+        convert(path, tmp_path / f"c{len(attributes)}.zarr")
+        reports.append(evaluated(tmp_path / f"c{len(attributes)}.zarr"))
+    assert reports[1:] == reports[:-1]
 
 
 @pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")

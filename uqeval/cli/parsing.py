@@ -222,6 +222,8 @@ def _refuse_missing_values(command: TyperCommand, ctx: Any, args: Sequence[str])
 
     The parser would take the next option for the value: `-o --quiet` would write a file `--quiet`.
     """
+    if ctx.resilient_parsing:  # the shell completes this value
+        return
     options = {flag: parameter for parameter in command.get_params(ctx)
                if isinstance(parameter, TyperOption)
                for flag in (*parameter.opts, *parameter.secondary_opts)}  # fmt: skip

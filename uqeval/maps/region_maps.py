@@ -181,7 +181,7 @@ class WithRegions:
             raise StoreError(f"{where}: dtype {plane.dtype}; a depth map has numbers.")
         check_size(plane.shape, self.inner.size(item), where, "the depth map is")
         array = planes.parts[item].array
-        return with_nan(np.ascontiguousarray(plane, np.float64), plane, array)
+        return with_nan(np.ascontiguousarray(plane, np.float64), plane, array, has_range=True)
 
     def expanded(self, regions: Sequence[str]) -> tuple[str, ...]:
         """Return the regions with `map:NAME` as one region for each id in the map.

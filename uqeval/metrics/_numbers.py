@@ -19,6 +19,8 @@ _FEW = 0.01
 _FEW_VALUES = 9
 #: A target that many pixels have exactly is doubtful if the others are this many times smaller.
 _FAR = 3.0
+#: At least so many pixels have it: in a small table, the largest rounded value may be there twice.
+_SEVERAL = 5
 #: A target that two pixels have is doubtful if the others are this many times smaller.
 _VERY_FAR = 1000.0
 #: Negative values that often mean `not measured`.
@@ -132,7 +134,7 @@ def marked_targets(run: Run, info: DatasetInfo, *, skip_smallest: bool = False) 
         end, *others = np.sort(sign * ends_of_set)[::-1].tolist()
         count = int(ends[sign * ends[:, place] == end, place + 1].sum())
         next_size = max(abs(others[0]), abs(others[-1]))
-        is_many = count > _FEW * pixels
+        is_many = count >= _SEVERAL and count > _FEW * pixels
         is_doubtful = (is_many and end > _FAR * next_size) or (
             count > 1 and end > _VERY_FAR * next_size
         )

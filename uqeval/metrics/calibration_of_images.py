@@ -31,8 +31,9 @@ def _quantile(share: float, values: Floats) -> float | None:
 _MEANS = {"mean": "ece", "ace": "ace"}
 _QUANTILES = {"median": 0.5, "p90": 0.9, "worst": 1.0}
 _FORMULAS: Mapping[str, Callable[[Floats], float | None]] = {
-    **dict.fromkeys(_MEANS, _mean),
+    "mean": _mean,
     **{name: partial(_quantile, share) for name, share in _QUANTILES.items()},
+    "ace": _mean,
 }
 _MEANINGS = {
     "mean": ("mean ECE of images", "ECE of single images, averaged over the images."),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, quoted
@@ -71,11 +71,13 @@ def _class_names(attributes: Mapping[str, Any], where: str) -> list[str]:
     """Return the attribute `class_names`, empty without it. Raises `StoreError` unless it is a list
     of texts."""
     names: Any = attributes.get("class_names")
-    if names is not None and not (
-        isinstance(names, list) and all(isinstance(name, str) for name in names)
-    ):
+    if names is not None and not _are_texts(names):
         raise StoreError(f"{cut(where)}: attribute class_names must be a list of texts.")
     return list(names or ())
+
+
+def _are_texts(values: Any) -> TypeGuard[list[str]]:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def with_class_names(
@@ -90,7 +92,9 @@ def with_class_names(
     sizes = {max(arrays[kind].length("class"), 2) for kind in of_classes}
     declared = [("the store", path, _class_names(attributes, path), True)]
     for kind, own in sorted(arrays.items(), key=lambda pair: pair[0] not in of_classes):
-        names = _class_names(own.attributes, own.where)
+        # Of an array, other tools write attributes of this name in other forms.
+        names = own.attributes.get("class_names")
+        names = names if _are_texts(names) else []
         counts = kind in of_classes or not sizes or len(names) in sizes
         declared.append((quoted(kind), f"the attributes of {own.where}", names, counts))
     refuse_other_numbers(
@@ -103,13 +107,14 @@ def with_class_names(
 
 
 def with_names(
-    names: tuple[str, ...] | None, arrays: Mapping[str, StoredArray], path: str
+    names: tuple[str, ...] | None, arrays: Mapping[str, StoredArray], path: str, count: int
 ) -> tuple[str, ...] | None:
-    """Return the names of the items of a store, else those that its `arrays` have as the attribute
-    `names`. Raises `StoreError` if two lists differ."""
+    """Return the names of the `count` items of a store, else those that its `arrays` have as the
+    attribute `names`: as many different texts. Raises `StoreError` if two lists differ."""
     declared = [] if names is None else [("the store", path, names)]
     for kind, own in arrays.items():
-        if (values := own.attributes.get("names")) is not None:
+        values = own.attributes.get("names")
+        if _are_texts(values) and len({*values} - {""}) == count == len(values):
             own_names = checked_names(values, f"{cut(own.where)}: attribute names")
             declared.append((quoted(kind), f"the attributes of {own.where}", own_names))
     _refuse_different("names", declared)

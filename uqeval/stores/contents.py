@@ -344,7 +344,7 @@ def assemble(
         stored_names = None
     elif not parts.keys() <= FLOWS:
         of_items = {kind: own for kind, own in own_arrays.items() if kind not in FLOWS}
-        stored_names = with_names(stored_names, of_items, path)
+        stored_names = with_names(stored_names, of_items, path, count)
     names = None if stored_names is None else checked_names(stored_names, path, count)
     if given is None:
         return Store(path, parts, names, attributes, tuple(warned), held=kinds)

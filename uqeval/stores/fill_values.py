@@ -69,12 +69,17 @@ def numbers_of(array: StoredArray, name: str) -> list[float]:
     return [v for v in numbers if v is not None and (name == "invalid" or not math.isnan(v))]
 
 
-def is_invalid(stored: Array, array: StoredArray, *, zero_is_usual: bool = False) -> Array | None:
-    """Return where values of an array, in its dtype, are `invalid_of` it or outside of its valid
-    range; None if it has neither."""
+def is_invalid(
+    stored: Array, array: StoredArray, *, zero_is_usual: bool = False, has_range: bool = False
+) -> Array | None:
+    """Return where values of an array, in its dtype, are `invalid_of` it; None if it has none.
+
+    `has_range`: or outside of its valid range, as of targets. Predictions often have copies of the
+    attributes of their targets.
+    """
     if not any(name in array.attributes for name in (*INVALID, *RANGE)):
         return None
-    bad = is_outside(stored, array)
+    bad = is_outside(stored, array) if has_range else None
     if not (values := invalid_of(array, zero_is_usual=zero_is_usual)):
         return bad
     bad = np.zeros(stored.shape, bool) if bad is None else bad
@@ -110,11 +115,12 @@ def is_outside(stored: Array, array: StoredArray) -> Array | None:
 
 
 def with_nan(
-    values: Array, stored: Array, array: StoredArray, *, zero_is_usual: bool = False
-) -> Array:
+    values: Array, stored: Array, array: StoredArray, *, zero_is_usual: bool = False,
+    has_range: bool = False,
+) -> Array:  # fmt: skip
     """Return floats that were made from `stored` numbers of an array, with NaN where these are
     invalid."""
-    bad = is_invalid(stored, array, zero_is_usual=zero_is_usual)
+    bad = is_invalid(stored, array, zero_is_usual=zero_is_usual, has_range=has_range)
     return values if bad is None or not bad.any() else np.where(bad, np.nan, values)
 
 
@@ -134,7 +140,7 @@ def refuse_fill(
     if pixels.any():
         y, x = (int(k[0]) for k in np.nonzero(pixels))
         fills = ", ".join(fill_texts([array], zero_is_usual=zero_is_usual))
-        names = [name for name in (*INVALID, *RANGE) if name in array.attributes]
+        names = [name for name in INVALID if name in array.attributes]
         raise DataError(
             f"{where}: {int(pixels.sum())} evaluated pixels have a value that its attributes "
             f"({', '.join(names)}) declare to be no number, {fills}, first at row {start[0] + y}, "
@@ -150,8 +156,6 @@ def fill_texts(arrays: Iterable[StoredArray], *, zero_is_usual: bool = False) ->
     texts = []
     for array in arrays:
         texts += [f"{value:g}" for value in invalid_of(array, zero_is_usual=zero_is_usual)]
-        if (ends := range_of(array)) is not None:
-            texts.append(f"outside {ends[0]:g} to {ends[1]:g}")
     return list(dict.fromkeys(texts))
 
 

@@ -31,6 +31,8 @@ from uqeval.stores.kinds import shown_axes
 
 #: Longer coordinates are not compared.
 _MOST = 10_000_000
+#: Names, without a plural s, of texts along the axis of classes that are the names of classes.
+_CLASS_TEXTS = ("name", "label", "class", "class_name", "class_label", "category", "categorie")
 #: The name of the names of items as a coordinate, which no other has.
 _NAMES = "names of items"
 
@@ -126,8 +128,9 @@ def with_coordinates(
     names of its items are in another order than one."""
     stored = [own for parts in store.arrays.values() for own in arrays_of(parts)]
     arrays, others, warnings = dict(arrays), dict(others or {}), list(store.warnings)
+    lengths = {store.items, *(length for own in stored for length in own.shape)}
     for name, own in list(arrays.items()):
-        if own.dtype.kind == "S" and len(own.shape) == 1:
+        if own.dtype.kind == "S" and len(own.shape) == 1 and own.shape[0] in lengths:
             del arrays[name]
             try:  # read now: bytes may be no text
                 others[name] = _of_bytes(name, own)
@@ -203,8 +206,9 @@ def _with_classes(store: Store, coordinates: Mapping[str, Coordinate]) -> Store:
             continue
         if own.is_guess and store.items == classes:  # perhaps the class of each item
             continue
-        if own.is_extra:
-            extra.append((own.where, values.tolist()))
+        if own.is_extra:  # others, such as colors, are compared only
+            if own.name.strip("s") in _CLASS_TEXTS:
+                extra.append((own.where, values.tolist()))
             others[name] = own
             continue
         is_text = values.dtype.kind == "U"

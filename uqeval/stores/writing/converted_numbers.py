@@ -138,7 +138,11 @@ class Numbers:
         if self.kind in OF_CLASSES:
             refuse_fill(values, array, None, 0, where, (row, 0))
         return with_nan(
-            values * unit_of(array, self.kind), values, array, zero_is_usual=self.kind in SPREADS
+            values * unit_of(array, self.kind),
+            values,
+            array,
+            zero_is_usual=self.kind in SPREADS,
+            has_range=self.kind == "target",
         )
 
 
