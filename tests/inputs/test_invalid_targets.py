@@ -167,9 +167,10 @@ def measured() -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("marker", "dtype", "value"),
     [
-        (9.969209968386869e36, "f4", "9.969209968386869e+36"), (1e20, "f8", "1e+20"),
+        (9.969209968386869e36, "f4", "9.96921e+36"), (1e20, "f8", "1e+20"),
         (1e10, "f4", "10000000000"), (-1e34, "f8", "-1e+34"), (65504, "f2", "65504"),
-        (-3.4028234663852886e38, "f4", "-3.4028234663852886e+38"), (655.35, "f8", "655.35"),
+        (-3.4028234663852886e38, "f4", "-3.4028235e+38"), (655.35, "f8", "655.35"),
+        (-0.4, "f4", "-0.4"), (655.35, "f4", "655.35"),
         (-32767, "i2", "-32767"), (-2, "f4", "-2"), (-32768, "i2", "-32768"),
         (65535, "u2", "65535"), (255, "u1", "255"),
     ],
@@ -181,6 +182,7 @@ def test_targets_far_from_the_others(tmp_path: Path, marker: float, dtype: str, 
     (text,) = marked(tmp_path, target)
     assert f"--invalid {value} " in text
     assert f"{place.sum()} of {place.size} evaluated targets" in text
+    assert not marked(tmp_path, target, invalid=[float(value)])
     for family in ("sparsification", "nmerci"):
         (text,) = marked(tmp_path, target, family)
         assert f"are exactly {value}, the " in text and f"--invalid {value} " in text
@@ -228,3 +230,13 @@ def test_far_targets_are_the_same_in_all_chunks(tmp_path: Path, chunks: Any) -> 
         report = uqeval.evaluate(path, None, "regression", workers=workers)
         (text,) = (text for text in report.warnings if "exactly 1" in text)
         assert text.split(":")[:2] == expected.split(":")[:2]
+
+
+def test_single_targets_of_a_small_table_are_no_markers(tmp_path: Path) -> None:
+    """The largest of few targets is often far from the others."""
+    target = np.linspace(10, 20, 40).round(1)
+    for last in ([-0.4], [90.0], [-4.0] * 4):
+        rows = np.append(target, last)
+        arrays = {"mean": rows + 1, "std": np.ones_like(rows), "target": rows}
+        report = uqeval.evaluate(save(tmp_path / "r.npz", arrays), None, "regression", workers=1)
+        assert not [text for text in report.warnings if "they count as measurements" in text]

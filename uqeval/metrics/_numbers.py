@@ -122,10 +122,12 @@ def marked_targets(run: Run, info: DatasetInfo, *, skip_smallest: bool = False) 
     tally = TargetCounts()
     counted = run.counted[tally]
     pixels, _, negative = counted.total["counts"].tolist()
-    ends = tally.unpack_items(counted.items)["ends"]
-    ends = ends[np.isfinite(ends).all(axis=1) & (ends[:, 6] > 0)]  # others have no targets
-    if info.invalid or not len(ends):
+    items = tally.unpack_items(counted.items)
+    ends, has_targets = items["ends"], items["counts"][:, 0] > 0
+    is_known = np.isfinite(ends).all(axis=1) & (ends[:, 6] > 0)  # not in states of 0.1.0
+    if info.invalid or not has_targets.any() or not is_known[has_targets].all():
         return []
+    ends = ends[has_targets]
     ends_of_set = np.unique(ends[:, [0, 2, 3, 5]])
     if max(ends_of_set.size, ends[:, 6].max()) < _FEW_VALUES:
         return []
@@ -153,8 +155,12 @@ def marked_targets(run: Run, info: DatasetInfo, *, skip_smallest: bool = False) 
 
 
 def _spelled(value: float) -> str:
-    """Return a target with all its digits."""
-    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
+    """Return a target with as many digits as tell it from others."""
+    if value.is_integer() and abs(value) < 1e15:
+        return f"{value:.0f}"
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
+    return str(single) if float(single) == value else repr(value)
 
 
 def _has_no_command(info: DatasetInfo) -> bool:

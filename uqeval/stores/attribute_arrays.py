@@ -95,7 +95,7 @@ def with_class_names(
         # Of an array, other tools write attributes of this name in other forms.
         names = own.attributes.get("class_names")
         names = names if _are_texts(names) else []
-        counts = kind in of_classes or not sizes or len(names) in sizes
+        counts = not sizes or len(names) in sizes
         declared.append((quoted(kind), f"the attributes of {own.where}", names, counts))
     refuse_other_numbers(
         ((where, names) for _, where, names, _ in declared),

@@ -91,11 +91,11 @@ def is_invalid(
 
 def range_of(array: StoredArray) -> tuple[float, float] | None:
     """Return the least and the greatest valid value, from the attributes of an array; None if they
-    name none. A `valid_range` counts alone."""
+    name none. A `valid_range` counts alone; one without values between its ends is a mistake."""
     if not any(name in array.attributes for name in RANGE):
         return None
     if len(both := numbers_of(array, "valid_range")) == 2:
-        return both[0], both[1]
+        return (both[0], both[1]) if both[0] < both[1] else None
     least = numbers_of(array, "valid_min") or [-math.inf]
     most = numbers_of(array, "valid_max") or [math.inf]
     is_bound = least[0] > -math.inf or most[0] < math.inf

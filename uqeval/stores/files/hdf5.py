@@ -92,6 +92,8 @@ class Hdf5Group:
                 own, *_ = names_of(member.dims, _rank(member)) or (None,)
                 load = partial(_texts, path, member)
                 if member.dtype.kind == "S":  # read now: bytes may be no text
+                    if member.shape[0] not in _lengths(group):
+                        continue  # along no axis of an array
                     try:
                         load = partial(np.asarray, load())
                     except StoreError as error:
@@ -127,6 +129,13 @@ class Hdf5Group:
         with readable(self._path):
             self._group.visititems(note)
         return list(found)
+
+
+def _lengths(group: Any) -> set[int]:
+    """Return the lengths of all axes of the numbers in a group of h5py."""
+    members = [group[name] for name in group if _is_inside(group, name)]
+    arrays = [own for own in members if getattr(getattr(own, "dtype", None), "kind", "") in "biuf"]
+    return {length for own in arrays for length in own.shape or ()}
 
 
 def _is_placeholder(dataset: Any) -> bool:
