@@ -229,6 +229,21 @@ def test_damaged_metadata_are_refused(tmp_path: Path, mark: bytes) -> None:
     assert all(own in ("refused", whole) for own in endings)
 
 
+def test_bytes_beside_members_of_all_kinds(tmp_path: Path) -> None:
+    """Bytes are texts if an array has an axis of their length; others may be files or logs."""
+    probs = np.full((4, 3, 2, 2), 1 / 3, np.float32)
+    with h5py.File(tmp_path / "p.h5", "w") as file:
+        file["probs"], file["labels"] = probs, np.zeros((4, 2, 2), np.uint8)
+        file["scalar"], file["no_values"] = np.bytes_(b"a"), h5py.Empty("S3")
+        file["none"], file["log"] = np.zeros(0, "S3"), np.full(9, b"\xff\xfe", "S9")
+        file["characters"], file["group/x"] = np.full((4, 2), b"a", "S1"), np.arange(3)
+        file["type"], file["link"] = np.dtype("i4"), h5py.SoftLink("/nowhere")
+        file["item"] = np.array([b"a", b"b", b"c", b"d"])
+    store = open_store(tmp_path / "p.h5", role="predictions")
+    assert store.items == 4
+    assert [text for text in store.warnings if "link" not in text] == []
+
+
 def test_missing_chunks_of_one_axis(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "s.h5", "w") as file:
         file.create_dataset("probs", data=np.full((4, 3), 1 / 3))

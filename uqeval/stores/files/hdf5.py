@@ -133,8 +133,10 @@ class Hdf5Group:
 
 def _lengths(group: Any) -> set[int]:
     """Return the lengths of all axes of the numbers in a group of h5py."""
+    import h5py
+
     members = [group[name] for name in group if _is_inside(group, name)]
-    arrays = [own for own in members if getattr(getattr(own, "dtype", None), "kind", "") in "biuf"]
+    arrays = [own for own in members if isinstance(own, h5py.Dataset) and own.dtype.kind in "biuf"]
     return {length for own in arrays for length in own.shape or ()}
 
 
