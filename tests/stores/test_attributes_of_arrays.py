@@ -78,6 +78,16 @@ def test_names_of_items(tmp_path: Path, form: str) -> None:
     refused(lambda: evaluate(both, LABELS, "segmentation"), says, error=StoreError)
 
 
+def test_labels_may_have_other_words(tmp_path: Path) -> None:
+    group = zarr.create_group(str(tmp_path / "a.zarr"), attributes={"class_names": CLASSES})
+    group.create_array("probs", data=PROBS)
+    labels = group.create_array("labels", data=LABELS)
+    for words in ([str(c) for c in range(len(CLASSES))], [name.upper() for name in CLASSES]):
+        labels.attrs["class_names"] = words
+        report = evaluate(tmp_path / "a.zarr", None, "segmentation")
+        assert [row["name"] for row in report.results["segmentation"]["per_class"]] == CLASSES
+
+
 def test_labels_may_have_more_classes(tmp_path: Path) -> None:
     """Their names do not count then, but must not be those of other numbers."""
     group = zarr.create_group(str(tmp_path / "a.zarr"))

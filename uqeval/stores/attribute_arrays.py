@@ -85,25 +85,34 @@ def with_class_names(
 ) -> dict[str, Any]:
     """Return the attributes of a store, with the `class_names` that its arrays have as attributes.
 
-    `arrays`: by kind, with their axes. Ids, such as labels, may have more classes than predictions;
-    then only the numbers of their classes must agree. Raises `StoreError` if two lists differ.
+    `arrays`: by kind, with their axes. Of ids, such as labels, only the numbers of classes must
+    agree: they may have more classes, or other words. Raises `StoreError` if two other lists
+    differ.
     """
     of_classes = {kind for kind, own in arrays.items() if "class" in shown_axes(kind, own.axes)}
     sizes = {max(arrays[kind].length("class"), 2) for kind in of_classes}
-    declared = [("the store", path, _class_names(attributes, path), True)]
+    declared = [("the store", path, _class_names(attributes, path), True, True)]
     for kind, own in sorted(arrays.items(), key=lambda pair: pair[0] not in of_classes):
         # Of an array, other tools write attributes of this name in other forms.
         names = own.attributes.get("class_names")
         names = names if _are_texts(names) else []
         counts = not sizes or len(names) in sizes
-        declared.append((quoted(kind), f"the attributes of {own.where}", names, counts))
+        where, is_strict = f"the attributes of {own.where}", kind in of_classes
+        declared.append((quoted(kind), where, names, counts, is_strict and counts))
     refuse_other_numbers(
-        ((where, names) for _, where, names, _ in declared),
+        ((where, names) for _, where, names, _, _ in declared),
         "; the option --class-names does not help",
     )
-    of_store = [(what, where, names) for what, where, names, counts in declared if names and counts]
-    _refuse_different("class_names", of_store)
-    return {**attributes, **({"class_names": of_store[0][2]} if of_store else {})}
+    _refuse_different(
+        "class_names",
+        [
+            (what, where, names)
+            for what, where, names, _, is_strict in declared
+            if names and is_strict
+        ],
+    )
+    counted = [names for _, _, names, counts, _ in declared if names and counts]
+    return {**attributes, **({"class_names": counted[0]} if counted else {})}
 
 
 def with_names(

@@ -91,7 +91,7 @@ def is_invalid(
 
 def range_of(array: StoredArray) -> tuple[float, float] | None:
     """Return the least and the greatest valid value, from the attributes of an array; None if they
-    name none. A `valid_range` counts alone; one without values between its ends is a mistake."""
+    name none. A `valid_range` counts alone; a range without values is a mistake."""
     if not any(name in array.attributes for name in RANGE):
         return None
     if len(both := numbers_of(array, "valid_range")) == 2:
@@ -99,7 +99,7 @@ def range_of(array: StoredArray) -> tuple[float, float] | None:
     least = numbers_of(array, "valid_min") or [-math.inf]
     most = numbers_of(array, "valid_max") or [math.inf]
     is_bound = least[0] > -math.inf or most[0] < math.inf
-    return (least[0], most[0]) if is_bound else None
+    return (least[0], most[0]) if is_bound and least[0] < most[0] else None
 
 
 def is_outside(stored: Array, array: StoredArray) -> Array | None:

@@ -107,6 +107,10 @@ def test_times_are_no_numbers_of_frames(names: list[str]) -> None:
 
 #: Names of frames with other numbers before that of the frame.
 NUMBERED: list[list[str]] = [
+    [f"{scene}.{n}" for scene in (1, 2) for n in (25, 50, 75, 100)],
+    [f"{scene}.{n}" for scene in (1, 2) for n in (3, 6, 9, 12)],
+    [f"{scene}.{n}" for scene in (1, 2) for n in range(5, 100, 10)],
+    [f"scene_{scene}.{n}" for scene in range(20) for n in (5, 10)],
     [f"cam_{scene}.{n:03d}" for scene in range(3) for n in range(1000)],
     [f"scene_{scene}.{n}" for scene in range(1, 20) for n in range(10)],
     [f"{clip:03d}.{n}" for clip in range(1, 40) for n in range(1 + clip % 2)],

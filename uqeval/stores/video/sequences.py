@@ -264,7 +264,8 @@ def _are_times(frames: list[_Timed]) -> bool:
     has_zeros = any(len(own.fraction) > shortest and own.fraction[0] == "0" for own in frames)
     parts = [split_name(frame.name) or ("", 0) for frame in frames]
     is_other_order = any(a[0] == b[0] and a[1] > b[1] for a, b in pairwise(parts))
-    return is_other_order and (has_zeros or all(near))
+    # Times without such a zero, 12.5 and 12.75, have one step; frames .9 and .12 have not.
+    return is_other_order and (has_zeros or len({*steps}) == 1)
 
 
 def _most_common(steps: Counter[int]) -> int | None:
