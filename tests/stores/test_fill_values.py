@@ -17,6 +17,7 @@ from uqeval.errors import DataError, StoreError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.usecases.convert import convert
 from uqeval.usecases.reduce import reduce
+from uqeval.usecases.verify.verifying import verify
 
 
 def evaluated(path: Any) -> Any:
@@ -242,6 +243,18 @@ def test_a_valid_range_that_is_no_number_is_ignored(tmp_path: Path) -> None:
     report = uqeval.evaluate(path, None, "regression", workers=1)
     assert report.results["regression"] == evaluated(with_target(tmp_path / "a.zarr", target))
     assert any("attribute valid_range is '5, 30'; it is ignored" in t for t in report.warnings)
+
+
+def test_verify_takes_a_mask_as_the_evaluation_does(tmp_path: Path) -> None:
+    """Its valid range does not count: 255 is true, too."""
+    arrays = numbers()
+    mask = np.where(arrays["valid"], 255, 0).astype(np.uint8)
+    stored = {"valid": (mask, {"attributes": {"valid_range": [0, 1]}})}
+    path = zarr_group(tmp_path / "m.zarr", arrays | stored)
+    report = uqeval.evaluate(path, None, "regression", workers=1)
+    assert report.results["regression"] == evaluated(zarr_group(tmp_path / "a.zarr", arrays))
+    report.save(tmp_path / "m.json")
+    assert verify(tmp_path / "m.json", [path], everything=True).passed
 
 
 def test_the_valid_range_of_predictions_does_not_count(tmp_path: Path) -> None:

@@ -122,6 +122,8 @@ def with_names(
     attribute `names`: as many different texts. Raises `StoreError` if two lists differ."""
     declared = [] if names is None else [("the store", path, names)]
     for kind, own in arrays.items():
+        if "class" in shown_axes(kind, own.axes) and own.length("class") == count:
+            continue  # perhaps those of classes
         values = own.attributes.get("names")
         if _are_texts(values) and len({*values} - {""}) == count == len(values):
             own_names = checked_names(values, f"{cut(own.where)}: attribute names")

@@ -105,7 +105,7 @@ def valid_pixels(source: Any, item: int, invalid: Sequence[float]) -> Array:
     for mask in source.valid:
         values = mask.read(item)
         is_valid &= (values != 0) & (values == values)
-        is_valid &= ~is_declared_invalid(values, mask.parts[item].array)
+        is_valid &= ~has_value(values, invalid_of(mask.parts[item].array))
     if source.target is None:
         return is_valid
     plane = source.target.read(item)
