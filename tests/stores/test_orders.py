@@ -447,3 +447,50 @@ def test_two_dimensions_of_items_in_a_store(tmp_path: Path) -> None:
         group.create_array(name, data=np.array(along), dimension_names=(name,))
     says = "the items are in another order than those of other arrays"
     refused(lambda: evaluate(tmp_path / "a.zarr", None, "segmentation"), says)
+
+
+def _saved(path: Path, ids: Any, **arrays: Any) -> Path:
+    """Save arrays without names of dimensions, with `ids` under the name of the file."""
+    name = path.stem
+    if path.suffix == ".npz":
+        np.savez(path, **arrays, **{name: ids})
+    elif path.suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            for key, values in {**arrays, name: ids}.items():
+                file[key] = values
+    else:
+        group = zarr.create_group(str(path))
+        for key, values in {**arrays, name: ids}.items():
+            group.create_array(key, data=values)
+    return path
+
+
+@pytest.mark.parametrize("name", ["image_id", "ids", "index", "Frame_Number"])
+@pytest.mark.parametrize("ending", [".npz", ".h5", ".zarr"])
+def test_ids_of_items_are_compared(tmp_path: Path, name: str, ending: str) -> None:
+    ids, folders = np.array([30, 7, 12]), [tmp_path / each for each in "abc"]
+    for folder in folders:
+        folder.mkdir()
+    predictions = _saved(folders[0] / f"{name}{ending}", ids, probs=PROBS)
+    same = _saved(folders[1] / f"{name}{ending}", ids, labels=LABELS)
+    assert evaluate(predictions, same, "segmentation").results["segmentation"]["miou"] == 1
+    turned = _saved(folders[2] / f"{name}{ending}", ids[::-1], labels=LABELS)
+    error = refused(
+        lambda: evaluate(predictions, turned, "segmentation"), "the items are in another order",
+        error=StoreError,
+    )  # fmt: skip
+    assert f"probs[numpy.argsort({name.lower()})]" in error
+    others = {"labels": LABELS, name: np.array([30, 7, 13])}
+    assert evaluate(predictions, others, "segmentation").results["segmentation"]["miou"] == 1
+
+
+def test_texts_that_are_ids(tmp_path: Path) -> None:
+    """They are compared, also of a store that is written from them, but are no names of items."""
+    paths, says = np.array(["x/b.png", "x/a.png", "y/a.png"]), "the items are in another order"
+    first = _saved(tmp_path / "filenames.npz", paths, probs=PROBS)
+    convert(first, tmp_path / "copy.zarr")
+    for predictions in (first, tmp_path / "copy.zarr"):
+        turned = {"labels": LABELS, "filenames": paths[::-1]}
+        refused(lambda p=predictions, t=turned: evaluate(p, t, "segmentation"), says)
+        assert evaluate(predictions, {"labels": LABELS, "names": [*"abc"]}, "segmentation")
+    assert open_store(tmp_path / "copy.zarr", role="predictions").names is None

@@ -27,11 +27,28 @@ AXES: dict[str, frozenset[str]] = {
     }),
 }  # fmt: skip
 
+#: Names of arrays that tell which items these are: each has a number or a text once.
+_IDS = frozenset({
+    "id", "ids", "idx", "index", "uid", "uids", "key", "keys", "file", "files", "path", "paths",
+    "stem", "stems",
+    *(
+        f"{of}_{what}"
+        for of in ("image", "img", "item", "sample", "frame", "file", "scene")
+        for what in ("id", "ids", "idx", "index", "name", "names", "path", "paths", "number", "key")
+    ),
+    "filename", "filenames", "filepath", "filepaths",
+})  # fmt: skip
+
 
 def axis_called(name: str | None) -> str | None:
     """Return the canonical name of an axis; None if the name is not known."""
     folded = (name or "").lower()
     return next((axis for axis, aliases in AXES.items() if folded in aliases), None)
+
+
+def axis_of_coordinate(name: str) -> str | None:
+    """Return the axis of an array of one axis by its name; None if the name is not known."""
+    return axis_called(name) or ("item" if name.lower() in _IDS else None)
 
 
 def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.errors import StoreError, number_in
+from uqeval.errors import StoreError, cut, number_in
 
 #: The axes whose coordinates are compared.
 COMPARED = ("item", "class", "y", "x")
@@ -23,6 +23,8 @@ AXIS = "uqeval_axis"
 #: The attribute of a coordinate in a new store: whether it was the index of its axis, whose
 #: dimension had its name.
 INDEX = "uqeval_index"
+#: The key of a coordinate in the attributes of a new store: whether it is extra (`Coordinate`).
+EXTRA = "uqeval_extra"
 #: The key in the attribute `uqeval` of a new store for coordinates that cannot be arrays.
 IN_ATTRIBUTES = "coordinates"
 #: The dimension along the columns of a table of pandas or polars.
@@ -90,7 +92,8 @@ class Coordinate:
 
     def as_attribute(self, values: Array, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Return what `stored` returns as an attribute of a store."""
-        return {**attributes, AXIS: self.axis, "values": values.tolist()}
+        extra = {EXTRA: True} if self.is_extra else {}
+        return {**attributes, **extra, AXIS: self.axis, "values": values.tolist()}
 
     @cached_property
     def _values_and_unit(self) -> tuple[Array | None, str]:
@@ -100,6 +103,31 @@ class Coordinate:
                 (None, "") if self.is_extra and not _are_different_texts(values) else (values, unit)
             )
         return None, ""
+
+
+def coordinates_of(attributes: Mapping[str, Any], where: str) -> dict[str, Coordinate]:
+    """Return the coordinates in the attributes of a store, by name. Raises `StoreError` for those
+    that have another form than `Coordinate.as_attribute` returns."""
+    of_store = attributes.get("uqeval")
+    entries = of_store.get(IN_ATTRIBUTES, {}) if isinstance(of_store, dict) else {}
+    coordinates = {}
+    try:
+        for name, entry in entries.items():
+            values, axis = np.array(entry["values"]), entry[AXIS]
+            if values.ndim != 1 or values.dtype.kind not in "biufU" or axis not in COMPARED:
+                raise ValueError
+            about = {key: value for key, value in entry.items() if key not in ("values", AXIS)}
+            coordinates[name] = Coordinate(
+                f"{cut(where)}: {cut(name)}", partial(np.asarray, values), about, axis,
+                is_index=bool(entry[INDEX]), axis=axis, is_number=values.dtype.kind != "U",
+                is_extra=bool(entry.get(EXTRA, False)),
+            )  # fmt: skip
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"{cut(where)}: the attribute `uqeval` has coordinates in a form that uqeval does not "
+            "write. Write the store again."
+        ) from error
+    return coordinates
 
 
 def _are_different_texts(values: Array | None) -> bool:

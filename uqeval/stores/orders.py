@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from uqeval.arrays import Array, np
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray, arrays_of
 from uqeval.stores.attribute_arrays import DESCRIBING, not_utf8, refuse_large_names
-from uqeval.stores.axis_names import axis_called
+from uqeval.stores.axis_names import axis_called, axis_of_coordinate
 from uqeval.stores.class_names import other_words, refuse_other_numbers
 from uqeval.stores.coordinates import (
     AXIS,
     COLUMNS,
     COMPARED,
-    IN_ATTRIBUTES,
     INDEX,
     Coordinate,
     count_like,
@@ -49,7 +47,8 @@ def placed(
     `dimensions`: the axes of the dimensions of arrays, by name. `unnamed`: axes that have no name
     in an array. The coordinate of a dimension may have any name, others are called like an axis, or
     may be texts along items or classes (`filename`) that the arrays list as their coordinates
-    (`listed`). Their axis is that of their own dimension, else that of their name.
+    (`listed`), or called like ids of items (`image_id`). Their axis is that of their own dimension,
+    else that of their name.
     """
     found = {}
     for key, own in coordinates.items():
@@ -60,6 +59,9 @@ def placed(
             axis = dimensions.get(own.dimension or "")
             is_extra = axis in ("item", "class")
             axis = axis if is_extra else None
+        if axis is None and axis_of_coordinate(name) == "item":
+            is_guess = own.dimension is None
+            axis = "item" if is_guess else dimensions.get(str(own.dimension))
         if axis not in COMPARED:
             continue
         is_scale = own.dimension is None and name in dimensions
@@ -93,31 +95,6 @@ def _axis_of(
     if called not in COMPARED or (of_dimension is None and called == "class" != name):
         return None, False
     return of_dimension or called, of_dimension is None
-
-
-def coordinates_of(attributes: Mapping[str, Any], where: str) -> dict[str, Coordinate]:
-    """Return the coordinates in the attributes of a store, by name. Raises `StoreError` for those
-    that have another form than `Coordinate.as_attribute` returns."""
-    of_store = attributes.get("uqeval")
-    entries = of_store.get(IN_ATTRIBUTES, {}) if isinstance(of_store, dict) else {}
-    coordinates = {}
-    try:
-        for name, entry in entries.items():
-            values, axis = np.array(entry["values"]), entry[AXIS]
-            if values.ndim != 1 or values.dtype.kind not in "biufU" or axis not in COMPARED:
-                raise ValueError
-            about = {key: value for key, value in entry.items() if key not in ("values", AXIS)}
-            coordinates[name] = Coordinate(
-                f"{cut(where)}: {cut(name)}", partial(np.asarray, values), about, axis,
-                is_index=bool(entry[INDEX]), axis=axis, is_number=values.dtype.kind != "U",
-                is_extra=not entry[INDEX] and values.dtype.kind == "U" and not axis_called(name),
-            )  # fmt: skip
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StoreError(
-            f"{cut(where)}: the attribute `uqeval` has coordinates in a form that uqeval does not "
-            "write. Write the store again."
-        ) from error
-    return coordinates
 
 
 def with_coordinates(
@@ -397,6 +374,11 @@ def _other_order(store: Store, other: Store, first: Coordinate, second: Coordina
         advice = (
             f"Sort both by it, such as ds.sortby({own}) of xarray; if those at the same place "
             f"belong together, remove it, such as by ds.drop_vars({own})."
+        )
+    elif first.name == second.name and first.dimension is second.dimension is None:
+        advice = (
+            f"Sort both by it, such as probs[numpy.argsort({first.name})]; if those at the same "
+            f"place belong together, write the files without {quoted(first.name)}."
         )
     elif first.axis == "item" and (is_count(values) or is_count(others)):
         advice = (

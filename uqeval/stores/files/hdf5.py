@@ -31,7 +31,7 @@ from uqeval.stores.attribute_arrays import (
     refuse_large_names,
     without_attributes,
 )
-from uqeval.stores.axis_names import axis_called
+from uqeval.stores.axis_names import axis_of_coordinate
 from uqeval.stores.contents import (
     Contents,
     Opening,
@@ -273,7 +273,7 @@ def _beside(path: str, dataset: Any) -> Hdf5Group:
     with readable(cut(path)):
         dims = {*(names_of(dataset.dims, len(dataset.shape)) or ())}
         dims |= listed_in([Hdf5Array(path, dataset)])
-        axes = [name for name in group if axis_called(name) in COMPARED or name in dims]
+        axes = [name for name in group if axis_of_coordinate(name) in COMPARED or name in dims]
         members = [
             n for n in axes
             if _is_inside(group, n) and (_rank(group[n]) == 1 or _is_texts(group[n]))

@@ -15,7 +15,7 @@ from typing import Any
 from uqeval.disk.files import is_file, resolved
 from uqeval.errors import StoreError, cut
 from uqeval.stores.attribute_arrays import DESCRIBING, of_uqeval
-from uqeval.stores.axis_names import axis_called
+from uqeval.stores.axis_names import axis_of_coordinate
 from uqeval.stores.coordinates import COMPARED
 from uqeval.stores.kinds import KNOWN
 from uqeval.stores.map_names import READ_BY_NAME
@@ -153,7 +153,7 @@ def group_around(path: str, array: ZarrArray) -> ZarrGroup | None:
         dims = {*filter(None, array.dimension_names or ()), *listed_in([array])}
         children = source.children("") if source.listable else dims
         group = ZarrGroup(source, "", attributes, {}, (), {})
-        names = {n for n in children if n and (axis_called(n) in COMPARED or n in dims)}
+        names = {n for n in children if n and (axis_of_coordinate(n) in COMPARED or n in dims)}
         written = _recorded(source, "", node, attributes) - KNOWN - READ_BY_NAME
         described = {"names"} | (DESCRIBING.keys() & children)
         group.look_up(sorted(described | names | written))

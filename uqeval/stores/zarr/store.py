@@ -26,11 +26,11 @@ from uqeval.stores.contents import (
     refuse_nested,
     store_of_one,
 )
-from uqeval.stores.coordinates import Coordinate
+from uqeval.stores.coordinates import Coordinate, coordinates_of
 from uqeval.stores.kinds import IDS, KNOWN, REGRESSION, Declared, resolve
 from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.names import checked_names, two_orders
-from uqeval.stores.orders import coordinates_of, with_coordinates
+from uqeval.stores.orders import with_coordinates
 from uqeval.stores.shared_attributes import Declaring, shared_attributes
 from uqeval.stores.zarr.array import ZarrArray
 from uqeval.stores.zarr.group import (
