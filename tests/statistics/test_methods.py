@@ -87,6 +87,23 @@ def test_units_with_few_of_the_events_do_not_count() -> None:
     assert methods.few_events(0.3, np.array([0.5, 0.01, 0.01, 0.01, 0.01]))
 
 
+@pytest.mark.parametrize("units", [8, 10, 18])
+def test_units_with_equal_shares_are_counted_in_any_order(units: int) -> None:
+    """Five units with equal shares of events, or half of fewer than ten, are no few units: the
+    rounding of the sum of the shares, whose order differs, decides nothing."""
+    some, rng = min(5, units // 2), np.random.default_rng(0)
+    for pixels in (2, 3, 9, 36, 49, 63, 97, 1_000_000):
+        of_units = np.repeat([1 / pixels, 0.0], [some, units - some])
+        for _ in range(10):
+            rng.shuffle(of_units)
+            share = float(of_units.mean())
+            few = some < 5  # `FEW_EVENTS`
+            assert methods.few_events(share, of_units) == few
+            assert methods.few_events(1 - share, 1 - of_units) == few
+    of_units[:] = np.repeat([0.5, 0.4, 0.0], [some - 1, 1, units - some])
+    assert methods.few_events(0.1, of_units)
+
+
 def test_no_event_counts_units() -> None:
     found = methods.korn_graubard(1.0, 0.0, 4, False, 1e6, 0.95)
     assert (found.low, found.high) == pytest.approx(naive.clopper_pearson(4, 4, 0.95))

@@ -17,6 +17,9 @@ from uqeval.special import special
 
 #: Below this many units with an event the effective sample size is at most the number of units.
 FEW_EVENTS = 5
+#: The relative rounding of a number of units that is computed from shares; 1 − share of one pixel
+#: in a million is rounded by 1e-10 of itself.
+_OF_SHARES = 1e-9
 #: No interval from draws with fewer units than this.
 LEAST_DRAWN = 6
 #: Values that differ by at most this share of their size are equal up to rounding.
@@ -106,7 +109,16 @@ def few_events(share: float, of_units: Floats) -> bool:
     squares = float((events * events).sum())
     if (events > 0).sum() < FEW_EVENTS or not squares:
         return True
-    return float(events.sum()) ** 2 / squares < min(FEW_EVENTS, events.size / 2)
+    return is_fewer(float(events.sum()) ** 2 / squares, min(FEW_EVENTS, events.size / 2))
+
+
+def is_fewer(number: float, limit: float) -> bool:
+    """Return whether a number of units, computed from shares, is below a limit.
+
+    A number that only rounding separates from the limit is equal to it: the shares of five equal
+    units add up to a little less or more than five units, in another order of the units.
+    """
+    return number < limit * (1 - _OF_SHARES)
 
 
 def korn_graubard(

@@ -17,7 +17,7 @@ from uqeval.records.intervals import RARER, plural, rare_classes, units_of
 from uqeval.records.resampling import FEW, FEW_EFFECTIVE
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import metric_at
-from uqeval.statistics.methods import Bounds, NoBounds, units_for_quantile
+from uqeval.statistics.methods import Bounds, NoBounds, is_fewer, units_for_quantile
 from uqeval.statistics.samples import Samples
 
 #: The part of a fit's results with the scores of the items that it is not fitted on.
@@ -187,7 +187,7 @@ def _too_few_events(
             of_level = replace(address, fields=(*address.fields[:-2], events.hits, last)).within
             units = int((samples.scores("alone", of_level)[run] < 1).sum())
         count = min(count, units * share)
-    if count >= events.least:
+    if not is_fewer(count, events.least):
         return None
     unit = samples.resampling.unit
     return (

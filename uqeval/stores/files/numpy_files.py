@@ -162,6 +162,6 @@ def _read_header(file: IO[bytes], where: str) -> Header:
     if dtype.hasobject:
         raise StoreError(
             f"{where} holds pickled objects, which are never read: unpickling runs code. Save "
-            "an array of numbers."
+            "an array of numbers, or of texts as values.astype(str)."
         )
     return Header(shape, dtype, data, len(data), fortran)
