@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqeval.errors import StoreError, UsageError, cut
+from uqeval.errors import StoreError, UsageError, cut, listed
 from uqeval.inputs.common import (
     PredictionStores,
     hint_of_truth,
@@ -258,8 +258,9 @@ def kind_of(stores: Sequence[Store]) -> str | None:
             raise StoreError(f"{store.path} holds both probs and logits; keep one of them.")
         kinds.append(score_kinds[0] if score_kinds else None)
     if len(set(kinds)) > 1:
-        kinds_by_store = ", ".join(
-            f"{s.path}: {k or 'maps'}" for s, k in zip(stores, kinds, strict=True)
+        kinds_by_store = "; ".join(
+            f"{cut(s.path)}: {k or listed(sorted(s.arrays), 3) or 'nothing'}"
+            for s, k in zip(stores, kinds, strict=True)
         )
         raise StoreError(
             f"members of one ensemble must have the same kind, but these have {kinds_by_store}."

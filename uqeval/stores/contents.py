@@ -282,7 +282,7 @@ def store_of_one(array: StoredArray, opening: Opening, described: Store | None =
         kind = kind_of_bare(array, role, opening.declared)
         good, expected = kind is not None, _BARE_EXPECTED[role]
     if not good or kind is None:
-        raise not_one_of(array, expected)
+        raise not_one_of(array, expected, 3 if role == "target" else 5)
     is_single = role == "target" and rank < 3
     if is_single and rank == 1 and isinstance(array, NumpyArray):
         array = _row(array)
