@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -458,6 +459,22 @@ def test_maps_that_are_not_there(tmp_path: Path) -> None:
         tmp_path, store, says=["maps.zarr has no map 'entropy'", "energy, predictions"]
     )
     assert "uqeval reduce" in message
+
+
+def test_the_suggested_commands_can_be_pasted(tmp_path: Path) -> None:
+    """With the options without which the store cannot be read."""
+    names = tmp_path / "items of b.txt"
+    names.write_text("\n".join(NAMES))
+    arrays = {"predictions": labels() % C}
+    save(tmp_path / "ids.zarr", arrays)
+    save(tmp_path / "maps.zarr", arrays | {"energy": abs(logits()[:, 0, 0])})
+    save_label_folder(tmp_path / "labels")
+    options = ["--names", names.name, "--classes", str(C)]
+    for store, marks in (("ids.zarr", ("(uqeval ", ") and")), ("maps.zarr", ("`: uqeval ", "\n"))):
+        done = run_uqeval("calibration", store, "labels", *options, cwd=tmp_path)
+        message = refused(done, "--names 'items of b.txt'", f"--classes {C}")
+        words = shlex.split(f"{message}\n".split(marks[0])[1].split(marks[1])[0])
+        run_well(*words, cwd=tmp_path)
 
 
 def test_top_k_of_a_maps_store(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def open_classes(
         stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
         content=joined.holds(), and_others=joined.and_others,
     )  # fmt: skip
+    source.with_options = partial(_with_options, options)
     own_labels = joined.arrays.get("labels") if labels is not None and not stack else None
     if own_labels:  # with which maps of the store were computed
         of_maps = annotators_of(own_labels, source.names)
@@ -126,6 +127,13 @@ def open_classes(
         annotators=annotators, are_numbered=opened.names is None,
         **of_all_shards(evaluated, names, lambda: sizes_of_items(stores[0], kind)),
     )  # fmt: skip
+
+
+def _with_options(options: InputOptions, command: str) -> str:
+    """Return a command with the options that say what the predictions hold."""
+    from uqeval.inputs.command_words import with_options_of_content
+
+    return with_options_of_content(command, options)
 
 
 def _refuse_missing(

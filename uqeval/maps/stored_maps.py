@@ -328,18 +328,18 @@ def _check_likeliest(maps: Maps, prediction: Array, allowed: float, where: str) 
 
 
 def missing_map_message(
-    where: str, name: str, stored: list[str], samples: bool, paths: str, and_others: str
+    where: str, name: str, stored: list[str], samples: bool, arguments: str, and_others: str
 ) -> str:
     """Return the message about a missing map: which maps exist, and which could replace it.
 
     `stored`: the maps in the store; `samples`: whether there are samples to compute others from;
-    `paths`: the predictions with their labels, as a command has them; `and_others`: the end of the
-    list of maps.
+    `arguments`: the predictions with their labels and options, as a command has them; `and_others`:
+    the end of the list of maps.
     """
     if not samples and stored == ["predictions"]:
         return (
             f"{where} holds predicted ids and no uncertainty, which {quoted(name)} needs. Ids "
-            f"give the segmentation scores (uqeval run {paths}) and `uqeval tc`; "
+            f"give the segmentation scores (uqeval run {arguments}) and `uqeval tc`; "
             "store class probabilities or a map for the rest."
         )
     stored_text = f"It holds {', '.join(stored) or 'no maps'}{and_others}"
@@ -359,6 +359,6 @@ def missing_map_message(
         ranked = "" if "entropy" in stored else f" --uncertainty {measures[0]}"
         hint += (
             " Sparsification of wrong pixels needs no `brier`: uqeval sparsification "
-            f"{paths} --error zero-one{ranked}"
+            f"{arguments} --error zero-one{ranked}"
         )
     return f"{where} has no map {quoted(name)}. {stored_text}; {hint}"
