@@ -34,7 +34,7 @@ from uqeval.compare.selection import (
     inside_range,
     is_from_states,
 )
-from uqeval.errors import UsageError, cut, listed, quoted
+from uqeval.errors import UsageError, all_listed, listed, quoted
 from uqeval.gate.other_versions import other_versions
 from uqeval.glossary import metric_of
 from uqeval.records.addresses import Address
@@ -59,7 +59,7 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     if choice.baseline is not None and choice.baseline not in names:
         raise UsageError(
             f"--against {quoted(choice.baseline)} is not a model; the models are "
-            f"{cut(', '.join(names))}."
+            f"{all_listed(names)}."
         )
     stores, warnings = common_stores(models)
     reports = [report_of(t, own) for own in stores for model in models for t in model.trainings]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import StoreError, UsageError, cut, nearest, quoted
+from uqeval.errors import StoreError, UsageError, all_listed, cut, nearest, quoted
 from uqeval.stores.array import StoredArray
 from uqeval.stores.axis_names import axes_among
 from uqeval.stores.one_pixel import OnePixel
@@ -281,7 +281,7 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> Stored
     if empty:
         raise StoreError(
             f"{array.where} has the shape {array.shape}, which is empty along "
-            f"{cut(', '.join(empty))}. Write it again with the shape of the data."
+            f"{all_listed(empty)}. Write it again with the shape of the data."
         )
     array.suit(array.axes)
     return array if "y" in array.axes else OnePixel(array)
@@ -341,7 +341,7 @@ class Declared:
             if len(renamed) != 1 or {"probs", "logits"} & renamed.keys():
                 raise UsageError(
                     f"--kind {self.kind}: {cut(path)} names its arrays "
-                    f"({cut(', '.join(sorted(renamed)))}). Leave out --kind."
+                    f"({all_listed(sorted(renamed))}). Leave out --kind."
                 )
             renamed = {self.kind: next(iter(renamed.values()))}
         if (names := self.names) is not None:
