@@ -134,13 +134,13 @@ def with_names(
 
 def _refuse_different(name: str, declared: Sequence[tuple[str, str, Sequence[str]]]) -> None:
     """Raise `StoreError` if two lists of texts differ. `declared`: what has each list, where it is,
-    and the list."""
+    and the list. Empty texts are placeholders, and equal any other."""
     for what, where, texts in declared[1:]:
         first, place, others = declared[0]
         own, other = in_one_spelling(others), in_one_spelling(texts)
-        if own != other:
-            count = min(len(own), len(other))
-            k = next((k for k in range(count) if own[k] != other[k]), count)
+        count = min(len(own), len(other))
+        k = next((k for k in range(count) if own[k] != other[k] and own[k] and other[k]), count)
+        if k < max(len(own), len(other)):
             raise StoreError(
                 f"{name} of {what} and of {first} differ: number {k} is {_at(other, k)} in "
                 f"{cut(where)}, and {_at(own, k)} in {cut(place)}. Expected the same {name}. "
@@ -193,8 +193,14 @@ def without_attributes(
 
 def of_one_array(array: StoredArray, around: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of a store of one array: its own, and those of the store that the
-    attributes of the group `around` it give, which count as for all arrays of the group."""
-    return {**array.attributes, **{k: v for k, v in around.items() if k in OF_STORE}}
+    attributes of the group `around` it give, which count as for all arrays of the group.
+
+    `class_names` of an array that are no list of texts are left out: other tools write attributes
+    of this name in other forms."""
+    own = dict(array.attributes)
+    if not _are_texts(own.get("class_names")):
+        own.pop("class_names", None)
+    return {**own, **{k: v for k, v in around.items() if k in OF_STORE}}
 
 
 def add_attribute(attributes: dict[str, Any], name: str, value: Any, path: str) -> None:

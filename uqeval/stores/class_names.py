@@ -98,10 +98,10 @@ def _shared(names: Sequence[str], where: str) -> list[str]:
 def other_words(
     names: Sequence[str], where: str, declared: Sequence[tuple[str, Sequence[str]]]
 ) -> list[str]:
-    """Return a warning for each store in which a class has another name."""
+    """Return a warning for each store in which a class has another name; empty ones are none."""
     warnings = []
     for other, own in declared:
-        differing = [c for c, name in enumerate(own) if name != names[c]]
+        differing = [c for c, name in enumerate(own) if name != names[c] and name and names[c]]
         if differing:
             c = differing[0]
             warnings.append(
