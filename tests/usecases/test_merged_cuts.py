@@ -188,9 +188,7 @@ def test_a_merge_without_a_level_warns_of_the_lost_intervals(folder: Path, tmp_p
         ([folder / "plain.json", folder / "b_items.json"], "0.9"), ([alone], "LEVEL"),
     ):  # fmt: skip
         text = uqeval.merge(paths).warnings[-1]
-        assert text.endswith(
-            f"is of a run with intervals. This report has none: give ci={level}."
-        )
+        assert text.endswith(f"is of a run with intervals. This report has none: give ci={level}.")
         assert Path(paths[-1]).stem.split(".")[0] in text
         assert not [own for own in uqeval.merge(paths, ci=0.9).warnings if "has none" in own]
     assert not [own for own in uqeval.merge(folder / "plain.json").warnings if "intervals" in own]
