@@ -176,8 +176,8 @@ class _EqualArray(WrappedArray):
         """Return the values of `region`. Raises `DataError` if another member has other values."""
         self.check_claims()
         values = self._array.read(region)
-        for other in self._other_ranges:
-            other.refuse(values, self)
+        for other_range in self._other_ranges:
+            other_range.refuse(values, self)
         axes, inner = self.axes, tuple(region[self.axes.index(axis)] for axis in self._order)
         own = values.transpose([axes.index(a) for a in ("item", *self._order) if a in axes])
         positions: Sequence[int | None] = [None]
