@@ -501,21 +501,24 @@ def test_maps_with_values_that_cannot_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "fault"),
+    ("value", "fault", "advice"),
     [
-        (2.0, "above 1.0078, which rounding cannot explain"),
-        (1.01, "above 1.0078, which rounding cannot explain"),
-        (-0.25, "negative or above 2, so they are not probabilities"),
+        (2.0, "above 1.0078, which rounding cannot explain", "Write the map again"),
+        (1.01, "above 1.0078, which rounding cannot explain", "Write the map again"),
+        (-0.25, "negative or above 2, so they are not probabilities", "Write the map again"),
+        (-1e-6, "negative or above 2, so they are not probabilities", "clip(confidence, 0, 1)"),
     ],
 )
-def test_maps_of_probabilities_outside_0_and_1(tmp_path: Path, value: float, fault: str) -> None:
+def test_maps_of_probabilities_outside_0_and_1(
+    tmp_path: Path, value: float, fault: str, advice: str
+) -> None:
     confidence = np.full(labels().shape, 0.5, np.float32)
     confidence[1, 2, 3] = value
     store = maps_store(tmp_path, confidence=confidence)
     outcome = run_uqeval("pavpu", store, "--uncertainty", "confidence")
     refused(
         outcome, "maps.zarr/confidence, item 1: 1 of 768 values of the map confidence are",
-        f"{fault}: the first is {value:g} at row 2, column 3",
+        f"{fault}: the first is {value:g} at row 2, column 3", advice,
     )  # fmt: skip
 
 

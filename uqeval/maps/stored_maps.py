@@ -27,6 +27,7 @@ from uqeval.stores.bfloat16 import TOLERANCE, recorded_tolerance, tolerance_of
 from uqeval.stores.fill_values import refuse_fill
 from uqeval.stores.planes import Planes
 from uqeval.stores.scales import unit_of
+from uqeval.stores.sum_hints import hint_of_range
 
 #: Maps of probabilities. They may exceed 1 by the largest tolerance of floating-point stacks, whose
 #: dtype a maps store does not record, and by that of integers, which it does.
@@ -261,10 +262,13 @@ def _check_probabilities(name: str, values: Array, where: str, most: float) -> N
     else:
         bad, fault = values > most, f"above {most:.5g}, which rounding cannot explain"
     *_, y, x = (int(k[0]) for k in np.nonzero(bad))
+    hint = hint_of_range(
+        values.min(), values.max(), "Write the map again from probabilities that sum to 1, for "
+        "example with uqeval reduce.", name,
+    )  # fmt: skip
     raise DataError(
         f"{where}: {int(bad.sum())} of {bad.size} values of the map {name} are {fault}: the "
-        f"first is {values[bad][0]:.6g} at row {y}, column {x}. Write the map again from "
-        "probabilities that sum to 1, for example with uqeval reduce."
+        f"first is {values[bad][0]:.6g} at row {y}, column {x}. {hint}"
     )
 
 

@@ -17,17 +17,17 @@ _LEAST = 16
 _ROUNDING = 2**-10
 
 
-def hint_of_range(lowest: float, largest: float, logits: str) -> str:
+def hint_of_range(lowest: float, largest: float, otherwise: str, name: str = "probs") -> str:
     """Return what to do about floating-point values of which some are below 0 or above 1.
 
-    `logits` says how to declare logits.
+    `otherwise`: for values that rounding cannot explain, such as logits; `name`: of the array.
     """
     if lowest >= -_ROUNDING and largest <= 1 + _ROUNDING:
         return (
             "uqeval does not change values: if they are beyond 0 and 1 by rounding, save "
-            "numpy.clip(probs, 0, 1)."
+            f"numpy.clip({name}, 0, 1)."
         )
-    return logits
+    return otherwise
 
 
 def hint_of_sums(
