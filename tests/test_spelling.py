@@ -174,6 +174,26 @@ def test_the_caller_determines_the_spelling(tmp_path: Path) -> None:
     refused(run_uqeval("pavpu", store, labels, "--draws", "200"), "such as --ci 0.95")
 
 
+def test_warnings_of_reports_have_the_spelling_of_the_caller(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([1, 1, 1], (4, 8, 8)).transpose(0, 3, 1, 2).astype(np.float32)
+    labels, states = rng.integers(0, 3, (4, 8, 8)).astype(np.uint8), tmp_path / "s.states.zip"
+    evaluator = uqeval.Evaluator(metrics="calibration")
+    evaluator.update(probs, labels, list("abcd"))
+    np.save(tmp_path / "p.npy", probs)
+    np.save(tmp_path / "l.npy", labels)
+    for report, option in (
+        (uqeval.evaluate(probs, labels, "calibration", states=states), "fit_on=FILE"),
+        (uqeval.merge(states), "fit_on=FILE"),
+        (evaluator.report(), "fit_on=FILE"),
+        (uqeval.sweep(np.stack([probs, probs], 1), labels, "calibration", limit=2), "(limit)"),
+    ):
+        assert any(option in text for text in report.warnings), report.warnings
+        assert not any("--" in text for text in report.warnings)
+    done = run_uqeval("calibration", tmp_path / "p.npy", tmp_path / "l.npy")
+    assert "--fit-on FILE" in done.stdout + done.stderr
+
+
 #: Verbs whose subject stands before them: `PATH is unfinished`, not `PATH: is unfinished`.
 _VERBS = (
     "is|are|was|were|has|have|had|holds?|cannot|can|could|does|may|must|will|names(?! of)|lacks?|"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from shlex import quote
 from typing import Any, TypeGuard
 
@@ -268,9 +269,24 @@ def shortage(error: BaseException | None) -> str | None:
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
-    """Return the first few of `names` for a message, and the number of the others."""
-    texts = [str(name) for name in names]
-    return cut(", ".join(texts[:most])) + (" …" if len(texts) > most else "")
+    """Return the first few of `names` for a message, and the number of the others:
+    `a, b and 3 more`."""
+    return _whole_names([printable(str(name)) for name in names], most)
+
+
+def all_listed(names: Iterable[object]) -> str:
+    """Return `names` for a message, as many as it has room for, and the number of the others."""
+    texts = [printable(str(name)) for name in names]
+    return _whole_names(texts, len(texts))
+
+
+def _whole_names(names: Sequence[str], most: int) -> str:
+    """Return up to `most` names that together fit into a message, and the number of the others. The
+    first name is shortened if it alone is too long."""
+    ends = accumulate(len(name) + len(", ") for name in names[:most])
+    count = max(1, sum(end <= _MOST + len(", ") for end in ends))
+    more = f" and {len(names) - count} more" if len(names) > count else ""
+    return ", ".join([*map(cut, names[:1]), *names[1:count]]) + more
 
 
 def data_of_kind(kind: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -460,6 +461,22 @@ def test_maps_that_are_not_there(tmp_path: Path) -> None:
     assert "uqeval reduce" in message
 
 
+def test_the_suggested_commands_can_be_pasted(tmp_path: Path) -> None:
+    """With the options without which the store cannot be read."""
+    names = tmp_path / "items of b.txt"
+    names.write_text("\n".join(NAMES))
+    arrays = {"predictions": labels() % C}
+    save(tmp_path / "ids.zarr", arrays)
+    save(tmp_path / "maps.zarr", arrays | {"energy": abs(logits()[:, 0, 0])})
+    save_label_folder(tmp_path / "labels")
+    options = ["--names", names.name, "--classes", str(C)]
+    for store, marks in (("ids.zarr", ("(uqeval ", ") and")), ("maps.zarr", ("`: uqeval ", "\n"))):
+        done = run_uqeval("calibration", store, "labels", *options, cwd=tmp_path)
+        message = refused(done, "--names 'items of b.txt'", f"--classes {C}")
+        words = shlex.split(f"{message}\n".split(marks[0])[1].split(marks[1])[0])
+        run_well(*words, cwd=tmp_path)
+
+
 def test_top_k_of_a_maps_store(tmp_path: Path) -> None:
     pavpu_refused(
         tmp_path, maps_store(tmp_path), "--uncertainty", "energy", "--top-k", "2",
@@ -484,21 +501,24 @@ def test_maps_with_values_that_cannot_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "fault"),
+    ("value", "fault", "advice"),
     [
-        (2.0, "above 1.0078, which rounding cannot explain"),
-        (1.01, "above 1.0078, which rounding cannot explain"),
-        (-0.25, "negative or above 2, so they are not probabilities"),
+        (2.0, "above 1.0078, which rounding cannot explain", "Write the map again"),
+        (1.01, "above 1.0078, which rounding cannot explain", "Write the map again"),
+        (-0.25, "negative or above 2, so they are not probabilities", "Write the map again"),
+        (-1e-6, "negative or above 2, so they are not probabilities", "clip(confidence, 0, 1)"),
     ],
 )
-def test_maps_of_probabilities_outside_0_and_1(tmp_path: Path, value: float, fault: str) -> None:
+def test_maps_of_probabilities_outside_0_and_1(
+    tmp_path: Path, value: float, fault: str, advice: str
+) -> None:
     confidence = np.full(labels().shape, 0.5, np.float32)
     confidence[1, 2, 3] = value
     store = maps_store(tmp_path, confidence=confidence)
     outcome = run_uqeval("pavpu", store, "--uncertainty", "confidence")
     refused(
         outcome, "maps.zarr/confidence, item 1: 1 of 768 values of the map confidence are",
-        f"{fault}: the first is {value:g} at row 2, column 3",
+        f"{fault}: the first is {value:g} at row 2, column 3", advice,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import uqeval
 
 #: Commands on the stores of `folder`, and a part of the message of each.
 CASES = {
-    "pavpu p.npy other.npz": "must have the same kind, but these have p.npy: probs, other.npz",
+    "pavpu p.npy other.npz": "must have the same kind, but these have p.npy: probs; other.npz",
     "pavpu p.npy target.npz": "holds std, target, but no `labels`.",
     "pavpu both.npz l.npy": "both.npz holds both probs and logits; keep one of them.",
     "pavpu p.npy l.npy --region map:other.npz": (

@@ -14,6 +14,9 @@ from number_stores import NAMES, close, numbers
 from PIL import Image
 from small_stores import save
 
+import uqeval
+from uqeval.errors import StoreError
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -136,6 +139,22 @@ def test_what_cannot_be(folder: Path, tmp_path: Path) -> None:
         "the target is 16×12", "predictions are 12×16", "look swapped", "transpose it",
     )  # fmt: skip
     refused(run_uqeval("pavpu", folder / "all.zarr"), "holds predicted numbers")
+
+
+def test_targets_with_a_last_axis_of_size_1(folder: Path, tmp_path: Path) -> None:
+    preds, target = folder / "preds.zarr", np.load(folder / "target.npy")[..., None]
+    (tmp_path / "files").mkdir()
+    for name, plane in zip(NAMES, target, strict=True):
+        np.save(tmp_path / f"files/{name}.npy", plane)
+    np.save(tmp_path / "all.npy", target)
+    np.savez(tmp_path / "named.npz", target=target)
+    for path, shape in (("files", "(12, 16, 1)"), ("all.npy", "(3, 12, 16, 1)")):
+        with pytest.raises(StoreError, match=r"save array\[\.\.\., 0\]"):
+            uqeval.evaluate(preds, tmp_path / path, ["regression"])
+        done = run_uqeval("regression", preds, tmp_path / path)
+        refused(done, f"If {tmp_path / path} is the target", f"is {shape}", "the last axis")
+    done = run_uqeval("regression", preds, tmp_path / "named.npz")
+    refused(done, "expected [item, y, x]", "save array[..., 0]")
 
 
 def test_definitions_and_their_choices(folder: Path) -> None:

@@ -136,7 +136,7 @@ def chosen_field(path: Path) -> str:
 
 
 @pytest.mark.parametrize("options, words", [
-    (("--by", "temporal.nope"), ("temporal.tc", "temporal.mse_warp …")),
+    (("--by", "temporal.nope"), ("temporal.tc", "temporal.mse_warp and ")),
     (("--by", "temporal.mse_wrap"), ("did you mean 'temporal.mse_warp'?",)),
     (("--by", "temporal.sequence"), ("temporal.tc",)),
     (("--by", "temporal.iou"), ("temporal.tc",)),

@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import math
+import shutil
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -784,6 +785,23 @@ def test_replicates_have_mean_and_sample_std(folder: Path) -> None:
     assert cell.difference is not None and cell.difference.p is None
 
 
+def test_a_mean_of_scores_from_bins_is_marked(folder: Path, tmp_path: Path) -> None:
+    """Scores of the common items come from states, which have bins."""
+    save(tmp_path / "few.json", *BAD, items=slice(2, N))
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    seeds, addresses = ("seed2", "seed3"), ("calibration.adaptive_ece", "calibration.ece")
+    for name, marked in (("few", [True, False]), ("bad", [False, False])):
+        found = held(tmp_path, name, replicates=seeds, metrics=addresses)
+        means = [row(found, text).cells[1].over_trainings for text in addresses]
+        assert [mean is not None and mean.approximate for mean in means] == marked
+        lines = to_markdown(found).splitlines()
+        of_scores = [own for own in lines if "±" in own and own.startswith("| calibration")]
+        assert ["≈ " in own for own in of_scores] == marked
+        records = json.loads(to_json(found))["scores"]
+        models = [record["models"]["seed"]["over_trainings"] for record in records]
+        assert [own["approximate"] for own in models] == marked
+
+
 def test_without_states_there_is_a_table_and_a_warning(folder: Path, tmp_path: Path) -> None:
     save(tmp_path / "a.json", *BAD, states=None)
     save(tmp_path / "b.json", *GOOD)
@@ -816,7 +834,7 @@ def test_other_items_are_left_out(folder: Path, tmp_path: Path) -> None:
     )
     assert any("over the 9 items that all models have, of 11 and 12" in w for w in found.warnings)
     save(tmp_path / "c.json", *GOOD, items=slice(11, 14))
-    with pytest.raises(UsageError, match=r"no common items: their items are called .* …? ?and "):
+    with pytest.raises(UsageError, match=r"no common items: their items are called .* and "):
         held(tmp_path, "a", "c")
     save(tmp_path / "b.json", *GOOD, items=slice(2, 14), states=None)
     with pytest.raises(

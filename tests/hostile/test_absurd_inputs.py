@@ -18,7 +18,7 @@ from small_stores import save_complete
 
 import uqeval
 from uqeval.config import load_config
-from uqeval.errors import UqevalError, cut, listed, number_flaw, quoted
+from uqeval.errors import UqevalError, all_listed, cut, listed, number_flaw, quoted
 from uqeval.gate.saved_verdicts import load_verdicts
 from uqeval.metrics.failure_columns import best_aurc, harmonic
 from uqeval.records.folder import load_reports
@@ -143,6 +143,18 @@ def test_seeds_and_values_of_the_data_may_be_large() -> None:
     assert number_flaw("window", True) is None
 
 
+def test_lists_have_whole_names() -> None:
+    names = [f"array_of_the_network_{i:02}" for i in range(30)]
+    assert listed(names[:5]) == all_listed(names[:5]) == ", ".join(names[:5])
+    assert listed(names) == ", ".join(names[:5]) + " and 25 more"
+    text, _, more = all_listed(names).partition(" and ")
+    whole = text.split(", ")
+    assert whole == names[: len(whole)] and more == f"{30 - len(whole)} more"
+    assert 200 - len(names[0]) - len(", ") < len(text) <= 200
+    assert all_listed(iter(["a" * 90, "b" * 108, "c"])) == f"{'a' * 90}, {'b' * 108} and 1 more"
+    assert all_listed([]) == listed([]) == ""
+
+
 @pytest.mark.parametrize(
     "hostile",
     ["A" * 9999, "a b " * 999, "a, b; c. " * 999, "\x1b[31m" * 999, "'" * 9999,
@@ -150,7 +162,7 @@ def test_seeds_and_values_of_the_data_may_be_large() -> None:
      Path("a b/" * 999)],
 )  # fmt: skip
 def test_messages_repeat_little(hostile: object) -> None:
-    for text in (cut(hostile), quoted(hostile), listed([hostile, hostile])):
+    for text in (cut(hostile), quoted(hostile), listed([hostile] * 2), all_listed([hostile] * 2)):
         assert len(text) < 220 and "more)…" in text and not forged.repeated(text)
         assert text.isprintable()
         assert str(UqevalError(text)) == text

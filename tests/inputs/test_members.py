@@ -201,6 +201,32 @@ def test_a_fill_value_of_nan_is_no_other_meaning(tmp_path: Path) -> None:
     assert results(paths, options)[0]["regression"]["pixels"] == N * H * W
 
 
+@pytest.mark.parametrize(
+    ("attribute", "declared", "others"),
+    [
+        ("valid_min", (-100.0, -50), -0.5), ("valid_max", (100.0, 50), 0.5),
+        ("valid_range", ([-100, 100], [-50, 50]), [-0.5, 50]),
+    ],
+)  # fmt: skip
+def test_valid_ranges_may_differ_where_no_value_is(
+    tmp_path: Path, attribute: str, declared: tuple[Any, Any], others: Any
+) -> None:
+    of_member, arrays, options = SHARED["target"]
+    paths = members(tmp_path, of_member(0) | arrays, of_member(1) | arrays)
+    expected = results(paths, options)
+    for path, value in zip(paths, declared, strict=True):
+        set_attributes(path, "target", **{attribute: value})
+    assert results(paths, options) == expected
+    for path in paths:
+        set_attributes(path, "target", **{attribute: others})
+    fewer = results(paths, options)[0]["regression"]["pixels"]
+    assert fewer < expected[0]["regression"]["pixels"]
+    set_attributes(paths[0], "target", **{attribute: declared[0]})
+    for order in (1, -1):
+        refused(lambda: results(paths[::order], options), f"attribute {attribute} is",  # noqa: B023
+                "values are in only one of these ranges", error=DataError)  # fmt: skip
+
+
 def test_targets_of_all_members_have_one_unit(tmp_path: Path) -> None:
     of_member, arrays, options = SHARED["target"]
     paths = members(tmp_path, of_member(0) | arrays, of_member(1) | arrays)

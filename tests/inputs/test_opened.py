@@ -189,7 +189,7 @@ def test_a_warning_of_items_that_are_matched_by_position(tmp_path: Path) -> None
     (text,) = warned(unnamed, labels_named)
     assert text == (
         f"{unnamed} has no names of items, so its items are matched with those of {labels_named} "
-        "by position. If the orders may differ, give --names FILE, one name per line."
+        "by position. If the orders may differ, give names=FILE, one name per line."
     )
     (text,) = warned(named, labels)
     assert text.startswith(f"{labels} has no names") and "store an array `names` in it" in text
@@ -234,7 +234,7 @@ def test_a_warning_of_frames_that_are_matched_by_position(tmp_path: Path) -> Non
     files = save_images(tmp_path / "files", dict(zip(names, ids, strict=True)))
     assert warned(files, files, video=nameless) == [
         f"{nameless} has no names of items, so its items are matched with those of {files} by "
-        "position. If the orders may differ, give --names FILE, one name per line."
+        "position. If the orders may differ, give names=FILE, one name per line."
     ]
 
 

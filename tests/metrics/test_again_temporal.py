@@ -120,7 +120,7 @@ def test_dropped_cuts_are_in_no_mean(tmp_path: Path) -> None:
     found = run(tmp_path, video(cut=True), drop_cuts=True)
     expected, again = found.results("temporal"), found.evaluations["temporal"]
     assert expected["cuts"] > 0
-    assert any("left out of the means (--drop-cuts)." in text for text in found.report.warnings)
+    assert any("left out of the means (drop_cuts)." in text for text in found.report.warnings)
     assert again.over_items().leaves_out == "cut"
     assert mean(found, "tc") == expected["mtc"]
     # Nor are their counts in the pooled ones.

@@ -395,7 +395,7 @@ def test_the_fewest_calibration_items_are_a_warning(fit_on: str, tmp_path: Path)
     path.write_text("\n".join(NAMES[:9]))
     (text,) = [w for w in evaluate(str(path), alpha=0.1).warnings if "calibration item" in w]
     assert "with 9 calibration items, their mean loss may be at most 0 to guarantee" in text
-    assert "Name at least 18 items in --fit-on, better 100." in text
+    assert "Name at least 18 items in fit_on, better 100." in text
     enough = evaluate(fit_on, alpha=0.5).warnings
     assert not any("calibration item" in w for w in enough)
 

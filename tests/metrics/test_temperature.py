@@ -232,7 +232,7 @@ def test_fit_on_all_items_leaves_none_out(tmp_path: Path) -> None:
 
 def test_the_default_warns() -> None:
     report = uqeval.evaluate(*drawn(6, 1.0, items=1, size=8), ("calibration",))
-    assert [w for w in report.warnings if "--fit-on" in w]
+    assert [w for w in report.warnings if "fit_on=FILE" in w]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_what_is_worse_than_chance_is_a_warning() -> None:
     assert len(told := warned(-1, ci=0.95, draws=200)) == 3, told
     assert all("95 % interval" in text for text in told)
     assert len(told := warned(-1)) == 3, told
-    assert all("--ci 0.95" in text for text in told)
+    assert all("ci=0.95" in text for text in told)
 
 
 @pytest.mark.parametrize(

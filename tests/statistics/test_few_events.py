@@ -234,7 +234,8 @@ def test_classes_of_few_units_are_named(tmp_path: Path) -> None:
         named = [own for own in report.warnings if "labels in fewer" in own]
         assert len(named) == (level is not None)
         expected = (
-            "6 classes have labels in fewer than 5 items: 3 (0), 4 (0), 5 (0), 6 (0), 7 (0) …"
+            "6 classes have labels in fewer than 5 items: 3 (0), 4 (0), 5 (0), 6 (0), 7 (0) and 1 "
+            "more"
         )
         for warning in named:
             means = "segmentation.mean_accuracy and segmentation.miou"

@@ -106,6 +106,6 @@ def test_sequences_of_one_pair_have_no_autocorrelation() -> None:
     assert isinstance(found.bounds, NoBounds)
     assert found.warnings == (
         "no intervals: 9 sequences of the video are too short: s0 (1 pair), s1 (1 pair), s2 (1 "
-        "pair) …; a batch needs at least 2 pairs, more than the autocorrelation time of 1. "
-        "Evaluate longer sequences, or at least 10 sequences.",
+        "pair) and 6 more; a batch needs at least 2 pairs, more than the autocorrelation time of "
+        "1. Evaluate longer sequences, or at least 10 sequences.",
     )

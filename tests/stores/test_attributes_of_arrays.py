@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -128,8 +129,35 @@ OTHERS: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("form", [".zarr", "/probs", ".h5", "::/probs"])
 @pytest.mark.parametrize(("name", "value"), OTHERS)
-def test_attributes_of_other_tools_do_not_count(tmp_path: Path, name: str, value: Any) -> None:
-    own = saved(tmp_path / "a", ".zarr", "probs", PROBS, **{name: value})
+def test_attributes_of_other_tools_do_not_count(
+    tmp_path: Path, form: str, name: str, value: Any
+) -> None:
+    value = json.dumps(value) if "zarr" not in form and isinstance(value, dict) else value
+    own = saved(tmp_path / "a", form, "probs", PROBS, **{name: value})
     store = open_store(own, role="predictions")
     assert store.names is None and "class_names" not in store.attributes
+
+
+@pytest.mark.parametrize("form", [".zarr", "/probs", ".h5", "::/probs", "memory"])
+def test_names_of_channels_are_none_of_items(tmp_path: Path, form: str) -> None:
+    """Where there are as many classes as items, `names` of an array with classes may be theirs."""
+    own = saved(tmp_path / "a", form, "probs", PROBS[:3], names=CLASSES)
+    report = evaluate(own, LABELS[:3], "segmentation")
+    assert [row["name"] for row in report.items] == ["0", "1", "2"]
+    ids = saved(tmp_path / "b", ".zarr", "labels", LABELS[:3], names=CLASSES)
+    assert open_store(ids, role="labels").names == tuple(CLASSES)
+
+
+@same_classes
+def test_empty_names_of_classes_are_placeholders(tmp_path: Path, form: str) -> None:
+    given = {"class_names": CLASSES}.items()
+    own = saved(tmp_path / "a", form, "probs", PROBS, given, class_names=["road", "", "sky"])
+    labels = saved(tmp_path / "l", form, "labels", LABELS, class_names=["", "car", "sky"])
+    report = evaluate(own, labels, "segmentation")
+    assert [row["name"] for row in report.results["segmentation"]["per_class"]] == CLASSES
+    assert not any("results use the latter" in text for text in report.warnings)
+    other = saved(tmp_path / "o", form, "labels", LABELS, class_names=["", "bus", "sky"])
+    report = evaluate(own, other, "segmentation")
+    assert any("class 1 is 'bus'" in text for text in report.warnings)

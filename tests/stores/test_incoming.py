@@ -18,9 +18,11 @@ from written import ABOUT, NAMES, STACK
 import uqeval
 from uqeval.errors import DataError, UqevalError
 from uqeval.maps.reduction import reduce_array
+from uqeval.spelling import spelled
 from uqeval.stores.described import described
 from uqeval.stores.incoming import as_array, checked_floats, checked_labels, label_dtype
 from uqeval.stores.store import open_store
+from uqeval.usecases.convert import convert
 from uqeval.usecases.observe import TemporalObserver
 
 LABELS = STACK[:, 0].argmax(1)
@@ -45,6 +47,34 @@ class Covered(np.ndarray[Any, Any]):
     """An array with a mask, such as those of Astropy."""
 
     mask = property(lambda self: np.arange(self.size).reshape(self.shape) % 3 == 0)
+
+
+@pytest.mark.parametrize("foreground", [True, False])
+@pytest.mark.parametrize(
+    ("worst", "advice"),
+    [
+        (-1e-7, "clip(probs, 0, 1)"),
+        (1.000001, "clip(probs, 0, 1)"),
+        (1.5, "kind='logits'"),
+        (-0.1, "kind='logits'"),
+    ],
+)
+def test_values_beyond_0_and_1_by_rounding(
+    tmp_path: Path, foreground: bool, worst: float, advice: str
+) -> None:
+    """They are refused, as all that are no probabilities, but they are hardly logits."""
+    probs = np.full((2, 1, 6, 10), 0.25, np.float32)
+    probs[1, 0, 2, 3] = worst
+    if not foreground:
+        probs = np.concatenate([1 - probs, probs], 1)
+    np.savez(tmp_path / "p.npz", probs=probs)
+    for call in (
+        lambda: uqeval.evaluate(probs, np.zeros((2, 6, 10), np.uint8)),
+        lambda: convert(tmp_path / "p.npz", tmp_path / "p.zarr"),
+    ):
+        with pytest.raises(DataError) as error:
+            call()
+        assert advice in spelled(str(error.value))
 
 
 @pytest.mark.parametrize(

@@ -130,12 +130,12 @@ def test_lost_groups_and_slices_have_a_warning(folder: Path) -> None:
     report = uqeval.merge(folder / "a.json")
     assert list(report.slices) == ["light=day", "light=night"]
     (groups,) = (text for text in report.warnings if "groups by" in text)
-    assert "Give --ci 0.9" in groups
+    assert "Give ci=0.9" in groups
     saved(folder, "b", "b_plain")
     report = uqeval.merge([folder / "a.json", folder / "b_plain.json"])
     assert not report.slices
     (lost,) = (text for text in report.warnings if "left out" in text)
-    assert "give --slices FILE.csv --slice-by 'light'" in lost
+    assert "give slices=FILE.csv" in lost
 
 
 def test_cases_without_cases_are_refused(folder: Path) -> None:
@@ -188,9 +188,7 @@ def test_a_merge_without_a_level_warns_of_the_lost_intervals(folder: Path, tmp_p
         ([folder / "plain.json", folder / "b_items.json"], "0.9"), ([alone], "LEVEL"),
     ):  # fmt: skip
         text = uqeval.merge(paths).warnings[-1]
-        assert text.endswith(
-            f"is of a run with intervals. This report has none: give --ci {level}."
-        )
+        assert text.endswith(f"is of a run with intervals. This report has none: give ci={level}.")
         assert Path(paths[-1]).stem.split(".")[0] in text
         assert not [own for own in uqeval.merge(paths, ci=0.9).warnings if "has none" in own]
     assert not [own for own in uqeval.merge(folder / "plain.json").warnings if "intervals" in own]
@@ -206,7 +204,7 @@ def test_draws_that_differ_are_told(folder: Path) -> None:
     merged = uqeval.merge(paths, ci=0.9)
     assert merged.settings["intervals"]["draws"] == 2000
     (text,) = [own for own in merged.warnings if "draws" in own]
-    assert "draws 200, 300; the default, 2000, counts" in text
+    assert "draws=200, 300; the default, 2000, counts" in text
     merged = uqeval.merge(paths, ci=0.9, draws=200)
     assert not [own for own in merged.warnings if "draws" in own]
     # States without intervals keep what all runs have alike, not the draws of one.
@@ -222,7 +220,7 @@ def test_states_without_their_report_need_its_groups(folder: Path, tmp_path: Pat
     with pytest.raises(UsageError, match="is of a run with groups by 'drive'"):
         uqeval.merge(alone, ci=0.9)
     (text,) = [own for own in uqeval.merge(alone).warnings if "groups by 'drive'" in own]
-    assert text.endswith("Give --ci LEVEL --group-by 'drive' --slices FILE.csv.")
+    assert text.endswith("Give ci=LEVEL group_by='drive' slices=FILE.csv.")
     table = folder / "a.csv"
     merged = uqeval.merge(alone, ci=0.9, slices=table, states=tmp_path / "m.states.zip")
     assert units(merged) == ("group", 6, "drive")

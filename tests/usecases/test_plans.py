@@ -79,14 +79,16 @@ def test_without_brier_there_is_the_sparsification_of_wrong_pixels(
     inputs = open_inputs(path, None, InputOptions(classes=3))
     _, left_out = everything(inputs, (held,))
     (told,) = (text for text in left_out if "'brier'" in text)
-    assert told.endswith(f"uqeval sparsification {path} --error zero-one{ranked}")
+    assert told.endswith(f"uqeval sparsification {path} --classes 3 --error zero-one{ranked}")
     # Labels elsewhere have their path.
     np.savez(tmp_path / "preds.npz", predictions=PREDICTIONS, **{held: MAPS[held]})
     np.save(tmp_path / "my labels.npy", LABELS)
     without = str(tmp_path / "preds.npz")
     labels = str(tmp_path / "my labels.npy")
     _, left_out = everything(open_inputs(without, labels, InputOptions(classes=3)), (held,))
-    assert any(f"sparsification {without} '{labels}' --error" in text for text in left_out)
+    assert any(
+        f"sparsification {without} '{labels}' --classes 3 --error" in text for text in left_out
+    )
     with pytest.raises(UqevalError, match=r"has no labels: it holds .* Pass labels=: class ids"):
         everything(open_inputs(without, None, InputOptions(classes=3)), (held,))
     options = {"error": "zero-one"} | ({"uncertainty": held} if ranked else {})

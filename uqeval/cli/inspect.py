@@ -13,7 +13,7 @@ from uqeval.cli.declared import Shared, with_options
 from uqeval.cli.streams import console, progress_for, tell, warn
 from uqeval.disk.files import json_text
 from uqeval.engine.options import MachineOptions
-from uqeval.errors import UqevalError, UsageError, cut, number_of
+from uqeval.errors import UqevalError, UsageError, all_listed, cut, number_of
 from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _show(inspection: Inspection, of: str) -> None:
         stored, missing = array.stored_bytes, array.missing_chunks
         share = (stored or 0) / max(array.logical_bytes, 1)
         rows.append([
-            cut(array.name), cut(", ".join(array.axes)), cut(shape), cut(array.dtype),
+            cut(array.name), all_listed(array.axes), cut(shape), cut(array.dtype),
             "×".join(map(str, array.chunks)), filesize.decimal(array.chunk_bytes),
             "?" if stored is None else f"{filesize.decimal(stored)} ({share:.0%})",
             "?" if missing is None else f"{missing:,}",

@@ -13,7 +13,7 @@ from uqeval.cli.declared import with_options
 from uqeval.cli.report_options import ReportOptions
 from uqeval.cli.streams import printing, tell, warn
 from uqeval.disk.files import path_without_suffix
-from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, cut
+from uqeval.errors import OutputError, StoreError, UqevalError, UsageError, all_listed, cut
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
@@ -207,7 +207,7 @@ def _judgement(path: str, loaded: list[Named]) -> Judgement:
         stores = ", ".join(dict.fromkeys(str(v.address.store) for v in verdicts.verdicts))
         raise UsageError(
             f"--verdicts {cut(path)} has verdicts on {stores or 'no store'}, but not on "
-            f"{cut(', '.join(named_report.name for named_report in loaded))}. Judge these "
+            f"{all_listed(named_report.name for named_report in loaded)}. Judge these "
             "reports with uqeval gate -o FILE, and give that file."
         )
     return verdicts_of_reports

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from uqeval.errors import UsageError, cut, listed, number_of
+from uqeval.errors import UsageError, all_listed, cut, listed, number_of
 from uqeval.records.class_names import class_names, report_called
 from uqeval.records.distinct_names import distinct
 from uqeval.records.folder import Named, load_reports, why_without_states
@@ -66,7 +66,7 @@ def load_models(
         )
     if len(set(unique_names)) < len(unique_names) or "" in unique_names:
         raise UsageError(
-            f"--name {cut(', '.join(unique_names))}: a name is empty or given twice; give each "
+            f"--name {all_listed(unique_names)}: a name is empty or given twice; give each "
             "model its own name."
         )
     return [

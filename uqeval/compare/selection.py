@@ -125,6 +125,14 @@ def mean_interval(mean: float, std: float, count: int, level: float) -> Interval
     return Interval(level, mean - reach, mean + reach, False, "student-t", units, error)
 
 
+def with_mark(cell: Cell) -> Cell:
+    """Return the cell with its interval over trainings marked as approximate."""
+    if cell.over_trainings is None:
+        return cell
+    mean = dataclasses.replace(cell.over_trainings, approximate=True)
+    return dataclasses.replace(cell, over_trainings=mean)
+
+
 def inside_range(cell: Cell, limits: object) -> Cell:
     """Return the cell with its interval over trainings inside the range of the score, which is two
     numbers or None where it is infinite."""

@@ -33,8 +33,9 @@ from uqeval.compare.selection import (
     description,
     inside_range,
     is_from_states,
+    with_mark,
 )
-from uqeval.errors import UsageError, cut, listed, quoted
+from uqeval.errors import UsageError, all_listed, listed, quoted
 from uqeval.gate.other_versions import other_versions
 from uqeval.glossary import metric_of
 from uqeval.records.addresses import Address
@@ -59,7 +60,7 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     if choice.baseline is not None and choice.baseline not in names:
         raise UsageError(
             f"--against {quoted(choice.baseline)} is not a model; the models are "
-            f"{cut(', '.join(names))}."
+            f"{all_listed(names)}."
         )
     stores, warnings = common_stores(models)
     reports = [report_of(t, own) for own in stores for model in models for t in model.trainings]
@@ -235,6 +236,11 @@ class _OneStore:
             )
             for m, of_model in enumerate(lookups)
         ]
+        from_states = not common.same or is_from_states(self._all, address)
+        if paired is not None and from_states:
+            for k, m in enumerate(drawn_models):
+                if paired.is_approximate(k, address.within):
+                    cells[m] = with_mark(cells[m])
         items = next(c.items for of_model in lookups for c in of_model if isinstance(c, Score))
         items = items if common.same else len(common.names)
         metric = metric_of(address.metric, address.fields[-1])
@@ -246,7 +252,7 @@ class _OneStore:
         reasons = self._of_other_pixels(address.key)
         row = with_differences(
             row, self.base, reasons, self.choice.level, paired, drawn_models,
-            from_states=not common.same or is_from_states(self._all, address),
+            from_states=from_states,
         )  # fmt: skip
         if any(reasons):
             return row

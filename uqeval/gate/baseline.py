@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
-from uqeval.errors import UsageError, cut, listed
+from uqeval.errors import UsageError, all_listed, cut, listed
 from uqeval.gate.other_sets import unknown_sets
 from uqeval.gate.rules import Rule
 from uqeval.gate.same_data import (
@@ -63,8 +63,8 @@ def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, P
         if baseline and not matched:
             raise UsageError(
                 f"no baseline has the name of a report: the reports are "
-                f"{cut(', '.join(n.name for n in reports))}, the baselines "
-                f"{cut(', '.join(baselines))}. Give a folder of baselines with the same file names."
+                f"{all_listed(n.name for n in reports)}, the baselines "
+                f"{all_listed(baselines)}. Give a folder of baselines with the same file names."
             )
     now = {named.name: named for named in reports}
     for name, base in matched.items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqeval.errors import StoreError, UsageError, cut
+from uqeval.errors import StoreError, UsageError, cut, listed
 from uqeval.inputs.common import (
     PredictionStores,
     hint_of_truth,
@@ -25,7 +25,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, of_all_shards, sizes_of, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
-from uqeval.maps.labels import check_size
+from uqeval.maps.labels import Labels, annotators_of, check_label_sizes
 from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
 from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.attribute_arrays import of_uqeval
@@ -36,6 +36,7 @@ from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes, ScaledPlanes
 from uqeval.stores.stack import Stack
 from uqeval.stores.void_id import refuse_other_void, void_id_of
+from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import PartsIfRead, Watched
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ def open_classes(
 
     `chosen`: the items, in place of those that the options choose.
     """
-    from uqeval.maps.labels import Labels
     from uqeval.maps.sources import Source
 
     stores, where = opened.stores, opened.where
@@ -66,53 +66,29 @@ def open_classes(
     restricted = [store_of(store, item_range) for store in stores]
     stack = Stack(restricted, kind) if kind else None
     classes = _classes(stores, stack, options, where)
-    joined = store_of(opened.joined, item_range)
-    stored = stored_maps(joined)
+    joined, names = store_of(opened.joined, item_range), opened.shown_names(count)
     ignore = void_id_of(options.ignore_index, [label_store] if label_store else [], stores)
-    names = opened.shown_names(count)
-    annotators, label_parts, target = 0, None, None
+    target = None
     if all_labels is not None and label_store is not None:
-        if options.ignore_index is None:
-            refuse_other_void(arrays_of(all_labels), ignore)
-        annotators = annotators_of(all_labels, names)
-        label_parts = all_labels[item_range.start : item_range.stop]
-        planes = Planes(label_parts, bool(annotators), "annotator")
-        target = Labels(planes, ignore, annotators, "" if labels is None else label_store.path)
+        path = "" if labels is None else label_store.path
+        target = _target(all_labels, names, item_range, ignore, options, path)
     source = Source(
         names[item_range.start : item_range.stop], classes, stack=stack,
-        stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
-        content=joined.holds(), and_others=joined.and_others,
+        stored=stored_maps(joined), labels=target, where=where,
+        sum_tolerance=options.sum_tolerance, content=joined.holds(), and_others=joined.and_others,
     )  # fmt: skip
-    own_labels = joined.arrays.get("labels") if labels is not None and not stack else None
-    if own_labels:  # with which maps of the store were computed
-        of_maps = annotators_of(own_labels, source.names)
-        source.labels_of_maps = Labels(
-            Planes(own_labels, bool(of_maps), "annotator"), void_id_of(None, [], stores), of_maps
-        )
-    if source.labels is not None:
-        sizes = [source.size(item) for item in range(source.items)]
-        is_volume = joined.groups is not None
-        check_label_sizes(source.labels.planes, source.names, classes, sizes, volume=is_volume)
-    _refuse_one_hot_pixels(source)
-    watched_parts: list[tuple[str, Sequence[Watched]]]
-    watched_parts = [(kind, store.arrays[kind]) for store in restricted if kind]
-    watched_parts += [
-        (name, PartsIfRead(parts, partial(source.reads, name)))
-        for name, parts in joined.arrays.items() if name in stored
-    ]  # fmt: skip
-    if label_parts is not None:
-        watched_parts.append(("labels", PartsIfRead(label_parts, partial(source.reads, "labels"))))
-    if own_labels:
-        watched_parts.append(("labels", PartsIfRead(own_labels, source.compares_labels)))
-    watch = watched(source.names, watched_parts, options)
+    source.with_options = partial(_with_options, options)
+    if labels is not None and not stack:
+        source.labels_of_maps = _labels_of_maps(joined, source.names, stores)
+    _check_labels(source, is_volume=joined.groups is not None)
+    watch = _watch(source, joined, restricted, kind, options)
     all_stores = [*stores, label_store] if label_store else stores
     class_names, warnings = names_of_classes(options.class_names, all_stores, classes)
     warnings = [text for store in all_stores for text in store.warnings] + warnings
     warnings += _warn_of_sample_axes(restricted, kind)
     warnings += warn_of_masks([*stores, label_store], options, (), _EXCLUDED)
-    warnings += _warn_of_bool_labels(label_parts or (), classes)
-    warnings += _warn_of_annotators(annotators) + _warn_of_probabilities(joined, stack, kind)
-    kinds = [kind] if kind else recorded(stores[0], sorted(stored), options)
+    warnings += _warn_of_labels(target, classes) + _warn_of_probabilities(joined, stack, kind)
+    kinds = [kind] if kind else recorded(stores[0], sorted(source.stored), options)
     record = _records_of(opened, label_store, labels, kinds) | {
         **evaluated,
         "classes": classes,
@@ -123,9 +99,67 @@ def open_classes(
     return Inputs(
         source, class_names, ignore, record, warnings,
         partial=len(item_range) < count, watch=watch, groups=joined.groups,
-        annotators=annotators, are_numbered=opened.names is None,
+        annotators=target.annotators if target else 0, are_numbered=opened.names is None,
         **of_all_shards(evaluated, names, lambda: sizes_of_items(stores[0], kind)),
     )  # fmt: skip
+
+
+def _target(
+    parts: Sequence[ItemArray], names: Sequence[str], items: range, void: int,
+    options: InputOptions, path: str,
+) -> Labels:  # fmt: skip
+    """Return the labels of some of the items. `path`: theirs, if predictions do not hold them."""
+    if options.ignore_index is None:
+        refuse_other_void(arrays_of(parts), void)
+    annotators = annotators_of(parts, names)
+    planes = Planes(parts[items.start : items.stop], bool(annotators), "annotator")
+    return Labels(planes, void, annotators, path)
+
+
+def _labels_of_maps(store: Store, names: Sequence[str], stores: Sequence[Store]) -> Labels | None:
+    """Return the labels with which the maps of a store were computed; None without any."""
+    if not (parts := store.arrays.get("labels")):
+        return None
+    annotators = annotators_of(parts, names)
+    planes = Planes(parts, bool(annotators), "annotator")
+    return Labels(planes, void_id_of(None, [], stores), annotators)
+
+
+def _check_labels(source: Source, is_volume: bool) -> None:
+    """Raise an error for labels of another size than the predictions, and for one-hot ones."""
+    if source.labels is not None:
+        sizes = [source.size(item) for item in range(source.items)]
+        check_label_sizes(
+            source.labels.planes, source.names, source.classes, sizes, volume=is_volume
+        )
+    _refuse_one_hot_pixels(source)
+
+
+def _watch(
+    source: Source, joined: Store, members: Sequence[Store], kind: str | None,
+    options: InputOptions,
+) -> Watch:  # fmt: skip
+    """Return a watch of the files of predictions, maps and labels that are read."""
+    parts: list[tuple[str, Sequence[Watched]]]
+    parts = [(kind, store.arrays[kind]) for store in members if kind]
+    parts += [
+        (name, PartsIfRead(of_map, partial(source.reads, name)))
+        for name, of_map in joined.arrays.items() if name in source.stored
+    ]  # fmt: skip
+    if source.labels is not None:
+        of_labels = source.labels.planes.parts
+        parts.append(("labels", PartsIfRead(of_labels, partial(source.reads, "labels"))))
+    if source.labels_of_maps is not None:
+        of_maps = source.labels_of_maps.planes.parts
+        parts.append(("labels", PartsIfRead(of_maps, source.compares_labels)))
+    return watched(source.names, parts, options)
+
+
+def _with_options(options: InputOptions, command: str) -> str:
+    """Return a command with the options that say what the predictions hold."""
+    from uqeval.inputs.command_words import with_options_of_content
+
+    return with_options_of_content(command, options)
 
 
 def _refuse_missing(
@@ -157,44 +191,25 @@ def _warn_of_probabilities(store: Store, stack: Stack | None, kind: str | None) 
     return warnings_of(stack.arrays if stack else mean_probs)
 
 
-def _warn_of_annotators(annotators: int) -> list[str]:
-    """Return the warning about labels of several annotators; none for one label per pixel."""
-    if not annotators:
+def _warn_of_labels(labels: Labels | None, classes: int) -> list[str]:
+    """Return warnings about labels that can hold only two of more classes, and about labels of
+    several annotators."""
+    if labels is None:
         return []
-    return [
-        f"the labels are from {annotators} annotators. Only `annotators` compares with each of "
-        "them; other metrics use the most frequent class of each pixel, on a tie the lowest id."
-    ]
-
-
-def _warn_of_bool_labels(parts: Sequence[ItemArray], classes: int) -> list[str]:
-    """Return the warning about labels that can hold only two of more classes."""
-    bools = [array for array in arrays_of(parts) if array.dtype.kind == "b"]
-    if classes == 2 or not bools:
-        return []
-    return [
-        f"{bools[0].where}: the labels are bool, so only the classes 0 and 1 of {classes} can "
-        "appear. Save class ids as uint8."
-    ]
-
-
-def annotators_of(parts: Sequence[ItemArray], names: Sequence[str]) -> int:
-    """Return how many annotators each item has; 0 for labels without such an axis.
-
-    Raises `StoreError` if the items differ.
-    """
-    first_items = {id(part.array): i for i, part in reversed(list(enumerate(parts)))}
-    count_of = {}
-    for i in sorted(first_items.values()):
-        array = parts[i].array
-        count_of[i] = array.length("annotator") if "annotator" in array.axes else 0
-        if count_of[i] != count_of[0]:
-            raise StoreError(
-                f"{array.where}: item {cut(names[i])} has labels of {count_of[i]} annotators, "
-                f"item {cut(names[0])} of {count_of[0]}; expected the same number. Store a plane "
-                "of the void id (255) for each annotator who did not label an item."
-            )
-    return count_of.get(0, 0)
+    warnings = []
+    bools = [array for array in labels.planes.arrays if array.dtype.kind == "b"]
+    if classes != 2 and bools:
+        warnings.append(
+            f"{bools[0].where}: the labels are bool, so only the classes 0 and 1 of {classes} can "
+            "appear. Save class ids as uint8."
+        )
+    if labels.annotators:
+        warnings.append(
+            f"the labels are from {labels.annotators} annotators. Only `annotators` compares with "
+            "each of them; other metrics use the most frequent class of each pixel, on a tie the "
+            "lowest id."
+        )
+    return warnings
 
 
 def stored_maps(store: Store) -> dict[str, Planes]:
@@ -215,19 +230,6 @@ def stored_maps(store: Store) -> dict[str, Planes]:
                 ScaledPlanes(parts, name) if is_mean else Planes(parts, bool(own), own or "class")
             )
     return found
-
-
-def check_label_sizes(
-    labels: Planes, names: Sequence[str], classes: int, sizes: Sequence[tuple[int, int]],
-    *, volume: bool,
-) -> None:  # fmt: skip
-    """Raise an error if the labels of an item have another size than its predictions, in `sizes`.
-
-    `volume`: items are slices of cases.
-    """
-    for item, (name, size) in enumerate(zip(names, sizes, strict=True)):
-        where = f"{labels.where_of(item)}, item {cut(name)}"
-        check_size(labels.size(item), classes, where, size, volume=volume)
 
 
 def _refuse_one_hot_pixels(source: Source) -> None:
@@ -258,8 +260,9 @@ def kind_of(stores: Sequence[Store]) -> str | None:
             raise StoreError(f"{store.path} holds both probs and logits; keep one of them.")
         kinds.append(score_kinds[0] if score_kinds else None)
     if len(set(kinds)) > 1:
-        kinds_by_store = ", ".join(
-            f"{s.path}: {k or 'maps'}" for s, k in zip(stores, kinds, strict=True)
+        kinds_by_store = "; ".join(
+            f"{cut(s.path)}: {k or listed(sorted(s.arrays), 3) or 'nothing'}"
+            for s, k in zip(stores, kinds, strict=True)
         )
         raise StoreError(
             f"members of one ensemble must have the same kind, but these have {kinds_by_store}."

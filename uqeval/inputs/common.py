@@ -428,10 +428,18 @@ def warn_of_masks(
 
 
 def hint_of_truth(stores: Sequence[Store]) -> str:
-    """Return a hint if the last of several stores of predictions holds only maps of other names: it
-    may be meant as ground truth.
+    """Return a hint if the last of several stores of predictions may be meant as ground truth: it
+    holds only maps of other names, or, after predicted numbers, an array with a last axis of size
+    1.
     """
     last = stores[-1]
+    shapes = [array.shape for array in arrays_of(last.arrays.get("probs", ()))]
+    are_numbers = len(stores) > 1 and not {"mean", "samples"}.isdisjoint(stores[0].arrays)
+    if are_numbers and shapes and all(shape[-1] == 1 for shape in shapes):
+        return (
+            f" If {cut(last.path)} is the target, expected numbers [H, W] of each item, but the "
+            f"shape is {shapes[0]}: leave out the last axis, of size 1 (array[..., 0])."
+        )
     if len(stores) == 1 or KNOWN & set(last.arrays):
         return ""
     return (

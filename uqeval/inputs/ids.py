@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.arrays import np
-from uqeval.errors import StoreError, UsageError, cut, quoted
+from uqeval.errors import StoreError, UsageError, all_listed, quoted
 from uqeval.inputs.classes import open_classes
 from uqeval.inputs.common import (
     PredictionStores,
@@ -134,7 +134,7 @@ def open_ids(
             return Ids(store, (array,), chosen, None, (), origin, warnings)
     if not probabilities:
         raise StoreError(
-            f"{store.path} holds {cut(', '.join(sorted(store.arrays)))}; expected `predictions` "
+            f"{store.path} holds {all_listed(sorted(store.arrays))}; expected `predictions` "
             "[N, H, W], or `probs` or `logits`, of the frames."
         )
     narrowed = replace(

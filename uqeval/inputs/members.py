@@ -29,7 +29,7 @@ from uqeval.stores.array import (
     arrays_of,
 )
 from uqeval.stores.axis_names import AXES
-from uqeval.stores.fill_values import INVALID, RANGE, AssumedFill, numbers_of
+from uqeval.stores.fill_values import INVALID, RANGE, AssumedFill, is_outside, numbers_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import whole_of
@@ -155,9 +155,11 @@ class _EqualArray(WrappedArray):
             else:
                 self._holders += arrays_of([planes.parts[place] for place in places.values()])
         self._difference: StoreError | None = None
+        self._other_ranges: list[_OtherRange] = []
         try:
             _check_sizes(self._holders)
             self.attributes = _attributes(name, self._holders)
+            self._other_ranges = _other_ranges(name, self)
         except StoreError as error:  # raised if the array is used
             self._difference = error
 
@@ -174,6 +176,8 @@ class _EqualArray(WrappedArray):
         """Return the values of `region`. Raises `DataError` if another member has other values."""
         self.check_claims()
         values = self._array.read(region)
+        for other_range in self._other_ranges:
+            other_range.refuse(values, self)
         axes, inner = self.axes, tuple(region[self.axes.index(axis)] for axis in self._order)
         own = values.transpose([axes.index(a) for a in ("item", *self._order) if a in axes])
         positions: Sequence[int | None] = [None]
@@ -301,15 +305,61 @@ def _attributes(name: str, arrays: Sequence[StoredArray]) -> dict[str, Any]:
     for key in _EVALUATED.get(name, _OF_MAPS):
         declared = [(meaning, array) for array in arrays if (meaning := _meaning(array, key))]
         for (meaning, array), (other_meaning, other) in pairwise(declared):
-            if meaning != other_meaning:
+            if meaning != other_meaning and key not in RANGE:
                 raise StoreError(
-                    f"attribute {key} is {quoted(array.attributes[key])} in {array.where} and "
-                    f"{quoted(other.attributes[key])} in {other.where}; members of one ensemble "
-                    "that have the same array need the same. Change or remove the wrong one."
+                    f"{_two_meanings(key, array, other)}; members of one ensemble that have the "
+                    "same array need the same. Change or remove the wrong one."
                 )
         if declared:
             joined[key] = declared[0][1].attributes[key]
     return joined
+
+
+def _two_meanings(key: str, array: StoredArray, other: StoredArray) -> str:
+    return (
+        f"attribute {key} is {quoted(array.attributes[key])} in {array.where} and "
+        f"{quoted(other.attributes[key])} in {other.where}"
+    )
+
+
+class _OtherRange(WrappedArray):
+    """An array with the valid range that another member declares for it by the attribute `key`.
+
+    Members may have other ranges, such as those of their own values, if these leave out the same.
+    """
+
+    def __init__(
+        self, array: StoredArray, key: str, first: StoredArray, other: StoredArray
+    ) -> None:
+        super().__init__(array)
+        self.attributes = {**array.attributes, key: other.attributes[key]}
+        self._fault = _two_meanings(key, first, other)
+
+    def read(self, region: Region) -> Array:
+        return self._array.read(region)
+
+    def refuse(self, values: Array, joined: StoredArray) -> None:
+        """Raise `DataError` if a value is in only one of this range and that of `joined`."""
+        masks = [is_outside(values, own) for own in (joined, self)]
+        inside, other = (np.zeros(values.shape, bool) if m is None else m for m in masks)
+        if (differs := inside != other).any():
+            raise DataError(
+                f"{self._fault}, and {int(differs.sum())} values are in only one of these ranges, "
+                f"the first is {values[differs][0]:.6g}; members of one ensemble that have the "
+                "same array need the same. Change or remove the wrong one."
+            )
+
+
+def _other_ranges(name: str, joined: _EqualArray) -> list[_OtherRange]:
+    """Return the valid ranges of members that declare another one than the first that has one."""
+    ranges = []
+    for key in {*RANGE}.intersection(_EVALUATED.get(name, _OF_MAPS)):
+        declared = [own for own in joined.holders if _meaning(own, key)]
+        ranges += [
+            _OtherRange(joined, key, declared[0], other)
+            for other in declared[1:] if _meaning(other, key) != _meaning(declared[0], key)
+        ]  # fmt: skip
+    return ranges
 
 
 def _meaning(array: StoredArray, key: str) -> list[str]:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import StoreError, UsageError, cut, option_name
+from uqeval.errors import StoreError, UsageError, all_listed, cut, option_name
 from uqeval.inputs.common import (
     PredictionStores,
     hint_of_truth,
@@ -217,9 +217,7 @@ def _refuse_without_effect(
 ) -> None:
     """Raise `UsageError` for options of samples or of a target if there are none."""
     if options.nan_samples == "skip" and "samples" not in kinds:
-        raise UsageError(
-            f"--nan-samples skip is for `samples`; {where} holds {cut(', '.join(kinds))}."
-        )
+        raise UsageError(f"--nan-samples skip is for `samples`; {where} holds {all_listed(kinds)}.")
     if options.invalid is not None and truth.target is None:
         raise UsageError(
             f"--invalid is for a target, and {where} has none. Give a target after the "
@@ -261,7 +259,7 @@ def _parts(stores: list[Store]) -> list[str]:
         held = [name for name in _PARTS if name in store.arrays]
         if "samples" in held and len(held) > 1:
             raise StoreError(
-                f"{store.path} holds samples and {cut(', '.join(held[:-1]))}; keep one of them: "
+                f"{store.path} holds samples and {all_listed(held[:-1])}; keep one of them: "
                 "the mean and the standard deviation are computed from the samples."
             )
         spreads = [name for name in held if name in SPREADS]

@@ -29,7 +29,7 @@ from uqeval.maps.names import (
     void_of,
 )
 from uqeval.stores.fill_values import is_invalid
-from uqeval.stores.sum_hints import hint_of_sums
+from uqeval.stores.sum_hints import hint_of_range, hint_of_sums
 
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
@@ -84,10 +84,10 @@ class SumCheck:
             if bad.any():
                 t, c, i = (int(k[0]) for k in np.nonzero(bad))
                 finite = p[np.isfinite(p)]
-                span = f"{finite.min():.4g} to {finite.max():.4g}" if finite.size else "none finite"
+                span = f"{finite.min():.4g} to {finite.max():.8g}" if finite.size else "none finite"
                 hint = "A probability is finite and not negative: write the sample again."
                 if problem == "negative":
-                    hint = LOGITS
+                    hint = hint_of_range(finite.min(), finite.max(), LOGITS)
                 raise DataError(
                     f"{self.where}: {int(bad.sum())} of {bad.size} probabilities from "
                     f"{self._pixel_name(start)} on are {problem}, first in sample {t0 + t}, class "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, cut, listed, number_flaw
 from uqeval.maps.names import id_dtype, void_of
+from uqeval.stores.array import ItemArray
 from uqeval.stores.incoming import ids_of_one_hot, numbered_from_1, refuse_one_hot
 from uqeval.stores.planes import Planes
 from uqeval.stores.void_id import how_to_give, refuse_ambiguous, refuse_fill_ids
@@ -98,6 +100,38 @@ def check_size(
         f"{where}: {noun} are {found[0]}×{found[1]} (height×width), predictions are "
         f"{size[0]}×{size[1]} with {classes} classes; they must have the same size. {hint}"
     )
+
+
+def annotators_of(parts: Sequence[ItemArray], names: Sequence[str]) -> int:
+    """Return how many annotators each item has; 0 for labels without such an axis.
+
+    Raises `StoreError` if the items differ.
+    """
+    first_items = {id(part.array): i for i, part in reversed(list(enumerate(parts)))}
+    count_of = {}
+    for i in sorted(first_items.values()):
+        array = parts[i].array
+        count_of[i] = array.length("annotator") if "annotator" in array.axes else 0
+        if count_of[i] != count_of[0]:
+            raise StoreError(
+                f"{array.where}: item {cut(names[i])} has labels of {count_of[i]} annotators, "
+                f"item {cut(names[0])} of {count_of[0]}; expected the same number. Store a plane "
+                "of the void id (255) for each annotator who did not label an item."
+            )
+    return count_of.get(0, 0)
+
+
+def check_label_sizes(
+    labels: Planes, names: Sequence[str], classes: int, sizes: Sequence[tuple[int, int]],
+    *, volume: bool,
+) -> None:  # fmt: skip
+    """Raise an error if the labels of an item have another size than its predictions, in `sizes`.
+
+    `volume`: items are slices of cases.
+    """
+    for item, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        where = f"{labels.where_of(item)}, item {cut(name)}"
+        check_size(labels.size(item), classes, where, size, volume=volume)
 
 
 def label_map(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uqeval.arrays import Array, Maps
-from uqeval.errors import StoreError, UsageError, cut, quoted
+from uqeval.errors import StoreError, UsageError, all_listed, cut, quoted
 from uqeval.maps.checks import (
     as_stored,
     check_size,
@@ -127,7 +127,7 @@ class RegressionSource(MapSource):
                         f"{self.where} has one mean per pixel and no standard deviation. Store "
                         f"one of {', '.join(SPREADS)}; or members or samples; or name a map of "
                         "the store that is a standard deviation with --uncertainty "
-                        f"({cut(', '.join(sorted(self.extra)) or 'it holds none')})."
+                        f"({all_listed(sorted(self.extra)) or 'it holds none'})."
                     )
             elif base_name in self.members.kinds:
                 raise StoreError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Callable, Hashable, Sequence, Set
 from functools import cached_property
 
 import numpy as np
@@ -75,6 +75,8 @@ class Source(StackMaps):
         self.where = where
         self.content, self.and_others = content, and_others
         self.sum_tolerance = sum_tolerance
+        #: Completes the command of a message with the options that the user gave.
+        self.with_options: Callable[[str], str] = str
         self.wanted: frozenset[str] = frozenset()
         #: All maps that were ever wanted, also of sources that read the same arrays.
         self.requested: set[str] = set()
@@ -152,7 +154,7 @@ class Source(StackMaps):
                         name,
                         sorted(self.stored),
                         bool(self.stack),
-                        self._paths(),
+                        self._arguments(),
                         self.and_others,
                     )
                 )
@@ -173,10 +175,11 @@ class Source(StackMaps):
         computed = COMPUTED + OF_LABELS if self.stack else ()
         return name in self._stored_maps.sources(self.requested.difference(computed))
 
-    def _paths(self) -> str:
-        """Return the predictions, and the labels if they are elsewhere, as a command has them."""
+    def _arguments(self) -> str:
+        """Return the predictions, the labels if they are elsewhere, and the options that the user
+        gave, as a command has them."""
         labels = "LABELS" if self.labels is None else in_command(self.labels.where, "LABELS")
-        return f"{in_command(self.where)} {labels}".removesuffix(" ''")
+        return self.with_options(f"{in_command(self.where)} {labels}".removesuffix(" ''"))
 
     def batches(self) -> list[range]:
         return self.stack.batches() if self.stack else super().batches()

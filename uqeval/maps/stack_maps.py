@@ -18,6 +18,7 @@ from uqeval.maps.reduction import Form, Reducer, kernel_view
 from uqeval.stores.fill_values import fill_texts, refuse_fill
 from uqeval.stores.incoming import not_logits, total_of
 from uqeval.stores.stack import Box, Stack, Tile, Tiling
+from uqeval.stores.sum_hints import hint_of_range
 
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
@@ -209,10 +210,12 @@ class StackMaps(MapSource):
     def _with_background(self, tile: Tile, values: Array, one: int) -> Array:
         """Return both classes of foreground probabilities, of which `one` is 1."""
         if (bad := int((values > one).sum())) and self._samples.kind == "probs":
+            low, high = values.min() / one, values.max() / one
+            hint = LOGITS if values.dtype.kind == "u" else hint_of_range(low, high, LOGITS)
             raise DataError(
                 f"{self._place_of(tile)}: {bad} of {values.size} foreground probabilities in "
                 f"rows {tile.box.y0} to {tile.box.y1 - 1} are above 1, the largest is "
-                f"{values.max() / one:.9g}. {LOGITS}"
+                f"{high:.9g}. {hint}"
             )
         return foreground(values, one)
 

@@ -27,6 +27,7 @@ from uqeval.stores.bfloat16 import TOLERANCE, recorded_tolerance, tolerance_of
 from uqeval.stores.fill_values import refuse_fill
 from uqeval.stores.planes import Planes
 from uqeval.stores.scales import unit_of
+from uqeval.stores.sum_hints import hint_of_range
 
 #: Maps of probabilities. They may exceed 1 by the largest tolerance of floating-point stacks, whose
 #: dtype a maps store does not record, and by that of integers, which it does.
@@ -261,10 +262,13 @@ def _check_probabilities(name: str, values: Array, where: str, most: float) -> N
     else:
         bad, fault = values > most, f"above {most:.5g}, which rounding cannot explain"
     *_, y, x = (int(k[0]) for k in np.nonzero(bad))
+    hint = hint_of_range(
+        values.min(), values.max(), "Write the map again from probabilities that sum to 1, for "
+        "example with uqeval reduce.", name,
+    )  # fmt: skip
     raise DataError(
         f"{where}: {int(bad.sum())} of {bad.size} values of the map {name} are {fault}: the "
-        f"first is {values[bad][0]:.6g} at row {y}, column {x}. Write the map again from "
-        "probabilities that sum to 1, for example with uqeval reduce."
+        f"first is {values[bad][0]:.6g} at row {y}, column {x}. {hint}"
     )
 
 
@@ -328,18 +332,18 @@ def _check_likeliest(maps: Maps, prediction: Array, allowed: float, where: str) 
 
 
 def missing_map_message(
-    where: str, name: str, stored: list[str], samples: bool, paths: str, and_others: str
+    where: str, name: str, stored: list[str], samples: bool, arguments: str, and_others: str
 ) -> str:
     """Return the message about a missing map: which maps exist, and which could replace it.
 
     `stored`: the maps in the store; `samples`: whether there are samples to compute others from;
-    `paths`: the predictions with their labels, as a command has them; `and_others`: the end of the
-    list of maps.
+    `arguments`: the predictions with their labels and options, as a command has them; `and_others`:
+    the end of the list of maps.
     """
     if not samples and stored == ["predictions"]:
         return (
             f"{where} holds predicted ids and no uncertainty, which {quoted(name)} needs. Ids "
-            f"give the segmentation scores (uqeval run {paths}) and `uqeval tc`; "
+            f"give the segmentation scores (uqeval run {arguments}) and `uqeval tc`; "
             "store class probabilities or a map for the rest."
         )
     stored_text = f"It holds {', '.join(stored) or 'no maps'}{and_others}"
@@ -359,6 +363,6 @@ def missing_map_message(
         ranked = "" if "entropy" in stored else f" --uncertainty {measures[0]}"
         hint += (
             " Sparsification of wrong pixels needs no `brier`: uqeval sparsification "
-            f"{paths} --error zero-one{ranked}"
+            f"{arguments} --error zero-one{ranked}"
         )
     return f"{where} has no map {quoted(name)}. {stored_text}; {hint}"

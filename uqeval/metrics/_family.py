@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from uqeval.argument_types import python_value
-from uqeval.errors import StoreError, UsageError, cut, did_you_mean, option_name
+from uqeval.errors import StoreError, UsageError, all_listed, cut, did_you_mean, option_name
 from uqeval.keys import Key, family_of
 from uqeval.maps.region_text import region_of
 from uqeval.maps.regions import SHARE
@@ -197,7 +197,7 @@ def variants(
     strange = [name for name in options if name not in fields]
     if strange:
         raise UsageError(
-            f"unknown {family} options {cut(', '.join(strange))}; "
+            f"unknown {family} options {all_listed(strange)}; "
             + did_you_mean(strange[0], fields, f"expected some of {', '.join(fields)}.")
         )
     plain = {

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from uqeval.errors import UsageError, cut, quoted
+from uqeval.errors import UsageError, all_listed, quoted
 from uqeval.keys import family_of
 from uqeval.maps.names import IN_NATS, OF_SEVERAL_SAMPLES
 from uqeval.settings import number_text
@@ -101,7 +101,7 @@ def _best(
     if not stored:
         raise UsageError(
             f"--threshold-from {path}: it has no threshold for {settings.uncertainty}; it is a "
-            f"report of {cut(', '.join(families) or 'nothing')}. Give a report of "
+            f"report of {all_listed(families) or 'nothing'}. Give a report of "
             f"{' or '.join(_FAMILIES)}."
         )
     if not fitting:
@@ -109,7 +109,7 @@ def _best(
         raise UsageError(
             f"--threshold-from {path}: it has no threshold for "
             f"{_in_words(settings.uncertainty, settings.log_base)}; it has thresholds for "
-            f"{cut(', '.join(sorted(available)))}. Give one of these with --uncertainty and "
+            f"{all_listed(sorted(available))}. Give one of these with --uncertainty and "
             "--log-base, or another report."
         )
 

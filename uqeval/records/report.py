@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -20,7 +20,7 @@ from uqeval.disk.files import MOST_REPORT, content_of, parse_json, read_bytes
 from uqeval.errors import NotFiniteError, StoreError, cut, number_of, printable, quoted
 from uqeval.keys import family_of
 from uqeval.records.set_names import recorded_paths
-from uqeval.spelling import as_keywords, for_caller
+from uqeval.spelling import as_keywords, for_caller, spelled
 from uqeval.unicode_names import in_one_spelling
 
 SCHEMA = "uqeval.report/1"
@@ -200,6 +200,11 @@ class Report:
 
         with content_of("the report"):
             return for_trackers(self.results, self.metrics, prefix, per_class)
+
+
+def for_python(report: Report) -> Report:
+    """Return a report whose warnings spell options as keywords; unchanged while a command runs."""
+    return replace(report, warnings=[spelled(text) for text in report.warnings])
 
 
 def model_of(report: Report, key: str) -> str:

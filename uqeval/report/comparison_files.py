@@ -89,7 +89,7 @@ _COLUMNS = (
     "approximate", "p", "p_adjusted", "p_least",
     "verdict", "place", "best_share", "kept_share", "items", "unit", "direction",
     "reason", "method", "units", "units_drawn", "units_defined", "effective",
-    "mean_low", "mean_high", _WARNINGS,
+    "mean_low", "mean_high", "mean_approximate", _WARNINGS,
 )  # fmt: skip
 
 
@@ -124,7 +124,12 @@ def _flat(difference: dict[str, Any]) -> dict[str, Any]:
 def _mean(cell: Cell) -> dict[str, Any]:
     """Return the interval of the mean over trainings."""
     interval = cell.over_trainings
-    return {} if interval is None else {"mean_low": interval.low, "mean_high": interval.high}
+    if interval is None:
+        return {}
+    return {
+        "mean_low": interval.low, "mean_high": interval.high,
+        "mean_approximate": interval.approximate,
+    }  # fmt: skip
 
 
 def _record(cell: Cell, several: bool) -> dict[str, Any]:
@@ -137,7 +142,7 @@ def _record(cell: Cell, several: bool) -> dict[str, Any]:
         if (interval := cell.over_trainings) is not None:
             record["over_trainings"] = {
                 "level": interval.level, "low": interval.low, "high": interval.high,
-                "method": interval.method,
+                "approximate": interval.approximate, "method": interval.method,
                 "standard_error": interval.error, "units": _units(interval.units),
             }  # fmt: skip
     elif several and cell.value is not None:

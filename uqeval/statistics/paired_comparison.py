@@ -90,6 +90,10 @@ class PairedComparison:
         """Return why a model has no score of the items, if its states do not give it."""
         return not_in_states(self._samples, address, self._rows(model))
 
+    def is_approximate(self, model: int, address: str) -> bool:
+        """Return whether the score that states give for a training of a model is approximate."""
+        return any(is_approximate(self._samples, address, run) for run in self._rows(model))
+
     def difference(self, model: int, baseline: int, address: str, level: float) -> Change:
         """Return the change of a score from the baseline to a model, and the test of swaps.
 
@@ -155,8 +159,8 @@ class PairedComparison:
         units = Units("training", trainings, trainings)
         if (metric := metric_at(address)) is not None:
             bounds = possible(bounds, metric)
-        runs = (*self._rows(model), *self._rows(baseline))
-        rough = from_states and any(is_approximate(self._samples, address, run) for run in runs)
+        is_rough = any(self.is_approximate(own, address) for own in (model, baseline))
+        rough = from_states and is_rough
         return Change(bounds.interval(level, rough, units), p)
 
     def ranks(

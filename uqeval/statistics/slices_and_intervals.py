@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from uqeval.errors import StoreError, UsageError, cut, listed, number_of, quoted
+from uqeval.errors import StoreError, UsageError, all_listed, cut, listed, number_of, quoted
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._warnings import with_intervals
 from uqeval.records.addresses import Address, slice_key
@@ -322,7 +322,7 @@ def default_cuts(table: ItemTable, groups: str | None = None) -> list[tuple[str,
     if not selected and groups not in table.columns:
         raise UsageError(
             f"{table.path}: no column divides the items into slices; its columns are "
-            f"{cut(', '.join(table.columns) or 'none')}. Name some with --slice-by."
+            f"{all_listed(table.columns) or 'none'}. Name some with --slice-by."
         )
     return selected
 

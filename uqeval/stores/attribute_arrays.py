@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from uqeval.disk.files import MOST_BYTES
@@ -80,6 +81,21 @@ def _are_texts(values: Any) -> TypeGuard[list[str]]:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
+@dataclass(frozen=True)
+class _Declared:
+    """Texts that a store or an array declares: what has them, and where they are, for messages.
+
+    `counts`: they are as many as classes. `is_strict`: they must be those of all others that are
+    strict.
+    """
+
+    what: str
+    where: str
+    texts: Sequence[str]
+    counts: bool = True
+    is_strict: bool = True
+
+
 def with_class_names(
     attributes: Mapping[str, Any], arrays: Mapping[str, StoredArray], path: str
 ) -> dict[str, Any]:
@@ -91,27 +107,19 @@ def with_class_names(
     """
     of_classes = {kind for kind, own in arrays.items() if "class" in shown_axes(kind, own.axes)}
     sizes = {max(arrays[kind].length("class"), 2) for kind in of_classes}
-    declared = [("the store", path, _class_names(attributes, path), True, True)]
+    declared = [_Declared("the store", path, _class_names(attributes, path))]
     for kind, own in sorted(arrays.items(), key=lambda pair: pair[0] not in of_classes):
         # Of an array, other tools write attributes of this name in other forms.
         names = own.attributes.get("class_names")
         names = names if _are_texts(names) else []
         counts = not sizes or len(names) in sizes
-        where, is_strict = f"the attributes of {own.where}", kind in of_classes
-        declared.append((quoted(kind), where, names, counts, is_strict and counts))
+        where, is_strict = f"the attributes of {own.where}", counts and kind in of_classes
+        declared.append(_Declared(quoted(kind), where, names, counts, is_strict))
     refuse_other_numbers(
-        ((where, names) for _, where, names, _, _ in declared),
-        "; the option --class-names does not help",
+        ((own.where, own.texts) for own in declared), "; the option --class-names does not help"
     )
-    _refuse_different(
-        "class_names",
-        [
-            (what, where, names)
-            for what, where, names, _, is_strict in declared
-            if names and is_strict
-        ],
-    )
-    counted = [names for _, _, names, counts, _ in declared if names and counts]
+    _refuse_different("class_names", [own for own in declared if own.texts and own.is_strict])
+    counted = [own.texts for own in declared if own.texts and own.counts]
     return {**attributes, **({"class_names": counted[0]} if counted else {})}
 
 
@@ -120,31 +128,33 @@ def with_names(
 ) -> tuple[str, ...] | None:
     """Return the names of the `count` items of a store, else those that its `arrays` have as the
     attribute `names`: as many different texts. Raises `StoreError` if two lists differ."""
-    declared = [] if names is None else [("the store", path, names)]
+    declared = [] if names is None else [_Declared("the store", path, names)]
     for kind, own in arrays.items():
         if "class" in shown_axes(kind, own.axes) and own.length("class") == count:
             continue  # perhaps those of classes
         values = own.attributes.get("names")
         if _are_texts(values) and len({*values} - {""}) == count == len(values):
             own_names = checked_names(values, f"{cut(own.where)}: attribute names")
-            declared.append((quoted(kind), f"the attributes of {own.where}", own_names))
+            where = f"the attributes of {own.where}"
+            declared.append(_Declared(quoted(kind), where, own_names))
     _refuse_different("names", declared)
-    return declared[0][2] if declared else None
+    return tuple(declared[0].texts) if declared else None
 
 
-def _refuse_different(name: str, declared: Sequence[tuple[str, str, Sequence[str]]]) -> None:
-    """Raise `StoreError` if two lists of texts differ. `declared`: what has each list, where it is,
-    and the list."""
-    for what, where, texts in declared[1:]:
-        first, place, others = declared[0]
-        own, other = in_one_spelling(others), in_one_spelling(texts)
-        if own != other:
-            count = min(len(own), len(other))
-            k = next((k for k in range(count) if own[k] != other[k]), count)
+def _refuse_different(name: str, declared: Sequence[_Declared]) -> None:
+    """Raise `StoreError` if two lists of texts differ. Empty texts are placeholders, and equal any
+    other."""
+    for other in declared[1:]:
+        first = declared[0]
+        texts, others = in_one_spelling(first.texts), in_one_spelling(other.texts)
+        count = min(len(texts), len(others))
+        pairs = zip(texts, others, strict=False)
+        k = next((k for k, (a, b) in enumerate(pairs) if a != b and a and b), count)
+        if k < max(len(texts), len(others)):
             raise StoreError(
-                f"{name} of {what} and of {first} differ: number {k} is {_at(other, k)} in "
-                f"{cut(where)}, and {_at(own, k)} in {cut(place)}. Expected the same {name}. "
-                "Remove those that are wrong."
+                f"{name} of {other.what} and of {first.what} differ: number {k} is "
+                f"{_at(others, k)} in {cut(other.where)}, and {_at(texts, k)} in "
+                f"{cut(first.where)}. Expected the same {name}. Remove those that are wrong."
             )
 
 
@@ -193,8 +203,14 @@ def without_attributes(
 
 def of_one_array(array: StoredArray, around: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of a store of one array: its own, and those of the store that the
-    attributes of the group `around` it give, which count as for all arrays of the group."""
-    return {**array.attributes, **{k: v for k, v in around.items() if k in OF_STORE}}
+    attributes of the group `around` it give, which count as for all arrays of the group.
+
+    `class_names` of an array that are no list of texts are left out: other tools write attributes
+    of this name in other forms."""
+    own = dict(array.attributes)
+    if not _are_texts(own.get("class_names")):
+        own.pop("class_names", None)
+    return {**own, **{k: v for k, v in around.items() if k in OF_STORE}}
 
 
 def add_attribute(attributes: dict[str, Any], name: str, value: Any, path: str) -> None:

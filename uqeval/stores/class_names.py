@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.errors import StoreError, UsageError, all_listed, cut, listed, quoted
 
 if TYPE_CHECKING:
     from uqeval.stores.array import Store
@@ -69,8 +69,8 @@ def refuse_other_numbers(declared: Iterable[tuple[str, Sequence[str]]], advice: 
             if first != number and name and name not in repeated:
                 raise StoreError(
                     f"the classes have other numbers: {quoted(name)} is class {first} in "
-                    f"{cut(places[others])} (class_names {cut(', '.join(others))}) and class "
-                    f"{number} in {cut(where)} ({cut(', '.join(names))}). Write both with the same "
+                    f"{cut(places[others])} (class_names {all_listed(others)}) and class "
+                    f"{number} in {cut(where)} ({all_listed(names)}). Write both with the same "
                     f"order of classes, or correct the class_names that are wrong{advice}."
                 )
 
@@ -98,10 +98,10 @@ def _shared(names: Sequence[str], where: str) -> list[str]:
 def other_words(
     names: Sequence[str], where: str, declared: Sequence[tuple[str, Sequence[str]]]
 ) -> list[str]:
-    """Return a warning for each store in which a class has another name."""
+    """Return a warning for each store in which a class has another name; empty ones are none."""
     warnings = []
     for other, own in declared:
-        differing = [c for c, name in enumerate(own) if name != names[c]]
+        differing = [c for c, name in enumerate(own) if name != names[c] and name and names[c]]
         if differing:
             c = differing[0]
             warnings.append(

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, ItemsOf, Store, StoredArray, arrays_of
 from uqeval.stores.attribute_arrays import (
+    of_one_array,
     own_names,
     with_class_names,
     with_names,
@@ -271,7 +272,7 @@ def store_of_one(array: StoredArray, opening: Opening, described: Store | None =
     """Return a store of one array without a name; its role and rank decide its kind. `described`:
     what describes it beside it, as a store without arrays; by default its own attributes."""
     if described is None:
-        described = Store(array.where, {}, attributes=dict(array.attributes))
+        described = Store(array.where, {}, attributes=of_one_array(array, {}))
     role, rank = opening.role, len(array.shape)
     kind: str | None = role
     if role in _VIDEO_RANKS:
@@ -282,7 +283,7 @@ def store_of_one(array: StoredArray, opening: Opening, described: Store | None =
         kind = kind_of_bare(array, role, opening.declared)
         good, expected = kind is not None, _BARE_EXPECTED[role]
     if not good or kind is None:
-        raise not_one_of(array, expected)
+        raise not_one_of(array, expected, 3 if role == "target" else 5)
     is_single = role == "target" and rank < 3
     if is_single and rank == 1 and isinstance(array, NumpyArray):
         array = _row(array)

@@ -10,7 +10,7 @@ from uqeval.arrays import Array
 from uqeval.errors import DataError, cut
 from uqeval.stores import bfloat16
 from uqeval.stores.float16 import to_half, to_single
-from uqeval.stores.sum_hints import hint_of_sums
+from uqeval.stores.sum_hints import hint_of_range, hint_of_sums
 from uqeval.stores.void_id import how_to_give, refuse_ambiguous
 
 #: Logits and labels of fewer pixels may look like probabilities and one-hot labels by chance.
@@ -288,7 +288,8 @@ def _explain(
         "classes."
     )
     if low < 0 or len(values) == 1:
-        return f"values from {low:.4g} to {high:.4g} are not probabilities. {logits}"
+        hint = hint_of_range(low, high, logits)
+        return f"values from {low:.4g} to {high:.8g} are not probabilities. {hint}"
     sums = stored.astype(np.float64).sum(axis=0)
     off = np.abs(sums - 1.0)
     y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uqeval.disk.files import read_bytes
-from uqeval.errors import StoreError, UsageError, cut, did_you_mean, listed, quoted
+from uqeval.errors import StoreError, UsageError, all_listed, cut, did_you_mean, listed, quoted
 from uqeval.stores.names import as_items
 
 _MOST_BYTES = 1 << 28
@@ -33,7 +33,7 @@ class ItemTable:
         if name not in self.columns:
             raise UsageError(
                 f"{cut(self.path)} has no column {quoted(name)}; "
-                + did_you_mean(name, self.columns, f"it has {cut(', '.join(self.columns))}.")
+                + did_you_mean(name, self.columns, f"it has {all_listed(self.columns)}.")
             )
         return self.columns[name]
 
@@ -111,7 +111,7 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
             read = reader.line_num
             if "name" not in columns:
                 raise StoreError(
-                    f"{cut(path)} has the columns {cut(', '.join(columns) or 'none')}; expected "
+                    f"{cut(path)} has the columns {all_listed(columns) or 'none'}; expected "
                     "`name`, the items' names, and columns to slice by."
                 )
             if twice := [c for c, count in Counter(columns).items() if count > 1]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import StoreError, UsageError, cut, nearest, quoted
+from uqeval.errors import StoreError, UsageError, all_listed, cut, nearest, quoted
 from uqeval.stores.array import StoredArray
 from uqeval.stores.axis_names import axes_among
 from uqeval.stores.one_pixel import OnePixel
@@ -167,8 +167,11 @@ def axes_of(array: StoredArray, kind: str, *, is_single: bool) -> tuple[str, ...
             "Rename the dimensions, or store it with these axes."
         )
     raise StoreError(
-        f"{array.where} has the shape {array.shape}, expected {expected}. Store {quoted(kind)} "
-        "with these axes, or name the axes in dimension_names."
+        f"{array.where} has the shape {array.shape}, expected {expected}. "
+        + (
+            _without_last_axis(array, max(map(len, listed_forms)))
+            or f"Store {quoted(kind)} with these axes, or name the axes in dimension_names."
+        )
     )
 
 
@@ -278,7 +281,7 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> Stored
     if empty:
         raise StoreError(
             f"{array.where} has the shape {array.shape}, which is empty along "
-            f"{cut(', '.join(empty))}. Write it again with the shape of the data."
+            f"{all_listed(empty)}. Write it again with the shape of the data."
         )
     array.suit(array.axes)
     return array if "y" in array.axes else OnePixel(array)
@@ -338,7 +341,7 @@ class Declared:
             if len(renamed) != 1 or {"probs", "logits"} & renamed.keys():
                 raise UsageError(
                     f"--kind {self.kind}: {cut(path)} names its arrays "
-                    f"({cut(', '.join(sorted(renamed)))}). Leave out --kind."
+                    f"({all_listed(sorted(renamed))}). Leave out --kind."
                 )
             renamed = {self.kind: next(iter(renamed.values()))}
         if (names := self.names) is not None:
@@ -394,7 +397,7 @@ def kind_of_file(array: StoredArray, role: str, declared: Declared) -> str:
     if role == "target":
         if rank == 2:
             return "target"
-        raise not_one_of(array, "the numbers [H, W] of one item")
+        raise not_one_of(array, "the numbers [H, W] of one item", 2)
     if role == "labels":
         if rank in (2, 3) and "scale" not in array.attributes:
             return "labels"
@@ -429,9 +432,18 @@ def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
     return scaled
 
 
-def not_one_of(array: StoredArray, expected: str) -> StoreError:
-    """Return the error for an array without a name that fits no kind."""
+def not_one_of(array: StoredArray, expected: str, most_axes: int = 5) -> StoreError:
+    """Return the error for an array without a name that fits no kind. `most_axes`: how many axes
+    the `expected` one may have."""
+    fix = _without_last_axis(array, most_axes)
     return StoreError(
         f"{array.where} has the shape {array.shape} of {array.dtype}, expected {expected}. "
-        "Add the axes that are missing, or save a Zarr group that names its arrays."
+        + (fix or "Add the axes that are missing, or save a Zarr group that names its arrays.")
     )
+
+
+def _without_last_axis(array: StoredArray, most_axes: int) -> str:
+    """Return the advice for an array with a last axis of size 1 too many; empty for others."""
+    if len(array.shape) != most_axes + 1 or array.shape[-1] != 1:
+        return ""
+    return "Leave out the last axis, of size 1: save array[..., 0]."

@@ -1,4 +1,5 @@
-"""Hints about class probabilities whose sums are not 1: what they are instead, and what to do.
+"""Hints about class probabilities outside of [0, 1], or whose sums are not 1: what they are
+instead, and what to do.
 
 The same for the writer, the converter and readers.
 """
@@ -12,6 +13,21 @@ from uqeval.stores.bfloat16 import TOLERANCE, WAY_OUT
 _TOTALS = {100: "percentages", 255: "probabilities of 8 bits"}
 #: Fewer sums may be equal by chance.
 _LEAST = 16
+#: The rounding of float16 moves a probability near 1 by at most 2⁻¹⁰.
+_ROUNDING = 2**-10
+
+
+def hint_of_range(lowest: float, largest: float, otherwise: str, name: str = "probs") -> str:
+    """Return what to do about floating-point values of which some are below 0 or above 1.
+
+    `otherwise`: for values that rounding cannot explain, such as logits; `name`: of the array.
+    """
+    if lowest >= -_ROUNDING and largest <= 1 + _ROUNDING:
+        return (
+            "uqeval does not change values: if they are beyond 0 and 1 by rounding, save "
+            f"numpy.clip({name}, 0, 1)."
+        )
+    return otherwise
 
 
 def hint_of_sums(

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from uqeval.arrays import np
 from uqeval.disk.forms import Flag, Number, Whole, formed
-from uqeval.errors import FormError, StoreError, UsageError, cut, is_number
+from uqeval.errors import FormError, StoreError, UsageError, all_listed, cut, is_number
 from uqeval.keys import family_of
 from uqeval.maps.flow_method import flow_method
 from uqeval.metrics._family import recorded_settings
@@ -72,7 +72,7 @@ def _variant_of(report: Report, settings: TemporalSettings, model: str | None) -
             "--flow-scale of the report, or evaluate again with those of this command."
         )
     of = {str(variants[name].get("model")): name for name in reversed(fits)}
-    models = cut(", ".join(reversed(of)))
+    models = all_listed(reversed(of))
     if model is None and len(of) > 1:
         raise UsageError(
             f"--alarm-from: the report has several models with this flow: {models}; choose one "

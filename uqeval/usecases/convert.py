@@ -9,8 +9,9 @@ from pathlib import Path
 
 from uqeval.errors import UsageError, cut, listed, quoted
 from uqeval.inputs import InputOptions
-from uqeval.inputs.classes import annotators_of, check_label_sizes, labels_of
+from uqeval.inputs.classes import labels_of
 from uqeval.inputs.common import as_store
+from uqeval.maps.labels import annotators_of, check_label_sizes
 from uqeval.maps.names import OF_MEAN_AND_LABEL
 from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.class_names import check_number, names_of_classes

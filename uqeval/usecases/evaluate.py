@@ -17,7 +17,7 @@ from uqeval.engine.reuse import map_cache_of, stamps_of
 from uqeval.errors import UsageError
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.inputs.opening import refuse_flow_without_effect, warned_of_flow
-from uqeval.records.report import Report
+from uqeval.records.report import Report, for_python
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.compiling import compiling_ahead, evaluations_on
@@ -76,10 +76,11 @@ def evaluate(
 
     Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`) with a message that explains it.
     """
-    return evaluate_store(
+    report = evaluate_store(
         predictions, labels, metrics, states=states, progress=progress, reference=reference,
         executor=executor, **options,
     )  # fmt: skip
+    return for_python(report)
 
 
 def evaluate_store(

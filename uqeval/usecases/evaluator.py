@@ -331,6 +331,7 @@ class Evaluator:
         Options: those of `uqeval.evaluate` that are not input options, such as `ci`, `slices`,
         `states`, `workers`; and `region`. Raises `UsageError` if there are no items.
         """
+        from uqeval.records.report import for_python
         from uqeval.usecases.evaluate import evaluate
 
         self._check_open()
@@ -355,7 +356,7 @@ class Evaluator:
                 f"{listed([quoted(name) for name in self._repeated], 3)}. The first of each name "
                 "is evaluated."
             )
-        return replace(report, inputs=inputs, warnings=warnings)
+        return for_python(replace(report, inputs=inputs, warnings=warnings))
 
 
 def _attributes_of(group: Path) -> dict[str, Any]:

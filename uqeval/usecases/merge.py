@@ -18,7 +18,7 @@ from typing import Any
 from uqeval.argument_types import checks_types
 from uqeval.disk.files import content_of, path_without_suffix, resolved
 from uqeval.errors import StoreError, UsageError, cut, listed
-from uqeval.records.report import Report, now
+from uqeval.records.report import Report, for_python, now
 from uqeval.settings import make_settings, takes
 from uqeval.statistics.merged_states import MergedStates
 from uqeval.statistics.options import CutOptions
@@ -81,10 +81,10 @@ def merge(
         report = _cut(report, merged_states, cut_options, options, dict(opened))
         _name_versions(report, is_recomputed=len(files) > 1 or threshold is not None)
         if states is None:
-            return report
+            return for_python(report)
         # Last, so that an error leaves the states of an older report as they are.
         digest = _write(merged_states, states)
-        return dataclasses.replace(report, states=str(states), states_digest=digest)
+        return dataclasses.replace(for_python(report), states=str(states), states_digest=digest)
 
 
 def _cut(

@@ -7,7 +7,7 @@ from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError, cut, listed, option_name, quoted
+from uqeval.errors import UsageError, all_listed, cut, listed, option_name, quoted
 from uqeval.keys import Key
 from uqeval.metrics import Family
 from uqeval.metrics._driver import drive, replay, replayed
@@ -253,7 +253,7 @@ def _refuse_other_thresholds(
                 f"Evaluate each of them again with the numbers of all items: {quoted(thresholds)}"
             )
         raise UsageError(
-            f"{key}: {cut(', '.join(str(file.path) for file in merged_states.files))} have "
+            f"{key}: {all_listed(str(file.path) for file in merged_states.files)} have "
             "thresholds that were fitted on their own items; counts at different thresholds "
             f"cannot be added. {remedy}."
         )

@@ -13,8 +13,8 @@ from uqeval.errors import (
     NegativeSigma,
     UqevalError,
     UsageError,
+    all_listed,
     check_numbers,
-    cut,
     data_of_kind,
     did_you_mean,
     listed,
@@ -232,7 +232,7 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
         else:
             hint = did_you_mean(unknown[0], FAMILIES, expected)
         option = for_caller("--metric", "metrics", "metric")
-        raise UsageError(f"{option} {cut(', '.join(unknown))}; {hint}")
+        raise UsageError(f"{option} {all_listed(unknown)}; {hint}")
     families_known = [FAMILIES[name] for name in families]
     for options in families.values():
         check_numbers(options)

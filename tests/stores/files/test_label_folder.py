@@ -76,7 +76,7 @@ def test_missing_labels_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         open_label_folder(tmp_path, names)
     message = str(caught.value)
-    assert "7 of 8 items have no label: img_1, img_2, img_3, img_4, img_5 …" in message
+    assert "7 of 8 items have no label: img_1, img_2, img_3, img_4, img_5 and 2 more" in message
     assert "img_6" not in message
     assert "look like img_0.png" in message and "--names FILE can rename" in message
 

@@ -544,7 +544,7 @@ def test_intervals_of_a_shard_are_those_of_the_merge(first: Path, tmp_path: Path
     own = copied(first, tmp_path)
     report = again(own, ci=0.9)
     assert not report.intervals
-    assert any("give --ci and --slices to the `uqeval merge`" in text for text in report.warnings)
+    assert any("`uqeval merge SHARDS --ci LEVEL --" in text for text in report.warnings)
     with pytest.raises(UsageError, match="give states=FILE"):
         uqeval.evaluate(own / "p.npz", None, "failure", part="1/3", ci=0.9)
 

@@ -11,9 +11,9 @@ from uqeval.report.findings.compared import too_few_units
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import section_lines
 from uqeval.report.tables.cells import without_interval
+from uqeval.report.tables.table import MARK, Table, by_address, format_number, text_table
 from uqeval.report.tables.table import Cell as TableCell
 from uqeval.report.tables.table import Row as TableRow
-from uqeval.report.tables.table import Table, by_address, format_number, text_table
 from uqeval.report.verdicts import distinguishable, units
 
 if TYPE_CHECKING:
@@ -59,9 +59,11 @@ def heading(row: Row) -> str:
 
 
 def score(cell: Cell) -> str:
-    """Return a score as text; for several trainings, with ± t·s/√n."""
+    """Return a score as text; for several trainings, with ± t·s/√n and a mark if the scores are
+    approximate."""
     text, reach = format_number(cell.value), reach_of(cell)
-    return text if reach is None else f"{text} ± {format_number(reach)}"
+    rough = MARK if cell.over_trainings is not None and cell.over_trainings.approximate else ""
+    return text if reach is None else f"{rough}{text} ± {format_number(reach)}"
 
 
 def reach_of(cell: Cell) -> float | None:
@@ -93,7 +95,7 @@ def difference(cell: Cell) -> TableCell:
     interval = ""
     if change.interval is not None:
         low, high = _signed(change.interval.low), _signed(change.interval.high)
-        rough = "≈ " if change.interval.approximate else ""
+        rough = MARK if change.interval.approximate else ""
         exact = "†" if change.interval.exact else ""
         interval = f"{rough}[{low}, {high}]{exact}"
     differs = change.verdict == "differs"

@@ -9,8 +9,9 @@ from typing import Any
 
 from uqeval.errors import decimals
 
-#: The mark of an interval that is computed from bins, and its legend.
-ROUGH = "≈ ["
+#: The mark of a value that is computed from bins, that of an interval, and their legend.
+MARK = "≈ "
+ROUGH = f"{MARK}["
 LEGEND = "≈: approximate, computed from bins."
 
 #: Divides the texts of a row into a heading above it and the texts of the remaining columns.
@@ -93,7 +94,8 @@ class Table:
     @property
     def legend(self) -> str:
         """Return what the marks of its cells mean; empty without marks."""
-        is_rough = any(ROUGH in cell.plain for row in self.rows for cell in row.cells)
+        cells = [cell for row in self.rows for cell in row.cells]
+        is_rough = any(ROUGH in cell.plain or cell.text.startswith(MARK) for cell in cells)
         return LEGEND if is_rough else ""
 
     @property

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.disk.suffixes import NIFTI, NUMPY, suffix_of, without_suffix
-from uqeval.errors import StoreError, cut, listed, quoted
+from uqeval.errors import StoreError, all_listed, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.attribute_arrays import without_attributes
 from uqeval.stores.contents import Opening, other_kinds
@@ -289,7 +289,7 @@ def _arrays_of(
     if declared.key is not None:
         if declared.key not in members:
             raise StoreError(
-                f"{cut(path)} holds {cut(', '.join(sorted(members)))}, but no "
+                f"{cut(path)} holds {all_listed(sorted(members))}, but no "
                 f"{quoted(declared.key)}. Give the name of one of them as --key."
             )
         array = with_scale(members).get(declared.key, members[declared.key])
@@ -318,7 +318,7 @@ def _read_headers(folder: str, file: _File, opening: Opening) -> _Content:
     if file.kind is not None:
         if len(arrays) != 1:
             raise StoreError(
-                f"{where} holds {cut(', '.join(sorted(arrays)))}; expected one array of "
+                f"{where} holds {all_listed(sorted(arrays))}; expected one array of "
                 f"{quoted(file.kind)}."
             )
         arrays = {file.kind: next(iter(arrays.values()))}

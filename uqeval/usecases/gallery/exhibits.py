@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from uqeval.errors import UsageError, cut, number_of, quoted
+from uqeval.errors import UsageError, all_listed, number_of, quoted
 from uqeval.glossary import label_of
 from uqeval.records.report import Report
 from uqeval.report.figures.contract import Figure
@@ -92,7 +92,7 @@ def place_of(report: Report, item: str) -> int:
     if item not in names:
         raise UsageError(
             f"--item {quoted(item)}: the report has no item of this name; its items are "
-            f"{cut(', '.join(names))}."
+            f"{all_listed(names)}."
         )
     return names.index(item)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.arrays import Array
-from uqeval.errors import UsageError, cut
+from uqeval.errors import UsageError, all_listed
 from uqeval.keys import family_of
 from uqeval.maps.flow_method import flow_method
 from uqeval.maps.names import void_of
@@ -59,16 +59,16 @@ class Pairs:
         models = list(dict.fromkeys(str(variant["model"]) for variant in variants.values()))
         if model is not None and model not in models:
             raise UsageError(
-                f"--model {model}: expected a model of the report: {cut(', '.join(models))}."
+                f"--model {model}: expected a model of the report: {all_listed(models)}."
             )
         selected_models = models if model is None else [model]
         if missing := [name for name in selected_models if name not in positions]:
             plural = "s" if len(selected_models) > 1 else ""
-            choose = f", or choose one with --model: {cut(', '.join(models))}" if plural else ""
+            choose = f", or choose one with --model: {all_listed(models)}" if plural else ""
             raise UsageError(
-                f"the report has the model{plural} {cut(', '.join(map(repr, selected_models)))}; "
-                f"the given predictions are of {cut(', '.join(positions))}, not of "
-                f"{cut(', '.join(missing))}. Give the predictions of the report{choose}."
+                f"the report has the model{plural} {all_listed(map(repr, selected_models))}; "
+                f"the given predictions are of {all_listed(positions)}, not of "
+                f"{all_listed(missing)}. Give the predictions of the report{choose}."
             )
         #: Keys of results, with the place of their model and their settings.
         self.variants = [

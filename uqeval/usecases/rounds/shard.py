@@ -333,8 +333,8 @@ class ShardRound:
         ]
         if has_cut:
             advice.append(
-                "intervals and slices need all items: give --ci and --slices to the `uqeval "
-                "merge` after the last pass."
+                "intervals and slices need all items: after the last pass, `uqeval merge SHARDS "
+                "--ci LEVEL --slices CSV` computes them."
             )
         return advice
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from uqeval.config import RulesFile
 from uqeval.disk.files import resolved
-from uqeval.errors import UsageError, cut, did_you_mean, joined, quoted
+from uqeval.errors import UsageError, all_listed, cut, did_you_mean, joined, quoted
 from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
@@ -41,7 +41,7 @@ def refuse_shared_fits(run_settings: RunSettings, names: Sequence[str]) -> None:
     if path is not None and len(names) > 1 and not Path(path).is_dir():
         raise UsageError(
             f"--fitted {cut(path)}: the run has {len(names)} stores, each with its own fit. Give "
-            f"a folder with {cut(', '.join(f'{name}.json' for name in names))}, or --store."
+            f"a folder with {all_listed(f'{name}.json' for name in names)}, or --store."
         )
 
 
@@ -148,7 +148,7 @@ def _why_not(
                 f"the rule is of the store {quoted(store)}, which --store leaves out; add it "
                 "to --store, or give --no-gate."
             )
-        hint = did_you_mean(store, stores, f"there are {cut(', '.join(stores))}.")
+        hint = did_you_mean(store, stores, f"there are {all_listed(stores)}.")
         return f"there is no store {quoted(store)}; {hint}"
     if rule.address.where and not sliced:
         return (
@@ -167,7 +167,7 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
     if not store_names or address.key in known_keys:
         return None
     meant = with_slash(address, store_names)
-    others = f"there are {cut(', '.join(known_keys))}."
+    others = f"there are {all_listed(known_keys)}."
     near = nearest_key(address.key, known_keys)
     if meant or near:
         hint = f"did you mean {meant or quoted(near)}?"

@@ -19,7 +19,7 @@ from uqeval.config import FILE, Config, RulesFile, Store, load_config, load_rule
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.engine.options import MachineOptions, Progress, RunOptions
-from uqeval.errors import NegativeSigma, UsageError, cut
+from uqeval.errors import NegativeSigma, UsageError, all_listed, cut
 from uqeval.gate import FailedStore
 from uqeval.gate.rules import refuse_unused_day
 from uqeval.gate.senseless import refuse_senseless
@@ -248,7 +248,7 @@ def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -
     if strange:
         raise UsageError(
             f"--store {cut(strange[0])} is not a store of {cut(file)}; its stores are "
-            f"{cut(', '.join(config.stores))}."
+            f"{all_listed(config.stores)}."
         )
     names = [
         name for name in config.stores if not run_settings.stores or name in run_settings.stores

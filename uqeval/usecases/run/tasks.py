@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Config, Store
 from uqeval.config.model import CUT_PLACES
-from uqeval.errors import StoreError, UsageError, cut
+from uqeval.errors import StoreError, UsageError, all_listed
 from uqeval.inputs import InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.records.report import Report
 from uqeval.statistics.options import CutOptions
@@ -165,7 +165,7 @@ def _missing_key(config: Config, name: str) -> list[str]:
     }  # fmt: skip
     if len(missing) > 1:
         with config.errors_at("stores", name):
-            raise StoreError(f"there is nothing at {cut(', '.join(missing))}. Check the paths.")
+            raise StoreError(f"there is nothing at {all_listed(missing)}. Check the paths.")
     # A mask may be an id, and an entry of `out` the members of an ensemble.
     return [key for key in missing.values() if key not in ("ood_mask", "out")]
 

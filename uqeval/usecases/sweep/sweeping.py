@@ -19,7 +19,7 @@ from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.errors import UsageError, option_name, quoted
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.metrics import FAMILIES
-from uqeval.records.report import Report
+from uqeval.records.report import Report, for_python
 from uqeval.settings import make_settings, takes
 from uqeval.usecases.plans import families_of, place_of_option
 from uqeval.usecases.records_of_run import report_of, states_index, states_of_run
@@ -91,7 +91,7 @@ def sweep(
     )  # fmt: skip
     with cluster_of(machine, executor) as cluster:
         run_options = machine.run(progress=progress or Silent(), cluster=cluster, states=states)
-        return run_sweep(planned, run_options)
+        return for_python(run_sweep(planned, run_options))
 
 
 def run_sweep(planned: PlannedSweep, options: RunOptions) -> Report:

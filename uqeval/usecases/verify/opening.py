@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqeval.errors import UsageError, cut, data_of_kind, listed, option_name
+from uqeval.errors import UsageError, all_listed, cut, data_of_kind, listed, option_name
 from uqeval.records.fingerprints import has_no_fingerprint
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> lis
         if len(stores) != len(roles):
             raise UsageError(
                 f"{len(stores)} stores for the report {report}, which has {len(roles)}: "
-                f"{cut(', '.join(f'{role.name} {role.path}' for role in roles))}. Give them all "
+                f"{all_listed(f'{role.name} {role.path}' for role in roles)}. Give them all "
                 "in this order, or none."
             )
         pairs = zip(roles, stores, strict=True)

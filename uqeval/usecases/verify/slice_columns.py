@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from uqeval.errors import UsageError, cut, listed, number_of
+from uqeval.errors import UsageError, all_listed, cut, listed, number_of
 from uqeval.records.addresses import Address
 from uqeval.usecases.verify.comparing import Difference, Tally
 
@@ -65,7 +65,7 @@ def _columns(key: str) -> str:
 
 
 def _shown(columns: Sequence[str]) -> str:
-    return cut(", ".join(columns))
+    return all_listed(columns)
 
 
 def _compare(where: str, counts: Counter[str], names: list[str], tally: Tally) -> None:
