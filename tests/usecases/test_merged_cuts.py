@@ -135,7 +135,7 @@ def test_lost_groups_and_slices_have_a_warning(folder: Path) -> None:
     report = uqeval.merge([folder / "a.json", folder / "b_plain.json"])
     assert not report.slices
     (lost,) = (text for text in report.warnings if "left out" in text)
-    assert "give slices=FILE.csv" in lost
+    assert "give slices=FILE.csv slice_by='light'" in lost
 
 
 def test_cases_without_cases_are_refused(folder: Path) -> None:

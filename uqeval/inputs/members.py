@@ -353,7 +353,7 @@ class _OtherRange(WrappedArray):
 def _other_ranges(name: str, joined: _EqualArray) -> list[_OtherRange]:
     """Return the valid ranges of members that declare another one than the first that has one."""
     ranges = []
-    for key in {*RANGE}.intersection(_EVALUATED.get(name, _OF_MAPS)):
+    for key in sorted({*RANGE}.intersection(_EVALUATED.get(name, _OF_MAPS))):
         declared = [own for own in joined.holders if _meaning(own, key)]
         ranges += [
             _OtherRange(joined, key, declared[0], other)
