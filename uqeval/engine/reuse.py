@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
 from uqeval.records.input_options import VALUE_OPTIONS
-from uqeval.stores.void_id import stamp_of_void
+from uqeval.stores.class_ids import stamp_of_void
 from uqeval.threads import Threads
 
 if TYPE_CHECKING:

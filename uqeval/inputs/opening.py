@@ -22,7 +22,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     """
     from uqeval.inputs.common import open_once, open_predictions
     from uqeval.maps.reference import WithReference
-    from uqeval.stores.class_names import refuse_other_numbers
+    from uqeval.stores.class_ids import refuse_other_numbers
     from uqeval.stores.orders import refuse_other_order
 
     # Options of labels and samples may not apply to the reference.

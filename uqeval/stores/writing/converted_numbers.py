@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from uqeval.arrays import Array
 from uqeval.errors import DataError
 from uqeval.stores.array import ItemArray, StoredArray, arrays_of
-from uqeval.stores.bfloat16 import (
+from uqeval.stores.class_ids import refuse_ambiguous, refuse_fill_ids
+from uqeval.stores.fill_values import INVALID, RANGE, refuse_fill, with_nan
+from uqeval.stores.float16 import (
     FROM_HALF,
     SOURCE,
     SUM_TOLERANCE,
@@ -21,7 +23,6 @@ from uqeval.stores.bfloat16 import (
     source_of,
     tolerance_of,
 )
-from uqeval.stores.fill_values import INVALID, RANGE, refuse_fill, with_nan
 from uqeval.stores.incoming import (
     checked_floats,
     checked_labels,
@@ -30,8 +31,7 @@ from uqeval.stores.incoming import (
     total_of,
 )
 from uqeval.stores.kinds import SCALED, SPREADS
-from uqeval.stores.scales import scale_of, unit_of
-from uqeval.stores.void_id import refuse_ambiguous, refuse_fill_ids
+from uqeval.stores.planes import scale_of, unit_of
 from uqeval.stores.writing.new_store import meaning_of
 from uqeval.stores.zarr import writer as zw
 
