@@ -87,7 +87,7 @@ LESS = {
     },
     "engine": {
         "arrays", "disk", "errors", "inputs", "maps", "metrics._driver", "metrics._evaluation",
-        "records.input_options", "settings", "statistics.options", "stores", "tallies", "threads",
+        "settings", "statistics.options", "stores", "tallies", "threads",
     },
     "gate": {"disk", "errors", "glossary", "keys", "records", "special"},
     "compare": {"errors", "gate", "glossary", "keys", "records", "statistics"},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.compare.comparison import Difference, Rank, Row
 from uqeval.records.resampling import Interval
-from uqeval.records.rounding import is_rounding
+from uqeval.records.scalars import is_rounding
 
 if TYPE_CHECKING:
     from uqeval.statistics.paired_comparison import PairedComparison

@@ -8,7 +8,6 @@ from itertools import chain, combinations
 from typing import Any
 
 from uqeval.errors import UsageError, cut, listed, quoted
-from uqeval.gate.other_sets import unknown_sets
 from uqeval.gate.other_settings import (
     all_other_settings,
     first_other_setting,
@@ -21,10 +20,11 @@ from uqeval.gate.same_data import (
     other_maps,
     other_pixels,
     truth_of_one,
+    unknown_sets,
 )
 from uqeval.records.addresses import Address
-from uqeval.records.fingerprints import WHY_NONE, has_no_fingerprint
 from uqeval.records.folder import Named
+from uqeval.records.inputs import WHY_NONE, has_no_fingerprint
 from uqeval.records.lookup import Score, addresses_in, find
 
 

@@ -33,7 +33,7 @@ from uqeval.compare.selection import (
     no_score,
 )
 from uqeval.errors import UsageError, cut, listed, quoted
-from uqeval.gate.other_versions import other_versions
+from uqeval.gate.other_settings import other_versions
 from uqeval.glossary import metric_of
 from uqeval.records.addresses import Address
 from uqeval.records.lookup import NoScore, Score, find

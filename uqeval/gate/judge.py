@@ -13,7 +13,7 @@ from uqeval.gate.baseline import Pair, compares, pair_of_result, pairs_of, witho
 from uqeval.gate.bounds import bounds_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
-from uqeval.gate.other_versions import other_versions
+from uqeval.gate.other_settings import other_versions
 from uqeval.gate.rules import Rule
 from uqeval.gate.senseless import flaw_of
 from uqeval.gate.verdict import (

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Sequence
 from shlex import quote
 from typing import Any, NamedTuple
 
-from uqeval.errors import IN_MEMORY, UsageError, data_of_kind, option_name, quoted
-from uqeval.gate.other_sets import ADVICE as OF_SETS
-from uqeval.gate.other_sets import other_sets
-from uqeval.gate.same_data import has_equal_coverage, is_void_in_pixels, with_results_read
-from uqeval.glossary import comparable_settings, default_setting, fields_changed
+from uqeval.errors import IN_MEMORY, UsageError, cut, data_of_kind, listed, option_name, quoted
+from uqeval.gate.same_data import ADVICE as OF_SETS
+from uqeval.gate.same_data import (
+    has_equal_coverage,
+    is_void_in_pixels,
+    other_sets,
+    with_results_read,
+)
+from uqeval.glossary import comparable_settings, default_setting, fields_changed, how_to_evaluate
 from uqeval.keys import family_of
 from uqeval.records.addresses import ROWS, without_row_names
 from uqeval.records.folder import Named
-from uqeval.records.input_options import value_options
-from uqeval.records.report import Report
-from uqeval.records.units import is_same_unit
-from uqeval.records.void_ids import (
+from uqeval.records.inputs import (
     IGNORE_INDEX,
     LABELS,
     PREDICTIONS,
+    is_same_unit,
     other_void_ids,
+    value_options,
     void_ids,
 )
+from uqeval.records.report import Report
 
 #: The setting that names the report of a fitted threshold.
 _SOURCE = "threshold_from"
@@ -283,3 +288,34 @@ def _models(report: Report, key: str) -> dict[str, str]:
         for own, settings in report.settings.items()
         if family_of(own) == family_of(key) and isinstance(settings, dict) and "model" in settings
     }
+
+
+_NUMBERS = re.compile(r"(\d+)(?:\.(\d+))?")
+
+
+def other_versions(reports: Sequence[Named]) -> str:
+    """Return a warning, without its end, if reports are of versions whose numbers may differ: the
+    first number of the version does, or before 1.0 the second. Else an empty text."""
+    paths: dict[str, list[str]] = {}
+    for named in reports:
+        paths.setdefault(named.report.uqeval_version, []).append(str(named.path))
+    if len(set(map(_of_numbers, paths))) < 2:
+        return ""
+    called = " and ".join(f"{cut(version)} ({listed(own, 3)})" for version, own in paths.items())
+    # Every family of class predictions is evaluated with `segmentation`, which has no command.
+    families = {family_of(key) for named in reports for key in named.report.results}
+    families.discard("segmentation")
+    command = how_to_evaluate(families.pop()) if len(families) == 1 else ""
+    return (
+        f"the reports are of uqeval {called}, whose definitions may differ, so a difference may "
+        "come from the versions. Evaluate all with one version: "
+        f"{command or how_to_evaluate('segmentation')}"
+    )
+
+
+def _of_numbers(version: str) -> tuple[str, ...]:
+    """Return the part of a version that rises if a number changes; all of an unknown form."""
+    if (match := _NUMBERS.match(version)) is None:
+        return (version,)
+    major, minor = match.groups()
+    return (major,) if int(major) else (major, minor or "0")

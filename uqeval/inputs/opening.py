@@ -10,7 +10,7 @@ from typing import Any
 from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.inputs.opened import Given, Inputs, Recipe
 from uqeval.inputs.options import InputOptions
-from uqeval.records.units import is_same_unit
+from uqeval.records.inputs import is_same_unit
 from uqeval.spelling import for_caller
 
 
