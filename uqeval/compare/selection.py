@@ -1,5 +1,7 @@
 """Choose the scores to compare, the requested ones or those of any report, and compute the score of
 a model over its trainings.
+
+Why a requested address has no row, with one that it can compare.
 """
 
 from __future__ import annotations

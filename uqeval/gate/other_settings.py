@@ -1,4 +1,7 @@
-"""Settings in which the results of two reports differ, so that their scores do not compare."""
+"""Settings in which the results of two reports differ, so that their scores do not compare.
+
+Also: other models of a video, and other versions of uqeval.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Advice about σ: whether it is too small or too large, and what a fitted factor showed."""
+"""Advice about σ: whether it is too small or too large, and what a fitted factor showed.
+
+Intervals, quantiles and shares of the standard distributions, in units of σ.
+"""
 
 from __future__ import annotations
 

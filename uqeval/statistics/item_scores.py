@@ -1,4 +1,7 @@
-"""Scores that are computed from the records of items, and their places in a record."""
+"""Scores that are computed from the records of items, and their places in a record.
+
+Scores that saved states do not give: null, with the reason.
+"""
 
 from __future__ import annotations
 

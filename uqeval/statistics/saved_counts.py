@@ -1,4 +1,9 @@
-"""Read counts from saved states instead of data."""
+"""Read counts from saved states instead of data.
+
+Exact scores by rank of slices come from the counts that a run has made for each slice: from the
+states of items, ranks are found in bins, and bins of equal mass are those of the set. A run that
+knows its slices also ranks the pixels of each slice, and saves the totals with the states.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,6 @@ from uqeval.stores.states.blocks import ItemStates, PackedItems
 from uqeval.stores.states.entries import tally_key
 
 if TYPE_CHECKING:
-    from uqeval.metrics._evaluation import Evaluation, TallyResult
     from uqeval.statistics.merged_states import MergedStates
     from uqeval.tallies._contract import Tally
 

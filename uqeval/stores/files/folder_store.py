@@ -1,5 +1,7 @@
 """Folders with one file for each item as stores: `.npy`, `.npz`, label PNGs (also a folder of them
 for each annotator), targets.
+
+Folders of targets have one file per item: 16-bit PNGs as KITTI's, .npy, or .pfm.
 """
 
 from __future__ import annotations

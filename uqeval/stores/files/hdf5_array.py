@@ -1,4 +1,8 @@
-"""One array of an HDF5 file; needs h5py."""
+"""One array of an HDF5 file; needs h5py.
+
+Chunks are read without more memory than their shape needs: HDF5 itself allocates whatever
+compressed data unpack to.
+"""
 
 from __future__ import annotations
 

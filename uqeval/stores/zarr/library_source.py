@@ -1,4 +1,7 @@
-"""The stores of arrays of the Zarr library, which may be anywhere: in memory, behind fsspec."""
+"""The stores of arrays of the Zarr library, which may be anywhere: in memory, behind fsspec.
+
+Zarr arrays written and read by the library alone, to compare our reader and writer with.
+"""
 
 from __future__ import annotations
 

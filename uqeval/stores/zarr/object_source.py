@@ -1,4 +1,7 @@
-"""Object stores and web servers, as sources of Zarr hierarchies."""
+"""Object stores and web servers, as sources of Zarr hierarchies.
+
+Marks of objects are sizes, ETags and times of change. They show changes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Open all stores of a run and check them against their metrics before any is read."""
+"""Open all stores of a run and check them against their metrics before any is read.
+
+The report that a run will have, as far as it is known before.
+"""
 
 from __future__ import annotations
 

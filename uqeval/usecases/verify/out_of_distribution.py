@@ -1,4 +1,7 @@
-"""Out-of-distribution scores from their definitions: OUT pixels or items are the positives."""
+"""Out-of-distribution scores from their definitions: OUT pixels or items are the positives.
+
+Scores of the BRAVO challenge: of the classes of valid pixels, and of invalid ones as OUT.
+"""
 
 from __future__ import annotations
 

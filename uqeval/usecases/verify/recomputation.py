@@ -1,4 +1,10 @@
-"""Recompute the records of items, and of all of them together: what all kinds of data share."""
+"""Recompute the records of items, and of all of them together: what all kinds of data share.
+
+Slices of the same columns divide the items of a report. Each item has one value in a column, so it
+is in one slice of these columns: a slice that was removed leaves its items without one. The
+settings name the columns. An out-of-distribution item without a value is in all slices of the
+columns.
+"""
 
 from __future__ import annotations
 
