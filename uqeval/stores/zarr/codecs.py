@@ -2,7 +2,7 @@
 
 Decoding uses numcodecs or the standard library directly. The size of each chunk is known from the
 metadata; each codec must give this size, which is checked before memory is allocated
-(`decompress`).
+(`stores/compression.py`).
 """
 
 from __future__ import annotations
