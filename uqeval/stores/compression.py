@@ -19,7 +19,6 @@ from typing import Any
 
 from uqeval.arrays import np
 from uqeval.errors import cut
-from uqeval.stores.buffer_pool import CHUNKS
 
 #: The first bytes of zstd data.
 MAGIC = (0xFD2FB528).to_bytes(4, "little")
@@ -123,6 +122,8 @@ def decompress(name: str, codec: Any, data: bytes | memoryview, size: int | None
         if name == "lz4":
             check_claim(int.from_bytes(memoryview(data).cast("B")[:4], "little"), size, most)
         if name in _INTO_MEMORY and size is not None:
+            from uqeval.stores.buffer_pool import CHUNKS  # loads NumPy
+
             unpacked = CHUNKS.empty((size,), np.uint8).data
             codec.decode(data, unpacked)
             return unpacked.toreadonly()
