@@ -69,8 +69,8 @@ LESS = {
     },
     "stores.zarr": {
         "arrays", "disk", "errors", "stores.array", "stores.attribute_arrays",
-        "stores.axis_names", "stores.buffer_pool", "stores.compression", "stores.contents",
-        "stores.coordinates", "stores.file_values", "stores.float16", "stores.kinds",
+        "stores.axis_names", "stores.bfloat16", "stores.buffer_pool", "stores.compression",
+        "stores.contents", "stores.coordinates", "stores.file_values", "stores.kinds",
         "stores.names", "stores.orders", "stores.shared_attributes", "stores.watch", "threads",
     },
     "records": {"argument_types", "disk", "errors", "keys", "spelling", "unicode_names"},

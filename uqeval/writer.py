@@ -16,7 +16,7 @@ from uqeval.arrays import Array
 from uqeval.errors import DataError, UsageError, check_numbers, cut, quoted
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, id_dtype, stored_name
 from uqeval.spelling import spelled
-from uqeval.stores import float16
+from uqeval.stores import bfloat16
 from uqeval.stores.class_ids import ASSUMED_VOID, declared_void, may_be_class
 from uqeval.stores.described import ordered
 from uqeval.stores.incoming import as_stack, checked_floats, checked_labels
@@ -362,7 +362,7 @@ class PredictionWriter:
         chunks = (samples, classes, *zw.pixel_chunks(pixel_bytes, height, width))
         shape = (self.samples, classes, height, width)
         axes = ("sample", "class", "y", "x")
-        source = float16.SOURCE if self._coarse else None
+        source = bfloat16.SOURCE if self._coarse else None
         return self._store.array(index, self.kind, shape, self.dtype, chunks, axes, source)[0]
 
     def _write_stack(self, index: int, stack: Array, first: int, description: Description) -> None:
@@ -420,18 +420,18 @@ class PredictionWriter:
             stack = softmax(stack) if self.classes > 1 else sigmoid(stack)
         if self.classes == 1:
             stack = foreground(stack)
-        tolerance = float16.TOLERANCE if self._coarse else None
+        tolerance = bfloat16.TOLERANCE if self._coarse else None
         maps = reduce_array(stack, sorted(self._kinds()), tolerance)
         self._sizes[index] = stack.shape[-2:]
         for kind, values in maps.items():
-            source = float16.SOURCE if kind == "mean_probs" and self._coarse else None
+            source = bfloat16.SOURCE if kind == "mean_probs" and self._coarse else None
             self._store.put(index, kind, values, source)
 
     def _note_coarse(self, stack: Array, where: str) -> None:
         """Warn of the first probabilities that were bfloat16."""
-        if self.kind == "probs" and not self._coarse and float16.is_coarse(stack):
+        if self.kind == "probs" and not self._coarse and bfloat16.is_coarse(stack):
             self._coarse = True
-            text = spelled(float16.warning(f"{self.path}: {where}"))
+            text = spelled(bfloat16.warning(f"{self.path}: {where}"))
             warnings.warn(text, UserWarning, stacklevel=7)
 
 

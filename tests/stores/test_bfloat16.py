@@ -13,7 +13,7 @@ import pytest
 
 import uqeval
 from uqeval.errors import DataError, StoreError
-from uqeval.stores.float16 import TOLERANCE, is_coarse
+from uqeval.stores.bfloat16 import TOLERANCE, is_coarse
 from uqeval.stores.incoming import as_array
 from uqeval.stores.store import open_store
 from uqeval.usecases.convert import convert

@@ -20,7 +20,7 @@ from uqeval.maps.names import (
     planes_of_ids,
     void_of,
 )
-from uqeval.stores.float16 import tolerance_of
+from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.incoming import as_array
 
 #: Pixels reduced at a time, so that their accumulators stay in a core's L2 cache.

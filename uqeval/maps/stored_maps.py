@@ -23,8 +23,8 @@ from uqeval.maps.names import (
     void_of,
 )
 from uqeval.maps.reduction import BLOCK
+from uqeval.stores.bfloat16 import TOLERANCE, recorded_tolerance, tolerance_of
 from uqeval.stores.fill_values import refuse_fill
-from uqeval.stores.float16 import TOLERANCE, recorded_tolerance, tolerance_of
 from uqeval.stores.planes import Planes, unit_of
 
 #: Maps of probabilities. They may exceed 1 by the largest tolerance of floating-point stacks, whose

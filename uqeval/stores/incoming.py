@@ -8,7 +8,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import DataError, cut
-from uqeval.stores import float16
+from uqeval.stores import bfloat16
 from uqeval.stores.class_ids import how_to_give, refuse_ambiguous
 from uqeval.stores.float16 import to_half, to_single
 from uqeval.stores.sum_hints import hint_of_sums
@@ -30,7 +30,7 @@ def as_array(values: Any, where: str) -> Array:
     try:
         values = _computed(values)
         refuse_masked(values, where)
-        coarse = float16.is_bfloat16(values)
+        coarse = bfloat16.is_bfloat16(values)
         if isinstance(values, np.ndarray) and not coarse:
             _refuse_added_types(values, where)
             return values
@@ -39,12 +39,12 @@ def as_array(values: Any, where: str) -> Array:
             if callable(step := getattr(values, method, None)):
                 values = step()
         if coarse:
-            values = float16.as_single(values, where)
+            values = bfloat16.as_single(values, where)
         plain = hasattr(values, "__array__") or hasattr(values, "__array_interface__")
         if plain or hasattr(values, "__dlpack__"):
             array = np.asarray(values) if plain else np.from_dlpack(values)
             _refuse_added_types(array, where)
-            return array.view(float16.FromBfloat16) if coarse else array
+            return array.view(bfloat16.FromBfloat16) if coarse else array
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise DataError(
             f"{where}: {kind} cannot be read as a NumPy array ({cut(error)}). Convert it to a "
@@ -141,8 +141,8 @@ def checked_floats(
     """
     if values.dtype.kind != "f":
         raise DataError(f"{where} holds {values.dtype}, expected floating point {kind}.")
-    of = source or float16.source_of(values, dtype)
-    allowed = float16.TOLERANCES[of] if tolerance is None else tolerance
+    of = source or bfloat16.source_of(values, dtype)
+    allowed = bfloat16.TOLERANCES[of] if tolerance is None else tolerance
     if kind == "logits":
         with np.errstate(over="ignore"):  # finds values that become infinite
             stored = values.astype(dtype, copy=False)
@@ -293,7 +293,7 @@ def _explain(
     off = np.abs(sums - 1.0)
     y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
     count = int((off > tolerance).sum())
-    fits_half = off.max() <= float16.tolerance_of(values, "float16")
+    fits_half = off.max() <= bfloat16.tolerance_of(values, "float16")
     wider = ""
     if values.dtype == np.float16 and fits_half:
         wider = "Or give --dtype=float16, which allows these sums."

@@ -6,7 +6,7 @@ The same for the writer, the converter and readers.
 from __future__ import annotations
 
 from uqeval.arrays import Array
-from uqeval.stores.float16 import TOLERANCE, WAY_OUT
+from uqeval.stores.bfloat16 import TOLERANCE, WAY_OUT
 
 #: Sums of all pixels, and what the values are then.
 _TOTALS = {100: "percentages", 255: "probabilities of 8 bits"}

@@ -16,7 +16,7 @@ from split import split
 
 import uqeval
 from uqeval.errors import StoreError, UqevalError, UsageError
-from uqeval.stores.float16 import tolerance_of
+from uqeval.stores.bfloat16 import tolerance_of
 from uqeval.stores.store import open_store
 from uqeval.usecases.convert import convert
 

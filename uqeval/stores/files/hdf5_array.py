@@ -19,10 +19,10 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, UqevalError, cut
 from uqeval.stores.array import Region, StoredArray, file_digest
+from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.compression import DamagedChunk, decompress
 from uqeval.stores.described import names_of
 from uqeval.stores.fill_values import fill_of_netcdf
-from uqeval.stores.float16 import SOURCE
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 #: Numbers of filters in HDF5.

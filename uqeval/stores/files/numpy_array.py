@@ -18,8 +18,8 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
+from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.file_values import FileValues
-from uqeval.stores.float16 import SOURCE, is_coarse
 from uqeval.stores.watch import combined_stamp, file_stamp, file_state
 
 #: About the bytes of a chunk.

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from uqeval.arrays import Array
 from uqeval.errors import DataError
 from uqeval.stores.array import ItemArray, StoredArray, arrays_of
-from uqeval.stores.class_ids import refuse_ambiguous, refuse_fill_ids
-from uqeval.stores.fill_values import INVALID, RANGE, refuse_fill, with_nan
-from uqeval.stores.float16 import (
+from uqeval.stores.bfloat16 import (
     FROM_HALF,
     SOURCE,
     SUM_TOLERANCE,
@@ -23,6 +21,8 @@ from uqeval.stores.float16 import (
     source_of,
     tolerance_of,
 )
+from uqeval.stores.class_ids import refuse_ambiguous, refuse_fill_ids
+from uqeval.stores.fill_values import INVALID, RANGE, refuse_fill, with_nan
 from uqeval.stores.incoming import (
     checked_floats,
     checked_labels,

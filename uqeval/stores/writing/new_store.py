@@ -24,9 +24,9 @@ from uqeval.disk.outputs import refuse_overlap
 from uqeval.disk.publishing import hidden_path
 from uqeval.errors import DataError, OutputError, cut
 from uqeval.stores.axis_names import axis_called
+from uqeval.stores.bfloat16 import SOURCE, SUM_TOLERANCE
 from uqeval.stores.coordinates import AXIS, IN_ATTRIBUTES, Coordinate
 from uqeval.stores.fill_values import INVALID, RANGE
-from uqeval.stores.float16 import SOURCE, SUM_TOLERANCE
 from uqeval.stores.zarr import writer as zw
 
 #: Attributes of an array that say what its numbers mean.

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from uqeval.arrays import Array
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
+from uqeval.stores.bfloat16 import widened
 from uqeval.stores.compression import DamagedChunk
-from uqeval.stores.float16 import widened
 from uqeval.stores.watch import combining_with, looked_up
 from uqeval.stores.zarr.codecs import checked_crc32c
 from uqeval.stores.zarr.metadata import Layout

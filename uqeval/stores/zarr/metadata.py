@@ -16,7 +16,7 @@ import numpy as np
 
 from uqeval.disk.files import parse_json
 from uqeval.errors import StoreError, cut, quoted
-from uqeval.stores.float16 import SOURCE, widened
+from uqeval.stores.bfloat16 import SOURCE, widened
 from uqeval.stores.zarr.codecs import ChunkCodec, codec_v2, codec_v3, endian
 from uqeval.stores.zarr.source import MOST_METADATA, Source, TooLong, array_place
 
