@@ -31,7 +31,7 @@ from unittest.mock import patch
 import numpy as np
 
 from uqeval.engine.remote import Counts, CountTallies, Done, Opened
-from uqeval.engine.reuse import last_digits
+from uqeval.inputs.opened import last_digits
 
 if TYPE_CHECKING:
     from uqeval.engine.options import RunOptions

@@ -71,8 +71,7 @@ LESS = {
         "arrays", "disk", "errors", "stores.array", "stores.attribute_arrays",
         "stores.axis_names", "stores.bfloat16", "stores.buffer_pool", "stores.compression",
         "stores.contents", "stores.coordinates", "stores.file_values", "stores.kinds",
-        "stores.map_names", "stores.names", "stores.orders", "stores.shared_attributes",
-        "stores.watch", "threads",
+        "stores.names", "stores.orders", "stores.shared_attributes", "stores.watch", "threads",
     },
     "records": {"argument_types", "disk", "errors", "keys", "spelling", "unicode_names"},
     # Files that an option names: a report with a threshold, a list or table of items. Addresses of
@@ -88,7 +87,7 @@ LESS = {
     },
     "engine": {
         "arrays", "disk", "errors", "inputs", "maps", "metrics._driver", "metrics._evaluation",
-        "records.input_options", "settings", "statistics.options", "stores", "tallies", "threads",
+        "settings", "statistics.options", "stores", "tallies", "threads",
     },
     "gate": {"disk", "errors", "glossary", "keys", "records", "special"},
     "compare": {"errors", "gate", "glossary", "keys", "records", "statistics"},

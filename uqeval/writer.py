@@ -17,11 +17,11 @@ from uqeval.errors import DataError, UsageError, check_numbers, cut, quoted
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, id_dtype, stored_name
 from uqeval.spelling import spelled
 from uqeval.stores import bfloat16
+from uqeval.stores.class_ids import ASSUMED_VOID, declared_void, may_be_class
 from uqeval.stores.described import ordered
 from uqeval.stores.incoming import as_stack, checked_floats, checked_labels
 from uqeval.stores.kinds import KINDS
 from uqeval.stores.names import checked_names
-from uqeval.stores.void_id import ASSUMED_VOID, declared_void, may_be_class
 from uqeval.stores.writing.item_axis import of_items, of_one, ordered_classes
 from uqeval.stores.writing.item_descriptions import Description, ItemDescriptions
 from uqeval.stores.writing.processes import process_count

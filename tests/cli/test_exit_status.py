@@ -437,7 +437,7 @@ sys.meta_path.insert(0, Finder())
     ("module", "interrupt"),
     [
         ("uqeval.cli.entry", "os.kill(os.getpid(), signal.SIGINT)"),
-        ("uqeval.cli.evaluating", "os.kill(os.getpid(), signal.SIGINT)"),
+        ("uqeval.cli.options", "os.kill(os.getpid(), signal.SIGINT)"),
         ("numba", "os.kill(os.getpid(), signal.SIGINT)"),
         ("typer", "Held()"),  # Python ignores an exception there
     ],

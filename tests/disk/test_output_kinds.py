@@ -12,7 +12,7 @@ from small_report import report
 from small_stores import labels, probs
 
 import uqeval
-from uqeval.disk.output_kinds import refuse_other_kind
+from uqeval.disk.outputs import refuse_other_kind
 from uqeval.errors import UsageError
 
 

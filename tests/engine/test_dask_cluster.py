@@ -29,9 +29,9 @@ from uqeval.engine import dask_cluster, dask_executor, remote
 from uqeval.engine.dask_cluster import DaskCluster
 from uqeval.engine.dask_executor import Workers
 from uqeval.engine.options import RunOptions
-from uqeval.engine.reuse import last_digits
 from uqeval.errors import ChangedError, ClusterError, DataError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
+from uqeval.inputs.opened import last_digits
 from uqeval.metrics import COMPANIONS, FAMILIES
 from uqeval.stores.states.saved import SavedStates
 from uqeval.tallies.segmentation import ClassCounts

@@ -27,7 +27,7 @@ from uqeval.gate.same_data import (
 )
 from uqeval.glossary import fields_changed
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.records.input_options import VALUE_OPTIONS
+from uqeval.records.inputs import VALUE_OPTIONS
 from uqeval.usecases.reduce import reduce
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,14 @@ def differences(record: Any) -> list[Difference]:
     """Return what `verify --all` finds in a record, as a report beside the original one."""
     Path("changed.json").write_text(json.dumps(record), "utf-8")
     return verify("changed.json", everything=True).differences
+
+
+def changed(name: str, change: Callable[[Any], None]) -> str:
+    """Change the record of the report `name`; return the new report's file."""
+    record = read(f"{name}.json")
+    change(record)
+    Path("changed.json").write_text(json.dumps(record), "utf-8")
+    return "changed.json"
 
 
 def parent_of(record: Any, place: Place) -> tuple[Any, Any]:

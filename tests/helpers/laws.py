@@ -32,9 +32,9 @@ from scenes import item_maps
 from uncertainties import ANYTHING, CONFIDENCE, ENTROPY
 
 from uqeval import tallies
+from uqeval.engine import counting
 from uqeval.engine.counting import Strip
 from uqeval.maps.names import void_of
-from uqeval.tallies import _totals
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import CountedItems
 from uqeval.tallies._values import RawMap, Uncertainty
@@ -332,11 +332,11 @@ def totals_are_the_fold_of_the_items(tally: Tally) -> None:
     folded = tally.empty()
     for thin in states:
         tally.fold(folded, thin)
-    for numbers_per_entry in (1, _totals._NUMBERS_PER_ENTRY, 1 << 40):
+    for numbers_per_entry in (1, counting._NUMBERS_PER_ENTRY, 1 << 40):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_totals, "_NUMBERS_PER_ENTRY", numbers_per_entry)
-            patch.setattr(_totals, "_LEAST_NUMBERS", 4097)  # smaller fields have no sparse form
-            total, first, second = (_totals.Total(tally) for _ in range(3))
+            patch.setattr(counting, "_NUMBERS_PER_ENTRY", numbers_per_entry)
+            patch.setattr(counting, "_LEAST_NUMBERS", 4097)  # smaller fields have no sparse form
+            total, first, second = (counting.Total(tally) for _ in range(3))
             total.fold_items(CountedItems.of(states))
             agree(tally, total.state(), folded)
             assert tally.pack(total.state()) == tally.pack(folded)

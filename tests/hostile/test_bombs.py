@@ -21,11 +21,10 @@ import pytest
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray
-from uqeval.stores.compression import content_size
+from uqeval.stores.compression import DamagedChunk, content_size, decompress
 from uqeval.stores.files.numpy_files import open_npz
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.store import open_store
-from uqeval.stores.zarr.decompress import DamagedChunk, decompress
 from uqeval.stores.zarr.group import open_zarr
 
 #: What each bomb unpacks to, and what a chunk should.

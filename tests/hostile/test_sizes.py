@@ -15,7 +15,7 @@ from command import run_script
 import uqeval
 from uqeval.errors import StoreError, UsageError
 from uqeval.stores.array import Store
-from uqeval.stores.class_names import names_of_classes
+from uqeval.stores.class_ids import names_of_classes
 from uqeval.stores.files.numpy_files import open_npy
 from uqeval.stores.files.pfm_array import PfmArray
 from uqeval.stores.files.png_array import PngArray

@@ -12,7 +12,7 @@ from scenes import zarr_group
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
-from uqeval.records.input_options import value_options
+from uqeval.records.inputs import value_options
 from uqeval.usecases.convert import convert
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from uqeval.inputs.options import InputOptions
-from uqeval.records.input_options import VALUE_OPTIONS
+from uqeval.records.inputs import VALUE_OPTIONS
 from uqeval.settings import default_of, options_of
 
 #: Options that change no number of a result: the values that the first ones give are compared

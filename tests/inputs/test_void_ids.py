@@ -17,7 +17,7 @@ import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.inputs import InputOptions
 from uqeval.inputs.live import Live, Patience
-from uqeval.stores.void_id import declared_void
+from uqeval.stores.class_ids import declared_void
 from uqeval.usecases.convert import convert
 
 CLASSES = 10

@@ -16,7 +16,7 @@ from tensors import Index, Labelled, Table
 import uqeval
 from uqeval.errors import StoreError
 from uqeval.stores.array import Store
-from uqeval.stores.class_names import names_of_classes, refuse_other_numbers
+from uqeval.stores.class_ids import names_of_classes, refuse_other_numbers
 
 NAMES = ("road", "car", "sky")
 SWAPPED = ("road", "sky", "car")

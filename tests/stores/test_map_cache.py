@@ -251,7 +251,7 @@ def test_paths_and_machines_tell_items_apart(
             save(tmp_path / folder / "s.zarr", held, {"names": names(ITEMS)})
             monkeypatch.chdir(tmp_path / folder)
             assert reused(same(cache, "s.zarr", {"pavpu": {}})) == 0
-    monkeypatch.setattr("uqeval.engine.reuse.last_digits", lambda: "another")
+    monkeypatch.setattr("uqeval.inputs.opened.last_digits", lambda: "another")
     assert reused(same(cache, given, {"pavpu": {}})) == 0
 
 

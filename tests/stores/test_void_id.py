@@ -20,7 +20,7 @@ from tensors import Labelled
 import uqeval
 from uqeval.errors import DataError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.stores.void_id import ASSUMED_VOID, stamp_of_void
+from uqeval.stores.class_ids import ASSUMED_VOID, stamp_of_void
 from uqeval.usecases.convert import convert
 from uqeval.usecases.inspect import inspect
 from uqeval.usecases.reduce import reduce

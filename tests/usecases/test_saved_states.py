@@ -29,8 +29,8 @@ from small_videos import numbered, save_flows, save_folder, save_store, video
 
 import uqeval
 import uqeval.maps
-from uqeval.engine.reuse import stamps_of
 from uqeval.inputs import InputOptions, open_inputs
+from uqeval.inputs.opened import stamps_of
 from uqeval.stores.states import blocks
 from uqeval.stores.states.writer import partial_path
 from uqeval.stores.watch import file_stamp, file_state

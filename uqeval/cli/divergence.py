@@ -8,7 +8,7 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, without_absent
-from uqeval.cli.evaluating import evaluated, of_family
+from uqeval.cli.options import evaluated, of_family
 from uqeval.errors import UsageError
 from uqeval.inputs.options import OF_REFERENCE
 

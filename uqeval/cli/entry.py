@@ -120,7 +120,7 @@ def _similar(option: str, names: Sequence[str]) -> list[str]:
 def _command(name: str) -> tuple[Callable[..., None], Any]:
     """Return the function of a command, and the class that reads its arguments."""
     if find_spec(f"uqeval.cli.{name}") is None:
-        from uqeval.cli.evaluating import command_of
+        from uqeval.cli.options import command_of
 
         return command_of(name), Command
     module = import_module(f"uqeval.cli.{name}")

@@ -9,7 +9,7 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
-from uqeval.cli.evaluating import evaluated, shared_by
+from uqeval.cli.options import evaluated, shared_by
 from uqeval.errors import UsageError, cut, option_name
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.image_failure_settings import ImageFailureSettings

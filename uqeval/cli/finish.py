@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.cli.streams import console, error_console, print_text, printing, tell
 from uqeval.disk.files import path_without_suffix, stream_of
 from uqeval.disk.locks import lock
-from uqeval.disk.output_kinds import KINDS, refuse_other_kind
-from uqeval.disk.outputs import check_writable, refuse_overlap, write
+from uqeval.disk.outputs import KINDS, check_writable, refuse_other_kind, refuse_overlap, write
 from uqeval.disk.publishing import drop_older, settle_states, writing
 from uqeval.errors import UsageError, cut
 from uqeval.records.report import Report

@@ -8,7 +8,7 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared
-from uqeval.cli.evaluating import evaluated, of_family, shared_by
+from uqeval.cli.options import evaluated, of_family, shared_by
 from uqeval.errors import UsageError
 from uqeval.inputs.opened import members_of
 

@@ -8,7 +8,7 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
-from uqeval.cli.evaluating import completed, read_by
+from uqeval.cli.options import completed, read_by
 from uqeval.cli.streams import progress_for, tell, warn
 from uqeval.disk.locks import lock
 from uqeval.engine.options import MachineOptions

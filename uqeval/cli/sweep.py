@@ -8,7 +8,7 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import Shared, with_options
-from uqeval.cli.evaluating import completed
+from uqeval.cli.options import completed
 from uqeval.cli.streams import progress_for
 from uqeval.config.options import SweepOptions
 from uqeval.errors import UsageError

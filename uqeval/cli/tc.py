@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from uqeval.cli.declared import Shared, without_absent
-from uqeval.cli.evaluating import evaluated, of_family, shared_by
+from uqeval.cli.options import evaluated, of_family, shared_by
 from uqeval.errors import UsageError, option_name
 from uqeval.inputs.options import OF_VIDEO
 
@@ -43,7 +43,7 @@ def tc(
 
     Example: uqeval tc video/ --flow dis --labels labels/ -o report.json
     """
-    from uqeval.engine.heap import keep_freed_memory
+    from uqeval.stores.buffer_pool import keep_freed_memory
 
     keep_freed_memory()
     saved = [option_name(n) for n in ("flow_path", "flow_forward_path") if getattr(shared, n)]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from uqeval.errors import UsageError, all_listed, cut, listed, number_of
 from uqeval.records.class_names import class_names, report_called
-from uqeval.records.distinct_names import distinct
 from uqeval.records.folder import Named, load_reports, why_without_states
+from uqeval.records.set_names import distinct
 
 
 @dataclass(frozen=True)

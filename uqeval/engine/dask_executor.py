@@ -30,9 +30,9 @@ from uqeval.engine.remote import (
     close_run,
     run_job,
 )
-from uqeval.engine.reuse import last_digits
 from uqeval.errors import ClusterError, UqevalError, cut, listed
 from uqeval.inputs import Inputs
+from uqeval.inputs.opened import last_digits
 from uqeval.threads import Event
 
 if TYPE_CHECKING:

@@ -13,12 +13,11 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from uqeval.arrays import Maps, State
-from uqeval.engine.counting import Counted, Counting
+from uqeval.engine.counting import Counted, Counting, Total
 from uqeval.engine.options import shown_size
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import UsageError
 from uqeval.stores.states.blocks import ItemBlocks, KnownStates, PackedItems
-from uqeval.tallies._totals import Total
 from uqeval.threads import in_order
 
 if TYPE_CHECKING:

@@ -17,17 +17,15 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 from uqeval import errors
-from uqeval.engine.counting import Counting
+from uqeval.engine.counting import Counting, Total
 from uqeval.engine.passes import Resources, Turn, blocks_of, count_in_threads, workers_within
-from uqeval.engine.reuse import last_digits, map_cache_of, stamps_of
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import ChangedError, UqevalError, UsageError, cut
 from uqeval.inputs import Inputs
-from uqeval.inputs.opened import Recipe
+from uqeval.inputs.opened import Recipe, last_digits, map_cache_of, stamps_of
 from uqeval.inputs.opening import open_again
 from uqeval.stores.states.blocks import ItemBlocks, PackedItems
 from uqeval.tallies._contract import Tally
-from uqeval.tallies._totals import Total
 
 #: Packages on which the bits of results or the messages between processes depend.
 _DISTRIBUTIONS = (

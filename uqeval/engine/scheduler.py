@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from uqeval.arrays import State, np
 from uqeval.engine.options import RunOptions, shown_size
-from uqeval.engine.reuse import last_digits
 from uqeval.errors import UsageError
 from uqeval.inputs import Inputs
+from uqeval.inputs.opened import last_digits
 from uqeval.stores.states.blocks import ItemStates, KnownStates, PackedItems
 from uqeval.stores.states.entries import tally_key
 

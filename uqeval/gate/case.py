@@ -40,8 +40,7 @@ from uqeval.records.resampling import (
     recorded_units,
     units_of,
 )
-from uqeval.records.rounding import is_rounding
-from uqeval.records.scalars import described
+from uqeval.records.scalars import described, is_rounding
 
 _MOST = Fraction(sys.float_info.max)
 #: What else helps where a value inside the limit has no interval; the reason says what it lacks.

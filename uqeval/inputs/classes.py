@@ -30,12 +30,11 @@ from uqeval.maps.names import MOST_CLASSES, SAMPLE_PREDICTIONS
 from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.attribute_arrays import of_uqeval
 from uqeval.stores.bfloat16 import warnings_of
-from uqeval.stores.class_names import check_number, names_of_classes
+from uqeval.stores.class_ids import check_number, names_of_classes, refuse_other_void, void_id_of
 from uqeval.stores.incoming import LEAST_PIXELS, refuse_one_hot
 from uqeval.stores.kinds import predictions_expected
 from uqeval.stores.planes import Planes, ScaledPlanes
 from uqeval.stores.stack import Stack
-from uqeval.stores.void_id import refuse_other_void, void_id_of
 from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import PartsIfRead, Watched
 

@@ -24,7 +24,7 @@ from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import void_of
 from uqeval.stores.array import ItemArray, Store, arrays_of
 from uqeval.stores.attribute_arrays import of_uqeval
-from uqeval.stores.class_names import names_of_classes
+from uqeval.stores.class_ids import names_of_classes, refuse_other_void, void_id_of
 from uqeval.stores.files.label_folder import (
     open_label_folder,
     open_ordered_folder,
@@ -33,7 +33,6 @@ from uqeval.stores.files.label_folder import (
 )
 from uqeval.stores.matching import match_files, match_some, warnings_of_folders
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import refuse_other_void, void_id_of
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds

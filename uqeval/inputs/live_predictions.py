@@ -25,6 +25,7 @@ from uqeval.inputs.live_frames import Matches, Shot, check_growing, plain_folder
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.video_stores import PREDICTIONS, inside
 from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.class_ids import ASSUMED_VOID
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.files.png_array import PngArray
 from uqeval.stores.item_files import Files
@@ -32,7 +33,6 @@ from uqeval.stores.names import natural
 from uqeval.stores.orders import refuse_other_orders
 from uqeval.stores.planes import Planes
 from uqeval.stores.store import has_chunks
-from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.stores.watch import read_whole
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@
   it, they must have equal sizes and attributes, which is checked before it is used, and equal
   values, which is checked when it is read. An attribute may be missing in some of them.
 - Groups (cases of volumes) are those of any member; members that have them must agree.
-- Names of classes and the void id: `class_names.py`, `stores/void_id.py`.
+- Names of classes and the void id: `stores/class_ids.py`.
 - The order of items is that of the first member that has names. Other attributes are not evaluated.
 """
 
@@ -29,10 +29,10 @@ from uqeval.stores.array import (
     arrays_of,
 )
 from uqeval.stores.axis_names import AXES
+from uqeval.stores.class_ids import whole_of
 from uqeval.stores.fill_values import INVALID, RANGE, AssumedFill, is_outside, numbers_of
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import whole_of
 
 _PREDICTIONS = frozenset({"probs", "logits", "mean", "samples", *SPREADS})
 #: The attributes of arrays that are evaluated; other arrays are maps. Units are compared with those

@@ -10,7 +10,7 @@ from typing import Any
 from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.inputs.opened import Given, Inputs, Recipe
 from uqeval.inputs.options import InputOptions
-from uqeval.records.units import is_same_unit
+from uqeval.records.inputs import is_same_unit
 from uqeval.spelling import for_caller
 
 
@@ -22,7 +22,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     """
     from uqeval.inputs.common import open_once, open_predictions
     from uqeval.maps.reference import WithReference
-    from uqeval.stores.class_names import refuse_other_numbers
+    from uqeval.stores.class_ids import refuse_other_numbers
     from uqeval.stores.orders import refuse_other_order
 
     # Options of labels and samples may not apply to the reference.

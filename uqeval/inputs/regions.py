@@ -21,18 +21,18 @@ from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.maps.names import map_and_id
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
-from uqeval.stores.contents import Role
-from uqeval.stores.fill_values import ignored
-from uqeval.stores.map_names import STORED_DEPTH
-from uqeval.stores.orders import refuse_other_order
-from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import (
+from uqeval.stores.class_ids import (
     ASSUMED_VOID,
     declared_void,
     fills_of,
     refuse_other_void,
     void_id_of,
 )
+from uqeval.stores.contents import Role
+from uqeval.stores.fill_values import ignored
+from uqeval.stores.names import STORED_DEPTH
+from uqeval.stores.orders import refuse_other_order
+from uqeval.stores.planes import Planes
 from uqeval.stores.watch import Watch
 from uqeval.stores.watched_parts import WatchedText
 

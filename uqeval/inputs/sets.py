@@ -27,10 +27,15 @@ from uqeval.inputs.opened import Given, Inputs, members_of, of_all_shards
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.records.set_names import IN, set_names
 from uqeval.stores.array import Store, arrays_of
-from uqeval.stores.class_names import refuse_other_numbers
+from uqeval.stores.class_ids import (
+    ASSUMED_VOID,
+    AssumedVoid,
+    refuse_other_numbers,
+    refuse_other_void,
+    void_id_of,
+)
 from uqeval.stores.kinds import ALIASES, KNOWN
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, refuse_other_void, void_id_of
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:

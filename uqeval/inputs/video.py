@@ -16,8 +16,8 @@ from uqeval.inputs.opened import Given, Inputs, of_all_shards
 from uqeval.inputs.options import InputOptions, chosen_items
 from uqeval.inputs.video_stores import VideoInputs, open_video_inputs
 from uqeval.metrics._dataset_info import VideoInfo
+from uqeval.stores.class_ids import stamp_of_void, void_id_of
 from uqeval.stores.video.sequences import Pair, Sequences
-from uqeval.stores.void_id import stamp_of_void, void_id_of
 from uqeval.stores.watched_parts import PartsIfRead, Watched, WatchedText
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.array import Store
+from uqeval.stores.class_ids import ASSUMED_VOID
 from uqeval.stores.contents import Contents
 from uqeval.stores.kinds import CLASS_PREDICTIONS
 from uqeval.stores.kinds import PREDICTIONS as ARRAYS
@@ -22,7 +23,6 @@ from uqeval.stores.names import files_below, read_names_file, refuse_reordered
 from uqeval.stores.orders import refuse_other_orders
 from uqeval.stores.store import contents_of, open_store
 from uqeval.stores.video.sequences import Sequences, sequences_of
-from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.stores.zarr.source import is_url, is_zarr
 from uqeval.unicode_names import in_one_spelling
 

@@ -58,7 +58,7 @@ def count_targets(target, label, void, counts):
             high[x] = value if is_valid & (value > high[x]) else high[x]
     if pixels == 0:
         return
-    least, most = _least(low), _most(high)
+    least, most = _least(low), -_least(-high)
     low[:], high[:] = most, least
     at_least, at_most = np.int64(0), np.int64(0)
     for y in range(label.shape[0]):
@@ -68,7 +68,7 @@ def count_targets(target, label, void, counts):
             at_most += is_valid & (value == most)
             low[x] = value if is_valid & (value > least) & (value < low[x]) else low[x]
             high[x] = value if is_valid & (value < most) & (value > high[x]) else high[x]
-    above, below = _least(low), _most(high)
+    above, below = _least(low), -_least(-high)
     counts[0], counts[1], counts[2] = pixels, zeros, negative
     counts[3], counts[4], counts[5] = least, at_least, above
     counts[6], counts[7], counts[8] = most, at_most, below
@@ -93,15 +93,6 @@ def _least(values):
     for i in range(values.shape[0]):
         least = min(least, values[i])
     return least
-
-
-@kernel_part
-def _most(values):
-    """Return the largest of values [i], which are numbers."""
-    most = values[0]
-    for i in range(values.shape[0]):
-        most = max(most, values[i])
-    return most
 
 
 @kernel_part

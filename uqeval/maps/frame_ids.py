@@ -17,8 +17,8 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut
 from uqeval.maps.labels import label_map
 from uqeval.maps.sources import Source
+from uqeval.stores.class_ids import refuse_fill_ids
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import refuse_fill_ids
 
 #: Batches of predictions in memory: two neighbours are in one batch or two.
 _KEPT = 2

@@ -11,9 +11,9 @@ from uqeval.arrays import Array
 from uqeval.errors import DataError, StoreError, cut, listed, number_flaw
 from uqeval.maps.names import id_dtype, void_of
 from uqeval.stores.array import ItemArray
+from uqeval.stores.class_ids import how_to_give, refuse_ambiguous, refuse_fill_ids
 from uqeval.stores.incoming import ids_of_one_hot, numbered_from_1, refuse_one_hot
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import how_to_give, refuse_ambiguous, refuse_fill_ids
 
 #: The hint if height and width of a plane look swapped.
 SWAPPED = (

@@ -23,8 +23,8 @@ from uqeval.maps.names import (
     now_of,
     void_id,
 )
+from uqeval.stores.class_ids import may_be_class
 from uqeval.stores.fill_values import with_nan
-from uqeval.stores.void_id import may_be_class
 
 if TYPE_CHECKING:
     from uqeval.stores.planes import Planes

@@ -14,8 +14,8 @@ from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.labels import refuse_unknown
 from uqeval.maps.names import OF_CLASSES, void_of
 from uqeval.maps.sources import Source
+from uqeval.stores.class_ids import refuse_ambiguous, refuse_fill_ids
 from uqeval.stores.planes import Planes
-from uqeval.stores.void_id import refuse_ambiguous, refuse_fill_ids
 
 #: Maps that only sets of items have: the set of a pixel, and the predicted set, which is
 #: in-distribution for all pixels, so that the pixels out of it are the errors.

@@ -35,9 +35,9 @@ from uqeval.maps.stack_maps import TOGETHER, StackMaps
 from uqeval.maps.stored_maps import StoredMaps, missing_map_message
 from uqeval.spelling import for_caller
 from uqeval.stores.array import arrays_of
+from uqeval.stores.class_ids import doubtful_fills
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack
-from uqeval.stores.void_id import doubtful_fills
 
 #: The largest number of labels of small items that are read together.
 _MOST_LABELS = 1 << 20

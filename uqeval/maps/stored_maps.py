@@ -25,8 +25,7 @@ from uqeval.maps.names import (
 from uqeval.maps.reduction import BLOCK
 from uqeval.stores.bfloat16 import TOLERANCE, recorded_tolerance, tolerance_of
 from uqeval.stores.fill_values import refuse_fill
-from uqeval.stores.planes import Planes
-from uqeval.stores.scales import unit_of
+from uqeval.stores.planes import Planes, unit_of
 from uqeval.stores.sum_hints import hint_of_range
 
 #: Maps of probabilities. They may exceed 1 by the largest tolerance of floating-point stacks, whose

@@ -146,8 +146,7 @@ class Report:
         `OutputError`, `UsageError` for a file of another kind, and `NotFiniteError` as `to_json`
         does.
         """
-        from uqeval.disk.output_kinds import refuse_other_kind
-        from uqeval.disk.outputs import write
+        from uqeval.disk.outputs import refuse_other_kind, write
 
         refuse_other_kind(path, "path=", "report")
         write(path, self.json_pieces())

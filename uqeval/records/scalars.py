@@ -166,3 +166,12 @@ def _interval(found: Mapping[str, Any]) -> str:
 def _number(value: float) -> str:
     """Return a count with separators, or a number with four decimals, or more if it is small."""
     return f"{value:,}" if isinstance(value, int) else decimals(value, 4)
+
+
+#: Relative difference of equal scores whose sums are in another order.
+ROUNDING = 1e-12
+
+
+def is_rounding(value: float, other: float) -> bool:
+    """Return whether two scores differ by rounding at most."""
+    return abs(value - other) <= ROUNDING * max(abs(value), abs(other))

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from uqeval.disk.suffixes import OF_STORES, suffix_of
 from uqeval.errors import IN_MEMORY
-from uqeval.records.distinct_names import distinct
+
+
+def distinct(names: Iterable[str], form: str, taken: Iterable[str] = ()) -> list[str]:
+    """Return the names, with a number where one was there before or is in `taken`.
+
+    `form`: the name and the number, such as "{} ({})".
+    """
+    result, used = [], set(taken)
+    for name in names:
+        number, own = 1, name
+        while own in used:
+            number += 1
+            own = form.format(name, number)
+        used.add(own)
+        result.append(own)
+    return result
+
 
 #: The name of the in-distribution set, and of OUT sets without a path.
 IN, OUT = "in", "out"

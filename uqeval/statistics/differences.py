@@ -17,7 +17,7 @@ from uqeval.arrays import Floats
 from uqeval.metrics import Metric
 from uqeval.records.intervals import plural
 from uqeval.records.resampling import IDENTICAL
-from uqeval.records.rounding import ROUNDING, is_rounding
+from uqeval.records.scalars import ROUNDING, is_rounding
 from uqeval.statistics import jackknife, methods, mover
 from uqeval.statistics.flips import least_shares
 from uqeval.statistics.intervals import UNDEFINED, inside, is_approximate, within

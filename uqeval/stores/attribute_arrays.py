@@ -12,11 +12,10 @@ from typing import Any, TypeGuard
 from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import StoredArray
-from uqeval.stores.class_names import refuse_other_numbers
+from uqeval.stores.class_ids import declared_void, refuse_other_numbers
 from uqeval.stores.fill_values import INVALID
 from uqeval.stores.kinds import shown_axes, single_of
 from uqeval.stores.names import checked_names
-from uqeval.stores.void_id import declared_void
 from uqeval.unicode_names import in_one_spelling
 
 _VERSION = 1

@@ -20,13 +20,13 @@ from uqeval.errors import DataError, cut
 from uqeval.stores.array import StoredArray
 from uqeval.stores.attribute_arrays import check_attributes
 from uqeval.stores.axis_names import axes_among, axis_called
+from uqeval.stores.class_ids import refuse_void_of_array
 from uqeval.stores.coordinates import COLUMNS, Coordinate
 from uqeval.stores.files.numpy_array import in_memory
 from uqeval.stores.fill_values import INVALID, fill_of_netcdf
 from uqeval.stores.incoming import as_array
 from uqeval.stores.kinds import PACKED, resolve
 from uqeval.stores.orders import placed
-from uqeval.stores.void_id import refuse_void_of_array
 
 #: The attribute of Zarr 2 with the names of axes, as xarray writes it.
 _ZARR_2 = "_ARRAY_DIMENSIONS"

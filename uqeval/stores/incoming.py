@@ -9,9 +9,9 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.errors import DataError, cut
 from uqeval.stores import bfloat16
+from uqeval.stores.class_ids import how_to_give, refuse_ambiguous
 from uqeval.stores.float16 import to_half, to_single
 from uqeval.stores.sum_hints import hint_of_range, hint_of_sums
-from uqeval.stores.void_id import how_to_give, refuse_ambiguous
 
 #: Logits and labels of fewer pixels may look like probabilities and one-hot labels by chance.
 LEAST_PIXELS = 16

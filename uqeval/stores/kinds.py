@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, all_listed, cut, nearest, quoted
-from uqeval.stores.array import StoredArray
+from uqeval.stores.array import OnePixel, StoredArray
 from uqeval.stores.axis_names import axes_among
-from uqeval.stores.one_pixel import OnePixel
 
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
 _MEMBERS = (("item", "sample", "y", "x"), ("item", "y", "x"))

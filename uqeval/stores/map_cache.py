@@ -193,7 +193,7 @@ IsValid: TypeAlias = "Callable[[str, Array], bool]"
 class MapCache:
     """Maps of items, each in a file or object whose name depends on its sources.
 
-    `stamps` change when an item's maps do (`engine.reuse.stamps_of`); maps of items without a stamp
+    `stamps` change when an item's maps do (`inputs.opened.stamps_of`); maps of items without one
     are not cached. Runs with other metrics or stores may share the folder; `uqeval` never removes a
     file. Anyone may have written to it, and a checksum is no signature: a map that is not `valid`
     counts as damaged, because kernels check no values. Raises `OutputError` if the folder cannot be

@@ -11,7 +11,7 @@ from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray, arrays_of
 from uqeval.stores.attribute_arrays import DESCRIBING, not_utf8, refuse_large_names
 from uqeval.stores.axis_names import axis_called, axis_of_coordinate
-from uqeval.stores.class_names import other_words, refuse_other_numbers
+from uqeval.stores.class_ids import other_words, refuse_other_numbers
 from uqeval.stores.coordinates import (
     AXIS,
     COLUMNS,

@@ -8,8 +8,7 @@ from typing import Any
 
 from uqeval.errors import StoreError, cut
 from uqeval.stores.attribute_arrays import OF_STORE, check_attributes
-from uqeval.stores.class_names import refuse_other_numbers
-from uqeval.stores.void_id import declared_void
+from uqeval.stores.class_ids import declared_void, refuse_other_numbers
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError, number_of
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of, distinct, follow
 from uqeval.stores.bfloat16 import tolerance_of
-from uqeval.stores.scales import check_dtype, unit_of
+from uqeval.stores.planes import check_dtype, unit_of
 
 TILE_AXES = ("sample", "class", "y", "x")
 #: Probabilities and logits of these types have no scale.

@@ -14,14 +14,18 @@ from uqeval.inputs.common import as_store
 from uqeval.maps.labels import annotators_of, check_label_sizes
 from uqeval.maps.names import OF_MEAN_AND_LABEL
 from uqeval.stores.array import ItemArray, Store, arrays_of
-from uqeval.stores.class_names import check_number, names_of_classes
+from uqeval.stores.class_ids import (
+    ASSUMED_VOID,
+    check_number,
+    names_of_classes,
+    refuse_other_void,
+    void_id_of,
+)
 from uqeval.stores.files.item_folder import kinds_in_folder
 from uqeval.stores.files.label_folder import png_files
 from uqeval.stores.kinds import CLASS_PREDICTIONS, SCALED
-from uqeval.stores.planes import Planes
-from uqeval.stores.scales import unit_of
+from uqeval.stores.planes import Planes, unit_of
 from uqeval.stores.store import has_chunks
-from uqeval.stores.void_id import ASSUMED_VOID, refuse_other_void, void_id_of
 from uqeval.stores.writing.convert import Progress, write_converted
 from uqeval.stores.writing.converted_numbers import Recoding
 from uqeval.stores.writing.convertible import open_convertible

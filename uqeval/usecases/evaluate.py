@@ -13,9 +13,9 @@ from uqeval.argument_types import checks_types
 from uqeval.disk.locks import temporary
 from uqeval.disk.outputs import check_output, paths_in, refuse_overlap
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
-from uqeval.engine.reuse import map_cache_of, stamps_of
 from uqeval.errors import UsageError
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
+from uqeval.inputs.opened import map_cache_of, stamps_of
 from uqeval.inputs.opening import refuse_flow_without_effect, warned_of_flow
 from uqeval.records.report import Report, for_python
 from uqeval.settings import make_settings, takes

@@ -14,7 +14,7 @@ from uqeval.errors import DataError, UqevalError, number_of
 from uqeval.inputs import Inputs, open_inputs
 from uqeval.inputs.options import InputOptions
 from uqeval.maps.names import is_annotations
-from uqeval.stores.class_names import refuse_other_numbers
+from uqeval.stores.class_ids import refuse_other_numbers
 from uqeval.stores.names import as_items, read_names_file
 
 #: The path of the predictions in a report.

@@ -24,9 +24,9 @@ from uqeval.metrics.temporal_means import pair_record
 from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.stores.array import Store
+from uqeval.stores.class_ids import ASSUMED_VOID
 from uqeval.stores.described import ordered, refuse_attributes_of_ids
 from uqeval.stores.orders import refuse_other_orders
-from uqeval.stores.void_id import ASSUMED_VOID
 from uqeval.threads import Threads
 
 #: Number of earlier pairs whose median photometric error detects a scene cut.

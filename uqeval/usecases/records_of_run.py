@@ -129,7 +129,7 @@ def states_of_run(
     `identity`: further settings that must be equal in a run to resume.
     Reuses the states of a finished earlier run, and with `resume` those of an interrupted one.
     """
-    from uqeval.engine.reuse import last_digits
+    from uqeval.inputs.opened import last_digits
     from uqeval.stores.states.blocks import ItemBlocks
     from uqeval.stores.states.earlier import EarlierStates
     from uqeval.stores.states.writer import StatesWriter

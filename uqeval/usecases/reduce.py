@@ -35,8 +35,8 @@ from uqeval.maps.stored_maps import PROBABILITIES
 from uqeval.maps.with_stored import WithStored, stored_beside_samples
 from uqeval.stores.array import StoredArray
 from uqeval.stores.bfloat16 import SOURCE, SUM_TOLERANCE, TOLERANCE, is_coarse
+from uqeval.stores.class_ids import ASSUMED_VOID, AssumedVoid, may_be_class
 from uqeval.stores.coordinates import Coordinate
-from uqeval.stores.void_id import ASSUMED_VOID, AssumedVoid, may_be_class
 from uqeval.stores.zarr import writer as zw
 from uqeval.threads import in_order
 

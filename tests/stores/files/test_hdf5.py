@@ -15,8 +15,8 @@ from split import split
 import uqeval
 from uqeval.disk.outputs import refuse_overlap
 from uqeval.errors import StoreError, UqevalError, UsageError
+from uqeval.stores.class_ids import declared_void
 from uqeval.stores.store import open_store
-from uqeval.stores.void_id import declared_void
 from uqeval.usecases.convert import convert
 
 h5py = pytest.importorskip("h5py", reason="stores in HDF5 need uqeval[hdf5]")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from changed_reports import Place, add, differences, read
+from changed_reports import Place, add, changed, differences, read
 from folders import made_in
 from small_stores import equal_dice, labels, probs, save
 
@@ -105,14 +105,6 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
             report = uqeval.evaluate(*stores, metrics={**flow, **metrics}, workers=1, **options)
             report.save(f"{name}.json")
     return folder
-
-
-def _changed(name: str, change: Callable[[Any], None]) -> str:
-    """A copy of a report with its record changed, as a file."""
-    record = json.loads(Path(f"{name}.json").read_text())
-    change(record)
-    Path("changed.json").write_text(json.dumps(record))
-    return "changed.json"
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -281,7 +273,7 @@ def test_bravo_scores_are_recomputed(folder: Path) -> None:
 
 def test_forged_bravo_scores_without_labels_of_classes_are_named(folder: Path) -> None:
     scores = json.loads(Path("bravo.json").read_text())["results"]["ood"]["bravo"]
-    path = _changed("label_id", lambda record: record["results"]["ood"].update(bravo=scores))
+    path = changed("label_id", lambda record: record["results"]["ood"].update(bravo=scores))
     texts = verify(path, everything=True).not_verified
     assert "ood: not recomputed of the set: bravo." in texts
 
@@ -305,14 +297,14 @@ def test_paths_in_forged_options_are_not_opened(
     options: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the paths in a report, only those that are checked are used."""
-    path = _changed("label_id", lambda record: record["inputs"]["options"].update(options))
+    path = changed("label_id", lambda record: record["inputs"]["options"].update(options))
     assert verify(path, everything=True).passed
     assert not (folder.parent / "cache").exists()
 
 
 def test_a_forged_region_is_no_list(folder: Path) -> None:
     forged = {"region": "map:../areas.npz"}
-    path = _changed("lac", lambda record: record["inputs"]["options"].update(forged))
+    path = changed("lac", lambda record: record["inputs"]["options"].update(forged))
     with pytest.raises(UsageError, match=r"is \.\./areas\.npz, which is outside"):
         verify(path)
 
@@ -324,7 +316,7 @@ def test_texts_of_a_guarantee_and_its_items_are_compared(name: str, folder: Path
     def change(record: Any) -> None:
         record["results"]["conformal"] |= dict.fromkeys(fields, "changed")
 
-    found = verify(_changed(name, change), everything=True).differences
+    found = verify(changed(name, change), everything=True).differences
     assert [one.field for one in found] == [f"conformal.{field}" for field in fields]
 
 
@@ -341,6 +333,6 @@ def test_texts_that_are_not_recomputed_are_named(folder: Path) -> None:
         record["results"]["conformal"]["remark"] = "a text"
         record["items"][-1]["conformal"]["place"] = "a text"  # not of all items
 
-    left = verify(_changed("fnr", change), everything=True).not_verified
+    left = verify(changed("fnr", change), everything=True).not_verified
     assert any("remark" in text for text in left if "of the set" in text)
     assert any("place" in text for text in left if "of the items" in text)

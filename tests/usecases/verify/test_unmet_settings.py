@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_reports import changed
 from command import refused, run_uqeval, run_well
 from folders import made_in
 
@@ -45,13 +46,6 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _changed(name: str, change: Any) -> str:
-    record = json.loads(Path(f"{name}.json").read_text())
-    change(record)
-    Path("changed.json").write_text(json.dumps(record))
-    return "changed.json"
-
-
 @pytest.mark.parametrize("family", RUNS)
 @pytest.mark.parametrize("everything", [True, False])
 def test_a_map_that_the_store_lacks_is_no_excuse(
@@ -63,7 +57,7 @@ def test_a_map_that_the_store_lacks_is_no_excuse(
             record["results"][family]["uncertainty"] = "absent"
 
     assert verify(f"{family}.json", everything=everything).passed
-    found = verify(_changed(family, change), everything=everything)
+    found = verify(changed(family, change), everything=everything)
     assert not found.passed
     assert any(
         text.startswith(f"{family}: nothing was recomputed: ") and "absent" in text
@@ -72,14 +66,14 @@ def test_a_map_that_the_store_lacks_is_no_excuse(
 
 
 def test_the_command_says_that_nothing_was_recomputed(folder: Path) -> None:
-    path = _changed("failure", lambda r: r["settings"]["failure"].update(uncertainty="absent"))
+    path = changed("failure", lambda r: r["settings"]["failure"].update(uncertainty="absent"))
     outcome = run_uqeval("verify", path, "--all")
     refused(outcome, "failure: nothing was recomputed: the store holds no map absent", printed=True)
     assert "not verified" in outcome.stdout
 
 
 def test_a_threshold_that_was_removed_is_no_excuse(folder: Path) -> None:
-    path = _changed("pavpu", lambda r: r["results"]["pavpu"].update(uncertainty_threshold=None))
+    path = changed("pavpu", lambda r: r["results"]["pavpu"].update(uncertainty_threshold=None))
     texts = verify(path, everything=True).problems()
     assert any("its uncertainty threshold is null, although" in text for text in texts)
 
@@ -94,7 +88,7 @@ def test_a_threshold_that_the_settings_give_is_compared(folder: Path) -> None:
         for own in record["results"].values():
             own["uncertainty_threshold"] = 0.6
 
-    fields = [own.field for own in verify(_changed("given", change), everything=True).differences]
+    fields = [own.field for own in verify(changed("given", change), everything=True).differences]
     assert {f"{name}.uncertainty_threshold" for name in metrics} <= set(fields)
 
 
@@ -108,7 +102,7 @@ def test_a_threshold_is_undefined_if_all_patches_are_accurate(folder: Path) -> N
     report.save("accurate.json")
     found = verify("accurate.json", everything=True)
     assert found.passed, found.problems()
-    path = _changed("accurate", lambda record: record["results"]["pavpu"].update(pavpu=0.9))
+    path = changed("accurate", lambda record: record["results"]["pavpu"].update(pavpu=0.9))
     differing = verify(path, everything=True).differences
     assert [own.field for own in differing] == ["pavpu.pavpu"]
 

@@ -21,6 +21,7 @@ from uqeval.stores.bfloat16 import (
     source_of,
     tolerance_of,
 )
+from uqeval.stores.class_ids import refuse_ambiguous, refuse_fill_ids
 from uqeval.stores.fill_values import INVALID, RANGE, refuse_fill, with_nan
 from uqeval.stores.incoming import (
     checked_floats,
@@ -30,8 +31,7 @@ from uqeval.stores.incoming import (
     total_of,
 )
 from uqeval.stores.kinds import SCALED, SPREADS
-from uqeval.stores.scales import scale_of, unit_of
-from uqeval.stores.void_id import refuse_ambiguous, refuse_fill_ids
+from uqeval.stores.planes import scale_of, unit_of
 from uqeval.stores.writing.new_store import meaning_of
 from uqeval.stores.zarr import writer as zw
 

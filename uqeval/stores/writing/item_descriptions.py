@@ -8,13 +8,12 @@ from typing import TypeAlias
 
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.attribute_arrays import check_attributes
-from uqeval.stores.class_names import refuse_other_numbers
+from uqeval.stores.class_ids import refuse_other_numbers, refuse_void_of_array
 from uqeval.stores.coordinates import Coordinate
 from uqeval.stores.described import DescribedArray
 from uqeval.stores.fill_values import refuse_fill
 from uqeval.stores.kinds import resolve
 from uqeval.stores.orders import refuse_other_order, with_coordinates
-from uqeval.stores.void_id import refuse_void_of_array
 
 #: The items whose coordinates stay in memory, to compare predictions and labels.
 _KEPT = 4096

@@ -20,9 +20,9 @@ from uqeval.arrays import Array
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import widened
+from uqeval.stores.compression import DamagedChunk
 from uqeval.stores.watch import combining_with, looked_up
 from uqeval.stores.zarr.codecs import checked_crc32c
-from uqeval.stores.zarr.decompress import DamagedChunk
 from uqeval.stores.zarr.metadata import Layout
 from uqeval.stores.zarr.read_ahead import ReadAhead
 from uqeval.stores.zarr.source import Buffer, Entry, Source, TooLong, array_place

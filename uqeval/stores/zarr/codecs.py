@@ -2,7 +2,7 @@
 
 Decoding uses numcodecs or the standard library directly. The size of each chunk is known from the
 metadata; each codec must give this size, which is checked before memory is allocated
-(`decompress`).
+(`stores/compression.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from uqeval.arrays import Array
 from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, cut, quoted
-from uqeval.stores.zarr.decompress import DamagedChunk, check_length, decompress
+from uqeval.stores.compression import DamagedChunk, check_length, decompress
 from uqeval.stores.zarr.source import Buffer
 
 #: The codecs of numcodecs that give bytes or numbers. Others, such as `pickle`, run code from the

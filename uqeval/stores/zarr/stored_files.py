@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
+from uqeval.stores.compression import DamagedChunk
 from uqeval.stores.zarr.codecs import checked_crc32c
-from uqeval.stores.zarr.decompress import DamagedChunk
 from uqeval.stores.zarr.source import Entry, Source, array_place
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from uqeval.errors import UsageError, listed, number_of, quoted
-from uqeval.records.fingerprints import has_no_fingerprint
+from uqeval.records.inputs import has_no_fingerprint
 
 if TYPE_CHECKING:
     from uqeval.inputs import Given, InputOptions, Inputs

@@ -24,7 +24,7 @@ from uqeval.keys import Key, family_of
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import LastRequest, Running, replayed
 from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
-from uqeval.records.fingerprints import WHY_NONE
+from uqeval.records.inputs import WHY_NONE
 from uqeval.statistics.merged_records import EQUAL_FACTS
 from uqeval.statistics.merged_states import difference, equal_facts
 from uqeval.stores.states.entries import digest_of, tally_key

@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Store
-from uqeval.disk.output_kinds import refuse_other_kind
-from uqeval.disk.outputs import check_writable, refuse_file_name, refuse_overlap, refuse_url, write
+from uqeval.disk.outputs import (
+    check_writable,
+    refuse_file_name,
+    refuse_other_kind,
+    refuse_overlap,
+    refuse_url,
+    write,
+)
 from uqeval.disk.publishing import link_aside, new_file, repair_states, writing
 from uqeval.errors import ChangedError, OutputError, UqevalError, cut
 from uqeval.gate import FailedStore, judge
@@ -63,7 +69,7 @@ def make_folder(
 
 
 def _kind_of(file: Path) -> str | None:
-    """Return the kind of a file of a run, as `disk.output_kinds` names it."""
+    """Return the kind of a file of a run, as `disk.outputs` names it."""
     if file.name == VERDICTS:
         return "verdicts"
     return {".json": "report", ".zip": "states"}.get(file.suffix)

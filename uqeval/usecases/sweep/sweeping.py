@@ -112,8 +112,8 @@ def run_sweep(planned: PlannedSweep, options: RunOptions) -> Report:
 
 def _run_shard(planned: PlannedSweep, options: RunOptions) -> Report:
     """Count the next pass of a sweep over a shard; return the record of the shard."""
-    from uqeval.engine.reuse import stamps_of
     from uqeval.engine.scheduler import Scheduler
+    from uqeval.inputs.opened import stamps_of
     from uqeval.usecases.rounds.shard import ShardRound
 
     began = time.perf_counter()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.errors import UsageError, all_listed, cut, data_of_kind, listed, option_name
-from uqeval.records.fingerprints import has_no_fingerprint
+from uqeval.records.inputs import has_no_fingerprint
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from uqeval.disk.files import content_of
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, number_of
-from uqeval.records.fingerprints import WHY_NONE
 from uqeval.records.folder import states_beside
+from uqeval.records.inputs import WHY_NONE
 from uqeval.records.report import Report, load_with_sha256, now
 from uqeval.usecases.verify.comparing import OF_THE_SET
 from uqeval.usecases.verify.left_out import left_out
