@@ -12,6 +12,7 @@ other sums differ by the order of their additions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -93,12 +94,22 @@ def of_two_kinds(
             for places in ((False, False), (True, True), (False, True))
         )
         folded = own.copy()
-        folded[1:] = best(best.accumulate(below[:-1]), folded[1:])
-        folded[:-1] = best(folded[:-1], best.accumulate(above[:0:-1])[::-1])
+        folded[1:] = best(_running(best, below[:-1]), folded[1:])
+        folded[:-1] = best(folded[:-1], _running(best, above[:0:-1])[::-1])
         of_tie = finish(folded, bins.without(kind, True, True))
         is_kind = target == kind
         scores[is_kind] = of_tie[tie[is_kind]]
     return np.where(_has_both(bins, target), scores, np.nan)
+
+
+def _running(best: np.ufunc, values: Array) -> Array:
+    """Return `best` of the values up to each. A jackknife multiplies rounding errors by the number
+    of items, so sums are of about √n additions in a row, not n."""
+    step = max(math.isqrt(values.size), 1)
+    rows = np.append(values, np.zeros(-values.size % step)).reshape(-1, step)
+    rows = best.accumulate(rows, axis=1)
+    rows[1:] = best(best.accumulate(rows[:-1, -1])[:, None], rows[1:])
+    return rows.reshape(-1)[: values.size]
 
 
 def _has_both(bins: _Bins, target: Numbers) -> Array:
@@ -158,9 +169,10 @@ def _area(
     last = np.append(first[1:], s.size) - 1
     tie = np.repeat(np.arange(first.size), last - first + 1)
     items, upto = (last - first + 1).astype(np.float64), last + 1.0
-    risks, sums = np.add.reduceat(r, first), np.cumsum(r)
+    risks, sums = np.add.reduceat(r, first), _running(np.add, r)
     risk_below = np.append(0.0, sums[last[:-1]])
-    below = np.append(0.0, np.cumsum(items * share(upto) * (risk_below + of_own * risks))[:-1])
+    plateaus = items * share(upto) * (risk_below + of_own * risks)
+    below = np.append(0.0, _running(np.add, plateaus[:-1]))
 
     share_without = share(np.maximum(upto - 1, 1))
     later = _after(items * share_without)
@@ -180,7 +192,7 @@ def _area(
 
 def _after(values: Numbers) -> Numbers:
     """Return the sums of the values after each."""
-    return np.append(np.cumsum(values[:0:-1])[::-1], 0.0)
+    return np.append(_running(np.add, values[:0:-1])[::-1], 0.0)
 
 
 def aurc(risk: Numbers, uncertainty: Numbers) -> Numbers:

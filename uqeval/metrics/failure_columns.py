@@ -111,6 +111,12 @@ class SetRankBins:
         rate *= self.pixels
         return over(rate.sum(axis=1), self.total)
 
+    def without_each(self, name: str) -> Array | None:
+        """Return a score of `SCORES`, if the sets are all items but one and it need not be computed
+        from bins."""
+        without_each = self.states.without_each if isinstance(self.states, RankedSets) else None
+        return None if without_each is None else without_each(name)
+
     def parts(self) -> Iterator[SetRankBins]:
         """Yield a few sets at a time, whose numbers stay in the cache of the CPU. At least one."""
         pixels, errors = self.states["pixels"], self.states["errors"]
@@ -127,10 +133,13 @@ class SetRankBins:
 
 def columns(rank_bins: SetRankBins, fields: Collection[str]) -> SetColumns:
     """Return the wanted scores from bins."""
-    if not {*SCORES, *AT_CUTS} & set(fields):
-        return {}
-    parts = [_columns(part, fields) for part in rank_bins.parts()]
-    return {place: np.concatenate([part[place] for part in parts]) for place in parts[0]}
+    wanted = {*SCORES, *AT_CUTS} & set(fields)
+    found = {name: rank_bins.without_each(name) for name in wanted}
+    results: SetColumns = {(name,): column for name, column in found.items() if column is not None}
+    if others := [name for name, column in found.items() if column is None]:
+        parts = [_columns(part, others) for part in rank_bins.parts()]
+        results |= {place: np.concatenate([part[place] for part in parts]) for place in parts[0]}
+    return results
 
 
 def _columns(rank_bins: SetRankBins, fields: Collection[str]) -> SetColumns:

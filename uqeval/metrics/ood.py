@@ -243,7 +243,9 @@ def _columns(
     columns += [("pixels_in", total - out), ("pixels_out", out)]
     for field, score in _RANKED.items():
         if every or field in fields:
-            columns.append((field, np.where(both, score(bins), np.nan)))
+            found = bins.without_each(ood_scores.OF_FAILURE.get(field, field))
+            values = score(bins) if found is None else found
+            columns.append((field, np.where(both, values, np.nan)))
     return columns
 
 
