@@ -12,6 +12,7 @@ from scenes import softmax
 import uqeval
 from uqeval.metrics import _ranked_items as ranked
 from uqeval.metrics._ranks_without import WITHOUT, without_each
+from uqeval.metrics.failure_columns import SCORES
 from uqeval.metrics.ood import _OF_ITEMS
 from uqeval.statistics.sets_of_units import InUnits
 from uqeval.statistics.weighting import AllBut, Each, ItemSets, Weighting
@@ -74,7 +75,7 @@ def test_a_score_of_risks_without_an_item_is_that_of_the_others(name: str, kind:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [*_OF_ITEMS, "of risks above a limit"])
+@pytest.mark.parametrize("name", [*_OF_ITEMS, *(f"{name} of pixels" for name in SCORES)])
 @pytest.mark.parametrize("positives", ["some", "one", "all but one", "all", "none"])
 def test_a_score_of_two_kinds_without_an_item_is_that_of_the_others(
     name: str, kind: str, positives: str
@@ -88,7 +89,8 @@ def test_a_score_of_two_kinds_without_an_item_is_that_of_the_others(
     if name in _OF_ITEMS:
         score, without = _OF_ITEMS[name].score, _OF_ITEMS[name].without
     else:
-        name, score = "auroc", ranked.auroc
+        name = name.split()[0]
+        score = ranked.of_items(SCORES[name])
         without = without_each(score, WITHOUT[name])
     assert_without_each(name, score, without, is_counted, out, uncertainty)
 

@@ -85,7 +85,7 @@ def of_two_kinds(
     target: Numbers, score: Numbers,
 ) -> Numbers:  # fmt: skip
     """Return a score that is `finish` of `best`, a sum or minimum, of terms of ties; targets are 0
-    and 1. NaN if the others are of one kind."""
+    and 1."""
     bins, tie = _ties(target, score)
     scores = np.empty(target.size)
     for kind in (0.0, 1.0):
@@ -99,7 +99,7 @@ def of_two_kinds(
         of_tie = finish(folded, bins.without(kind, True, True))
         is_kind = target == kind
         scores[is_kind] = of_tie[tie[is_kind]]
-    return np.where(_has_both(bins, target), scores, np.nan)
+    return scores
 
 
 def _running(best: np.ufunc, values: Array) -> Array:
@@ -110,11 +110,6 @@ def _running(best: np.ufunc, values: Array) -> Array:
     rows = best.accumulate(rows, axis=1)
     rows[1:] = best(best.accumulate(rows[:-1, -1])[:, None], rows[1:])
     return rows.reshape(-1)[: values.size]
-
-
-def _has_both(bins: _Bins, target: Numbers) -> Array:
-    wrong = bins.wrong - target
-    return (wrong > 0) & (wrong < bins.total - 1)
 
 
 def _pairs(bins: RankSums) -> Array:
@@ -152,7 +147,7 @@ def fpr95(target: Numbers, score: Numbers) -> Numbers:
     right = bins.total - bins.wrong - (1 - target)
     right_below = (pixels_upto - bins.pixels[0] - errors_upto + bins.errors[0])[at]
     right_below -= (1 - target) * (tie < at)
-    return np.where(_has_both(bins, target), over(right - right_below, right), np.nan)
+    return np.where(bins.wrong > target, over(right - right_below, right), np.nan)
 
 
 def _area(

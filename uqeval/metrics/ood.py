@@ -52,6 +52,15 @@ def _of_both_kinds(score: Any, weights: Array, out: Array, value: Array) -> Arra
     return np.where(both, score(weights, out, without_noise(value)), np.nan)
 
 
+def _of_both_other_kinds(without: Any, is_counted: Array, out: Array, value: Array) -> Array:
+    """Return a score without each item; NaN if the others are of one kind."""
+    is_defined = is_counted & np.isfinite(value)
+    kinds = (is_defined & (out > 0), is_defined & (out == 0))
+    has_out, has_in = (kind.sum() - kind > 0 for kind in kinds)
+    scores = without(is_counted, out, without_noise(value))
+    return np.where(has_out & has_in, scores, np.nan)
+
+
 #: Scores by rank, by their field.
 _RANKED = {field: SCORES[name] for field, name in ood_scores.OF_FAILURE.items()}
 _RANKED["detection_error"] = ood_scores.detection_error
@@ -69,7 +78,7 @@ def _of_items(field: str) -> OfFields:
     without = without_each(score, _WITHOUT[field])
     return OfFields(
         ("out", "score"), score, by_order=frozenset({"score"}),
-        without=lambda is_counted, out, value: without(is_counted, out, without_noise(value)),
+        without=partial(_of_both_other_kinds, without),
     )  # fmt: skip
 
 
