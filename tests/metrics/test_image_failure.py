@@ -75,7 +75,7 @@ def test_scores_are_those_of_the_peers(kind: str) -> None:
     assert area == pytest.approx(roc_auc_score(risk > 0, uncertainty))
 
 
-def test_a_jackknife_takes_one_product_of_signs() -> None:
+def test_kendall_of_all_sets_but_one_item_is_that_of_each_set() -> None:
     risk, uncertainty = items("ties", seed=2)
     sets = AllBut(np.arange(12))
     weights = sets.dense(12)

@@ -110,9 +110,9 @@ def spearman(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     w = weights.compress(is_defined, axis=1).astype(np.float64)
     if not w.shape[1]:
         return np.full(len(w), np.nan)
-    a, b = (_centred_ranks(w, values[is_defined]) for values in (risk, uncertainty))
+    a, b = (centred_ranks(w, values[is_defined]) for values in (risk, uncertainty))
     products = [(w * x * y).sum(axis=1) for x, y in ((a, b), (a, a), (b, b))]
-    return np.clip(over(products[0], np.sqrt(products[1] * products[2])), -1.0, 1.0)
+    return correlation(*products)
 
 
 def kendall(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
@@ -123,10 +123,15 @@ def kendall(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     x, y = risk[is_defined], uncertainty[is_defined]
     total = w.sum(axis=1)
     pairs = [total * (total - 1) / 2 - _tied_pairs(w, values) for values in (x, y)]
-    return np.clip(over(_concordance(w, x, y), np.sqrt(pairs[0] * pairs[1])), -1.0, 1.0)
+    return correlation(_concordance(w, x, y), *pairs)
 
 
-def _centred_ranks(w: Numbers, values: Numbers) -> Numbers:
+def correlation(common: Numbers, first: Numbers, second: Numbers) -> Numbers:
+    """Return common/√(first·second), from -1 to 1."""
+    return np.clip(over(common, np.sqrt(first * second)), -1.0, 1.0)
+
+
+def centred_ranks(w: Numbers, values: Numbers) -> Numbers:
     """Return the rank of each item in each set, ties averaged, minus the mean rank: [set, item]."""
     distinct, tie_of = np.unique(values, return_inverse=True)
     items = _sums_of_ties(w, tie_of.reshape(-1), distinct.size)
@@ -150,23 +155,22 @@ def _sums_of_ties(w: Numbers, tie_of: Array, ties: int) -> Numbers:
     return np.add.reduceat(w.take(order, axis=1), first, axis=1)
 
 
+def signed_pairs(x: Numbers, y: Numbers) -> Numbers:
+    """Return Σ_j sign(x_i − x_j)·sign(y_i − y_j) of each item i."""
+    sums, once = np.zeros(x.size), np.ones((1, x.size))
+    for higher, lower in _halves(x, y):
+        sums[higher.items] += higher.signed_sums(once, lower)[0]
+        sums[lower.items] -= lower.signed_sums(once, higher)[0]
+    return sums
+
+
 def _concordance(w: Numbers, x: Numbers, y: Numbers) -> Numbers:
     """Return concordant minus discordant pairs of each set: ½ wᵀ·K·w, K = sign·sign [item, item].
 
-    Sets that differ from a common one in a single item, as those of a jackknife, take one product
-    with K together. K itself has too many entries. All sums are whole numbers, so no order of
-    additions changes a bit.
+    K itself has too many entries. All sums are whole numbers, so no order of additions changes a
+    bit.
     """
-    common = w.max(axis=0, initial=0.0)
-    change = w - common
-    halves = list(_halves(*(np.unique(v, return_inverse=True)[1].reshape(-1) for v in (x, y))))
-    if np.count_nonzero(change, axis=1).max(initial=0) <= 1:
-        of_common = np.zeros(x.size)
-        for higher, lower in halves:
-            of_common[higher.items] += higher.signed_sums(common[None], lower)[0]
-            of_common[lower.items] -= lower.signed_sums(common[None], higher)[0]
-        return (common @ of_common) / 2 + change @ of_common
-    sums = np.zeros(len(w))
+    halves, sums = list(_halves(x, y)), np.zeros(len(w))
     step = max(_VALUES // max(x.size, 1), 1)
     for rows in (slice(first, first + step) for first in range(0, len(w), step)):
         for higher, lower in halves:
@@ -199,13 +203,14 @@ class _Half(NamedTuple):
         return sums
 
 
-def _halves(rank_x: Array, rank_y: Array) -> Iterator[tuple[_Half, _Half]]:
+def _halves(x: Numbers, y: Numbers) -> Iterator[tuple[_Half, _Half]]:
     """Yield pairs of halves, so that each pair of items with different x is in one of them, in the
     same group; the item of larger x is in the first half.
 
     Ranks of two items first differ in one bit. For each bit, items that share all higher bits are a
     group; its halves are the items with this bit, and those without.
     """
+    rank_x, rank_y = (np.unique(v, return_inverse=True)[1].reshape(-1) for v in (x, y))
     by_y = np.argsort(rank_y, kind="stable")
     ties = int(rank_y.max(initial=0)) + 1
 

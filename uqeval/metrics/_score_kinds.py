@@ -46,12 +46,15 @@ class OfFields:
     how often each item is in each set. `values` [item]: of each of the `fields`, NaN where
     undefined. `only`: a field and its values; items with another value are in no set. `by_order`:
     fields of which the score reads only the order over items, not the values.
+    `without(is_counted, *values)`: the score of the items that are counted [item] but for each one,
+    [item], in less time than by weights.
     """
 
     fields: tuple[str, ...]
     score: Callable[..., Floats]
     only: tuple[str, frozenset[str]] | None = None
     by_order: frozenset[str] = frozenset()
+    without: Callable[..., Floats] | None = None
 
     def of_all(self, *columns: Floats) -> float | None:
         """Return the score of all items, from the `fields` of each [item]; None if undefined."""

@@ -51,10 +51,13 @@ class RankedSets(SetStates):
     """States of many sets of a tally of counts by rank; `fields` are folded when first read.
 
     `values`: those for which the columns stand, if the columns are not bins of the tally.
+    `without_each`: returns a score by rank [set] by its name, if the sets are all items but one and
+    there is a faster way than by bins; otherwise None.
     """
 
     tiles: Tiles
     values: Array | None = None
+    without_each: Callable[[str], Array | None] | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import SetColumns, SetStates, at_least_0, over
@@ -30,6 +30,28 @@ COVERAGES, RISKS = (80, 90, 95), (1, 5)
 _NUMBERS = 1 << 16
 #: Fewer numbers are added up as they are.
 _FEW = 1 << 12
+
+
+class RankSums(Protocol):
+    """Pixels and errors of bins [set, bin], up to the end of each bin, and of all bins [set]."""
+
+    @property
+    def pixels(self) -> Array: ...
+
+    @property
+    def errors(self) -> Array: ...
+
+    @property
+    def upto(self) -> Array: ...
+
+    @property
+    def errors_upto(self) -> Array: ...
+
+    @property
+    def total(self) -> Array: ...
+
+    @property
+    def wrong(self) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -89,6 +111,12 @@ class SetRankBins:
         rate *= self.pixels
         return over(rate.sum(axis=1), self.total)
 
+    def without_each(self, name: str) -> Array | None:
+        """Return a score of `SCORES`, if the sets are all items but one and it need not be computed
+        from bins."""
+        without_each = self.states.without_each if isinstance(self.states, RankedSets) else None
+        return None if without_each is None else without_each(name)
+
     def parts(self) -> Iterator[SetRankBins]:
         """Yield a few sets at a time, whose numbers stay in the cache of the CPU. At least one."""
         pixels, errors = self.states["pixels"], self.states["errors"]
@@ -105,10 +133,13 @@ class SetRankBins:
 
 def columns(rank_bins: SetRankBins, fields: Collection[str]) -> SetColumns:
     """Return the wanted scores from bins."""
-    if not {*SCORES, *AT_CUTS} & set(fields):
-        return {}
-    parts = [_columns(part, fields) for part in rank_bins.parts()]
-    return {place: np.concatenate([part[place] for part in parts]) for place in parts[0]}
+    wanted = {*SCORES, *AT_CUTS} & set(fields)
+    found = {name: rank_bins.without_each(name) for name in wanted}
+    results: SetColumns = {(name,): column for name, column in found.items() if column is not None}
+    if others := [name for name, column in found.items() if column is None]:
+        parts = [_columns(part, others) for part in rank_bins.parts()]
+        results |= {place: np.concatenate([part[place] for part in parts]) for place in parts[0]}
+    return results
 
 
 def _columns(rank_bins: SetRankBins, fields: Collection[str]) -> SetColumns:
@@ -140,21 +171,32 @@ def aupr_error(rank_bins: SetRankBins) -> Array:
     """Return Σ e/E · E↑/N↑, from the least certain on: scikit-learn's average_precision of the
     errors. Undefined without wrong pixels.
     """
-    below = rank_bins.upto - rank_bins.pixels
-    rate = rank_bins.wrong[:, None] - (rank_bins.errors_upto - rank_bins.errors)
-    rate /= np.maximum(rank_bins.total[:, None] - below, 1)
-    rate *= rank_bins.errors
-    return over(np.ascontiguousarray(rate[:, ::-1]).sum(axis=1), rank_bins.wrong)
+    from_top = np.ascontiguousarray(precisions_of_errors(rank_bins)[:, ::-1])
+    return over(from_top.sum(axis=1), rank_bins.wrong)
+
+
+def precisions_of_errors(bins: RankSums) -> Array:
+    """Return e · (precision of errors at each bin and above) [set, bin]."""
+    below = bins.upto - bins.pixels
+    rate = bins.wrong[:, None] - (bins.errors_upto - bins.errors)
+    rate /= np.maximum(bins.total[:, None] - below, 1)
+    rate *= bins.errors
+    return rate
 
 
 def aupr_success(rank_bins: SetRankBins) -> Array:
     """Return the same as `aupr_error`, for right pixels ranked by certainty. Undefined without
     right pixels.
     """
-    rate = rank_bins.upto - rank_bins.errors_upto
-    rate /= np.maximum(rank_bins.upto, 1)
-    rate *= rank_bins.pixels - rank_bins.errors
-    return over(rate.sum(axis=1), rank_bins.total - rank_bins.wrong)
+    return over(precisions_of_right(rank_bins).sum(axis=1), rank_bins.total - rank_bins.wrong)
+
+
+def precisions_of_right(bins: RankSums) -> Array:
+    """Return c · (precision of right pixels up to each bin) [set, bin]."""
+    rate = bins.upto - bins.errors_upto
+    rate /= np.maximum(bins.upto, 1)
+    rate *= bins.pixels - bins.errors
+    return rate
 
 
 def fpr95(rank_bins: SetRankBins) -> Array:

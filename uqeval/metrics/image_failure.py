@@ -20,7 +20,8 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import FAMILIES_IN_REPORTS, Family, OnSubsets
 from uqeval.metrics._item_numbers import OF_COUNTS, ItemNumber, Known, Wanted
-from uqeval.metrics._ranked_items import is_above, without_noise
+from uqeval.metrics._ranked_items import ItemScore, is_above, without_noise
+from uqeval.metrics._ranks_without import WITHOUT, without_each
 from uqeval.metrics._score_kinds import OfFields, OverItems
 from uqeval.metrics.image_failure_settings import (
     ImageFailureSettings,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Fields of an item's record.
 _FIELDS = ("risk", "confidence")
+#: The scores by rank.
+_BY_RANK = ("aurc", "e_aurc", "augrc", "spearman", "kendall", "auroc")
 #: The numbers of items that the AUROC compares.
 _COUNTS = scores_of_items.BY_LIMIT
 
@@ -115,16 +118,21 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
     def over_items(self) -> OverItems:
         unit, limit = self._unit, self.fitted.get("risk_limit")
-        scores = {
-            name: partial(_of_confidence, scores_of_items.BY_FIELD[name].formula, unit)
-            for name in ("aurc", "e_aurc", "augrc", "spearman", "kendall")
-        }
-        scores["auroc"] = partial(_of_confidence, partial(_above, limit, unit), unit)
-        scores |= {name: partial(_count, limit, unit, name) for name in _COUNTS}
+
+        def of_fields_of(name: str) -> OfFields:
+            """Return a score by rank, and the same without each item."""
+            of_sets: ItemScore = scores_of_items.BY_FIELD[name].formula
+            score, without = of_sets, without_each(of_sets, WITHOUT[name])
+            if name == "auroc":
+                score, without = (partial(_above, own, limit, unit) for own in (score, without))
+            score, without = (partial(_of_confidence, own, unit) for own in (score, without))
+            return OfFields(_FIELDS, score, by_order=by_order, without=without)
+
         by_order = frozenset({"confidence"})
-        of_fields = {
-            name: OfFields(_FIELDS, score, by_order=by_order) for name, score in scores.items()
-        }
+        of_fields = {name: of_fields_of(name) for name in _BY_RANK}
+        for name in _COUNTS:
+            count = partial(_count, limit, unit, name)
+            of_fields[name] = OfFields(_FIELDS, count, by_order=by_order)
         return OverItems(
             {"mean_risk": "risk"}, of_fields, leaves_out="left_out", kept="items",
             none_kept="none of these items has a risk and a confidence",
@@ -275,21 +283,21 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
 
 def _of_confidence(
-    score: Callable[..., Array], unit: float, weights: Array, risk: Array, confidence: Array
+    score: ItemScore, unit: float, weights: Array, risk: Array, confidence: Array
 ) -> Array:
     """Return a score of risks and uncertainties, which are minus the confidences."""
     return score(weights, without_noise(risk, unit), -without_noise(confidence))
 
 
 def _above(
-    limit: float | None, unit: float, weights: Array, risk: Array, uncertainty: Array
-) -> Array:
-    """Return the AUROC of the items with a risk above the limit."""
+    score: ItemScore, limit: float | None, unit: float,
+    weights: Array, risk: Array, uncertainty: Array,
+) -> Array:  # fmt: skip
+    """Return a score of which the items with a risk above the limit are the positives."""
     if limit is None:
         return np.full(len(weights), np.nan)
     positive = np.where(np.isfinite(risk), is_above(risk, limit, unit), np.nan)
-    values: Array = scores_of_items.BY_FIELD["auroc"].formula(weights, positive, uncertainty)
-    return values
+    return score(weights, positive, uncertainty)
 
 
 def _count(

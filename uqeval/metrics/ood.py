@@ -25,6 +25,7 @@ from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._ranked_items import of_items, without_noise
+from uqeval.metrics._ranks_without import WITHOUT, of_two_kinds, without_each
 from uqeval.metrics._score_kinds import OfFields, OverItems
 from uqeval.metrics.bravo import METRICS, Bravo
 from uqeval.metrics.failure_columns import SCORES, SetRankBins
@@ -51,16 +52,38 @@ def _of_both_kinds(score: Any, weights: Array, out: Array, value: Array) -> Arra
     return np.where(both, score(weights, out, without_noise(value)), np.nan)
 
 
+def _of_both_other_kinds(without: Any, is_counted: Array, out: Array, value: Array) -> Array:
+    """Return a score without each item; NaN if the others are of one kind."""
+    is_defined = is_counted & np.isfinite(value)
+    kinds = (is_defined & (out > 0), is_defined & (out == 0))
+    has_out, has_in = (kind.sum() - kind > 0 for kind in kinds)
+    scores = without(is_counted, out, without_noise(value))
+    return np.where(has_out & has_in, scores, np.nan)
+
+
 #: Scores by rank, by their field.
 _RANKED = {field: SCORES[name] for field, name in ood_scores.OF_FAILURE.items()}
 _RANKED["detection_error"] = ood_scores.detection_error
-#: Scores of items by their field, from whether an item is out, and its score.
-_OF_ITEMS = {
-    field: OfFields(
-        ("out", "score"), partial(_of_both_kinds, of_items(score)), by_order=frozenset({"score"})
-    )
-    for field, score in _RANKED.items()
-}
+#: The same without each item.
+_WITHOUT = {field: WITHOUT[name] for field, name in ood_scores.OF_FAILURE.items()}
+_WITHOUT["detection_error"] = partial(
+    of_two_kinds, lambda bins: ood_scores.errors_at_bins(bins)[0], np.minimum,
+    lambda error, bins: np.minimum(error, 0.5),
+)  # fmt: skip
+
+
+def _of_items(field: str) -> OfFields:
+    """Return a score of items from whether an item is out, and its score."""
+    score = partial(_of_both_kinds, of_items(_RANKED[field]))
+    without = without_each(score, _WITHOUT[field])
+    return OfFields(
+        ("out", "score"), score, by_order=frozenset({"score"}),
+        without=partial(_of_both_other_kinds, without),
+    )  # fmt: skip
+
+
+#: Scores of items by their field.
+_OF_ITEMS = {field: _of_items(field) for field in _RANKED}
 
 
 class OutOfDistribution(Evaluation[OodSettings]):
@@ -229,7 +252,9 @@ def _columns(
     columns += [("pixels_in", total - out), ("pixels_out", out)]
     for field, score in _RANKED.items():
         if every or field in fields:
-            columns.append((field, np.where(both, score(bins), np.nan)))
+            found = bins.without_each(ood_scores.OF_FAILURE.get(field, field))
+            values = score(bins) if found is None else found
+            columns.append((field, np.where(both, values, np.nan)))
     return columns
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.arrays import Array, np
 from uqeval.metrics._columns import as_numbers, over
 from uqeval.metrics._contract import Chance, Events, IntervalKind, Metric, set_value
-from uqeval.metrics.failure_columns import SCORES, SetRankBins
+from uqeval.metrics.failure_columns import SCORES, RankSums, SetRankBins
 from uqeval.metrics.failure_cuts import bin_of_95
 from uqeval.metrics.failure_scores import OneSet, bounded
 
@@ -28,10 +28,10 @@ def detection_error(rank_bins: SetRankBins) -> Array:
     """
     if not rank_bins.pixels.shape[1]:
         return np.full(len(rank_bins.pixels), np.nan)
-    return np.minimum(_errors_at_bins(rank_bins)[0].min(axis=1), 0.5)
+    return np.minimum(errors_at_bins(rank_bins)[0].min(axis=1), 0.5)
 
 
-def _errors_at_bins(rank_bins: SetRankBins) -> tuple[Array, Array]:
+def errors_at_bins(rank_bins: RankSums) -> tuple[Array, Array]:
     """Return (FPR + FNR)/2 at the threshold at each bin, and its least value at one inside it."""
     wrong, right = rank_bins.wrong[:, None], (rank_bins.total - rank_bins.wrong)[:, None]
     errors, pixels = rank_bins.errors, rank_bins.pixels
@@ -44,7 +44,7 @@ def bins_to_split(rank_bins: RankBins) -> list[int]:
     """Return the open bins to split before the cuts are exact, the most urgent first."""
     if not rank_bins.errors.any() or not rank_bins.right.any():
         return []
-    at, inside = (errors[0] for errors in _errors_at_bins(SetRankBins.of_one(rank_bins)))
+    at, inside = (errors[0] for errors in errors_at_bins(SetRankBins.of_one(rank_bins)))
     hopeful = np.flatnonzero(rank_bins.open & (inside < min(at.min(), 0.5)))
     cuts = [bin_of_95(rank_bins), *hopeful[np.argsort(inside[hopeful], kind="stable")].tolist()]
     return [i for i in dict.fromkeys(cuts) if rank_bins.open[i]]

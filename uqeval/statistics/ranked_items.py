@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,9 @@ from uqeval.arrays import Array, Floats, Ints
 from uqeval.metrics._tiles import AllSums, RankedSets, TileSums
 from uqeval.statistics.column_sums import ColumnHalves, ColumnSums, ColumnValues, TileColumns
 from uqeval.statistics.item_values import SparseValues
+from uqeval.statistics.single_pixels import SinglePixels
 from uqeval.statistics.swapping import Halves, Swaps, kept
-from uqeval.statistics.weighting import LIGHT_WEIGHT, Fold, ItemSets, MakeSets, summable
+from uqeval.statistics.weighting import LIGHT_WEIGHT, Each, Fold, ItemSets, MakeSets, summable
 from uqeval.tallies._fields import LazyFields
 
 if TYPE_CHECKING:
@@ -272,6 +273,28 @@ class RankedItems:
             self._dense[key] = tile_sums.reshape(self.items, -1)
         return self._dense[key]
 
+    @cached_property
+    def single_pixels(self) -> SinglePixels | None:
+        """Return the pixels of items of one pixel each; None for other items."""
+        return SinglePixels.of(self.items, self.item, self.column, self.fields)
+
+    def over(self, sets: ItemSets, small: Mapping[str, MakeSets]) -> RankedSets:
+        """Return the states of sets of items; `small` makes their other fields."""
+        single, ranked, own = self.single_pixels, self, sets
+        if single is not None and isinstance(sets, Each):
+            ranked, own = self._alone(single, sets.chosen), Each(np.arange(sets.sets))
+        each = None if single is None else partial(single.without_each, sets)
+        columns = ranked.columns_over(own)
+        return ranked.sets(weighted_by(own), own.sets, small, columns, each)
+
+    def _alone(self, single: SinglePixels, chosen: Ints) -> RankedItems:
+        """Return some items of one pixel, with their bins alone."""
+        item, column, fields = single.entries(chosen)
+        used, at = np.unique(column, return_inverse=True)
+        values = None if self.values is None else self.values[used]
+        alone = self._sorted(len(chosen), self.bins[used], item, at.reshape(-1), fields)
+        return replace(alone, values=values)
+
     def whole(self, name: str, fold: Fold, sets: int) -> Array:
         """Return a field over sets of items, all bins: [set, row, bin]."""
         rows = len(self.fields[name])
@@ -298,6 +321,7 @@ class RankedItems:
         sets: int,
         small: Mapping[str, MakeSets],
         columns: TileColumns | None = None,
+        without_each: Callable[[str], Floats | None] | None = None,
     ) -> RankedSets:
         """Return the states of sets of items; `small` makes their other fields, `columns` sums of
         single bins."""
@@ -305,6 +329,7 @@ class RankedItems:
         return RankedSets(
             LazyFields({**small, **large}), self.bins,
             tiles=_Folded(self, fold, sets, columns), values=self.values,
+            without_each=without_each,
         )  # fmt: skip
 
 

@@ -403,6 +403,13 @@ class Scoring:
             )
 
         values = [column(field) for field in of_fields.fields]
+        without = of_fields.without
+        if without is not None:
+            found = sets.without_each(
+                self.items, (self, key, name), lambda is_counted: without(is_counted, *values)
+            )
+            if found is not None:
+                return found
         step = sets_at_a_time(self.items)
         scores = []
         for first in range(0, sets.sets, step):

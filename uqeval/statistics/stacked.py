@@ -227,8 +227,10 @@ class Stacked:
         is summed when a score first reads it.
         """
         fields = [partial(self._field, i, sets) for i in range(len(self.names))]
-        columns = None if self.ranked is None else self.ranked.columns_over(sets)
-        return self._sets(fields, weighted_by(sets), sets.sets, columns)
+        small = self._made(fields)
+        return (
+            SetStates(LazyFields(small)) if self.ranked is None else self.ranked.over(sets, small)
+        )
 
     def swapped(self, swaps: Swaps) -> tuple[SetStates, SetStates]:
         """Return the states of two runs that change places, where the items are those of one run
@@ -250,10 +252,14 @@ class Stacked:
     def _sets(
         self, fields: Sequence[MakeSets], fold: Fold, sets: int, columns: TileColumns | None
     ) -> SetStates:
-        make = {name: partial(self._shaped, i, fields[i]) for i, name in enumerate(self.names)}
+        small = self._made(fields)
         if self.ranked is not None:
-            return self.ranked.sets(fold, sets, make, columns)
-        return SetStates(LazyFields(make))
+            return self.ranked.sets(fold, sets, small, columns)
+        return SetStates(LazyFields(small))
+
+    def _made(self, fields: Sequence[MakeSets]) -> dict[str, MakeSets]:
+        """Return what makes the dense fields of several sets in their shapes."""
+        return {name: partial(self._shaped, i, fields[i]) for i, name in enumerate(self.names)}
 
     def _shaped(self, i: int, make: MakeSets) -> Array:
         """Return the i-th dense field of several sets in its shape."""

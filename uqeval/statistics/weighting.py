@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -35,6 +35,8 @@ Make = Callable[[], Values]
 MakeSets = Callable[[], Array]
 #: Sums over sets of the numbers that a function makes: [set, number]. The key names the numbers.
 Fold = Callable[[Make, tuple[Any, ...]], Array]
+#: Whether each item is counted [item] to the score of these without each item [item].
+Score = Callable[[NDArray[np.bool_]], Floats]
 #: Sums [set, number] by the identity of the numbers that were added up, with these.
 _Known = dict[int, tuple[weakref.ref[Any], Array]]
 
@@ -94,6 +96,14 @@ class ItemSets(ABC):
     def only(self, is_kept: NDArray[np.bool_]) -> ItemSets:
         """Return the same sets without some items."""
         return _Kept(self, is_kept)
+
+    def without_each(self, items: int, key: Hashable, score: Score) -> Floats | None:
+        """Return the scores [set] if each set has the same items, all but one; otherwise None.
+
+        `score(is_counted)` returns those of the counted items but for each one, [item]. It is
+        computed once for a `key`.
+        """
+        return None
 
 
 class Weighting(ItemSets):
@@ -271,12 +281,14 @@ class AllBut(ItemSets):
         chosen: Ints,
         rows: range | None = None,
         known: dict[int, tuple[weakref.ref[Any], Any]] | None = None,
+        scores: dict[Hashable, Floats] | None = None,
     ) -> None:
         self.chosen = chosen
         self._rows = range(len(chosen)) if rows is None else rows
         self.sets = len(self._rows)
         #: What is computed from values for all parts, by their identity: these, and the result.
         self._known = {} if known is None else known
+        self._scores = {} if scores is None else scores
 
     def sums(self, values: Values) -> Array:
         first, last = self._rows.start, self._rows.stop
@@ -356,7 +368,7 @@ class AllBut(ItemSets):
         return best(before, after)[self._rows.start : self._rows.stop]
 
     def part(self, rows: slice) -> AllBut:
-        return AllBut(self.chosen, self._rows[rows], self._known)
+        return AllBut(self.chosen, self._rows[rows], self._known, self._scores)
 
     def at(self, places: Ints, items: int) -> AllBut:
         return AllBut(places[self.chosen], self._rows)
@@ -366,6 +378,13 @@ class AllBut(ItemSets):
         weights[:, self.chosen] = 1
         weights[np.arange(self.sets), self.chosen[self._rows.start : self._rows.stop]] = 0
         return weights
+
+    def without_each(self, items: int, key: Hashable, score: Score) -> Floats:
+        if key not in self._scores:
+            is_chosen = np.zeros(items, bool)
+            is_chosen[self.chosen] = True
+            self._scores[key] = score(is_chosen)
+        return self._scores[key][self.chosen[self._rows.start : self._rows.stop]]
 
 
 class _Kept(ItemSets):
@@ -389,6 +408,10 @@ class _Kept(ItemSets):
     def weights_of_items(self, items: int) -> tuple[slice | Ints, Array]:
         chosen, weights = self._inner.weights_of_items(items)
         return chosen, weights * self._is_kept[chosen]
+
+    def without_each(self, items: int, key: Hashable, score: Score) -> Floats | None:
+        key = key, self._is_kept.tobytes()
+        return self._inner.without_each(items, key, lambda own: score(own & self._is_kept))
 
     def part(self, rows: slice) -> _Kept:
         return _Kept(self._inner.part(rows), self._is_kept)
