@@ -71,7 +71,8 @@ LESS = {
         "arrays", "disk", "errors", "stores.array", "stores.attribute_arrays",
         "stores.axis_names", "stores.bfloat16", "stores.buffer_pool", "stores.compression",
         "stores.contents", "stores.coordinates", "stores.file_values", "stores.kinds",
-        "stores.names", "stores.orders", "stores.shared_attributes", "stores.watch", "threads",
+        "stores.map_names", "stores.names", "stores.orders", "stores.shared_attributes",
+        "stores.watch", "threads",
     },
     "records": {"argument_types", "disk", "errors", "keys", "spelling", "unicode_names"},
     # Files that an option names: a report with a threshold, a list or table of items. Addresses of

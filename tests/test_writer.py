@@ -16,7 +16,7 @@ from written import ABOUT, CLASSES, NAMES, RNG, SAMPLES, SIZE, STACK, fill, prob
 import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UsageError
 from uqeval.maps.reduction import reduce_array
-from uqeval.stores.names import COMPUTED
+from uqeval.stores.map_names import COMPUTED
 from uqeval.stores.store import open_store
 from uqeval.stores.zarr import writer as zw
 from uqeval.writer import PredictionWriter

@@ -15,7 +15,7 @@ from uqeval.errors import UsageError, check_numbers, cut, number_in, option_name
 from uqeval.maps.names import map_and_id
 from uqeval.records.inputs import numbers_in_json, set_of_numbers
 from uqeval.settings import Settings, documented, normal_value, options_of, shared_option
-from uqeval.stores.names import STORED_DEPTH
+from uqeval.stores.map_names import STORED_DEPTH
 
 
 @dataclass(frozen=True)

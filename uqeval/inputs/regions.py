@@ -30,7 +30,7 @@ from uqeval.stores.class_ids import (
 )
 from uqeval.stores.contents import Role
 from uqeval.stores.fill_values import ignored
-from uqeval.stores.names import STORED_DEPTH
+from uqeval.stores.map_names import STORED_DEPTH
 from uqeval.stores.orders import refuse_other_order
 from uqeval.stores.planes import Planes
 from uqeval.stores.watch import Watch

@@ -9,9 +9,9 @@ from dataclasses import astuple, dataclass
 
 from uqeval.arrays import Array, np
 from uqeval.errors import UsageError
-from uqeval.stores.names import COMPUTED as COMPUTED
-from uqeval.stores.names import OF_LABELS as OF_LABELS
-from uqeval.stores.names import UNCERTAINTIES as UNCERTAINTIES
+from uqeval.stores.map_names import COMPUTED as COMPUTED
+from uqeval.stores.map_names import OF_LABELS as OF_LABELS
+from uqeval.stores.map_names import UNCERTAINTIES as UNCERTAINTIES
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from uqeval.metrics._score_kinds import Gaps
 from uqeval.metrics.depth import DepthScores
 from uqeval.metrics.depth import records as depth_records
 from uqeval.metrics.regression_settings import RegressionSettings
-from uqeval.metrics.sigma_advice import factors, quantiles
 from uqeval.metrics.sigma_checks import BinsOfSigma, ScaleOfSigma
+from uqeval.metrics.standard_distributions import factors, quantiles
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Tally

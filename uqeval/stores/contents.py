@@ -34,7 +34,8 @@ from uqeval.stores.kinds import (
     resolve,
     with_scale,
 )
-from uqeval.stores.names import READ_BY_NAME, checked_names, refuse_reordered
+from uqeval.stores.map_names import READ_BY_NAME
+from uqeval.stores.names import checked_names, refuse_reordered
 from uqeval.stores.orders import with_coordinates
 
 _HDF5 = re.compile(r"^(?P<file>.+\.(?:h5|hdf5|hdf|nc|nc4))(?:::(?P<inside>.*))?$", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Read and check names of items, and list their files. The names of maps that are read unasked."""
+"""Read and check names of items, and list their files."""
 
 from __future__ import annotations
 
@@ -12,35 +12,6 @@ from uqeval.disk.files import parse_json, read_text
 from uqeval.disk.suffixes import without_suffix
 from uqeval.errors import StoreError, cut, listed, number_of, quoted
 from uqeval.unicode_names import in_one_spelling, spelled_as
-
-#: Uncertainties that `uqeval` computes; each is also the name of its map.
-UNCERTAINTIES = (
-    "entropy",
-    "mutual_information",
-    "expected_entropy",
-    "confidence",
-    "variation_ratio",
-    "std",
-)
-#: Computed from the samples; `predictions` is their name in a store.
-COMPUTED = (
-    "prediction",
-    "confidence",
-    "entropy",
-    "expected_entropy",
-    "mutual_information",
-    "variation_ratio",
-    "std",
-    "mean_probs",
-)
-#: Maps that are computed if there are labels.
-OF_LABELS = ("label", "label_probability", "label_rank", "brier")
-#: The depth that regions read.
-STORED_DEPTH = "depth"
-#: All maps that a run may read from a store although no option names them.
-READ_BY_NAME = (
-    frozenset(UNCERTAINTIES) | frozenset(COMPUTED) | frozenset(OF_LABELS) | {STORED_DEPTH}
-) - {"prediction", "label"}
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ import uqeval
 from uqeval.errors import StoreError
 from uqeval.inputs import InputOptions
 from uqeval.stores.contents import Opening
-from uqeval.stores.names import READ_BY_NAME
+from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.store import contents_of
 from uqeval.stores.zarr.store import ZarrStore
 from uqeval.usecases.gallery.opening import open_gallery

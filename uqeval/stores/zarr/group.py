@@ -18,7 +18,7 @@ from uqeval.stores.attribute_arrays import DESCRIBING, of_uqeval
 from uqeval.stores.axis_names import axis_of_coordinate
 from uqeval.stores.coordinates import COMPARED
 from uqeval.stores.kinds import KNOWN
-from uqeval.stores.names import READ_BY_NAME
+from uqeval.stores.map_names import READ_BY_NAME
 from uqeval.stores.orders import listed_in
 from uqeval.stores.zarr.array import ZarrArray
 from uqeval.stores.zarr.metadata import (

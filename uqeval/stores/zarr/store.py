@@ -28,7 +28,8 @@ from uqeval.stores.contents import (
 )
 from uqeval.stores.coordinates import Coordinate, coordinates_of
 from uqeval.stores.kinds import IDS, KNOWN, REGRESSION, Declared, resolve
-from uqeval.stores.names import READ_BY_NAME, checked_names, two_orders
+from uqeval.stores.map_names import READ_BY_NAME
+from uqeval.stores.names import checked_names, two_orders
 from uqeval.stores.orders import with_coordinates
 from uqeval.stores.shared_attributes import Declaring, shared_attributes
 from uqeval.stores.zarr.array import ZarrArray
