@@ -149,8 +149,13 @@ def test_without_a_store_a_rule_holds_where_the_value_is(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("limits", "value", "status"),
     [
-        ("min: 0.8", 0.8, "pass"), ("min: 0.8", math.nextafter(0.8, 0), "fail"),
-        ("max: 0.8", 0.8, "pass"), ("max: 0.8", math.nextafter(0.8, 1), "fail"),
+        ("min: 0.8", 0.8, "pass"), ("min: 0.8", 0.8 - 1e-11, "fail"),
+        ("max: 0.8", 0.8, "pass"), ("max: 0.8", 0.8 + 1e-11, "fail"),
+        # Rounding decides nothing: such values are means whose sums are in another order.
+        ("min: 0.8", math.nextafter(0.8, 0), "pass"), ("max: 0.8", math.nextafter(0.8, 1), "pass"),
+        ("max_rise: 0.1", math.nextafter(0.9, 1), "pass"), ("max_rise: 0.1", 0.9 + 1e-11, "fail"),
+        ("max_rise_relative: 0.125", math.nextafter(0.9, 1), "pass"),
+        ("max: 0", 0.0, "pass"), ("max: 0", 1e-300, "fail"),
         ("max_drop: 0.01", 0.79, "pass"), ("max_drop: 0.01", 0.78, "fail"),
         ("max_drop: 0", 0.9, "pass"), ("max_rise: 0.1", 0.9, "pass"),
         ("max_rise: 0.1", 0.91, "fail"), ("max_drop_relative: 0.25", 0.6, "pass"),

@@ -135,7 +135,7 @@ def test_a_constant_uncertainty_has_one_answer_for_every_order_of_rows() -> None
     one = item(2) | {"sigma": np.full((1, 500), 0.5, "f4")}
     first = section([one], "rmse").results
     assert first["curve"] == pytest.approx([1.0] * 100, rel=1e-12)
-    assert first["aurg"] == pytest.approx(0.0, abs=1e-12)
+    assert first["aurg"] == 0  # rounding is no gain over a random order
     for order in (np.argsort(one["error"][0]), np.argsort(-one["error"][0])):
         found = section([{k: v[:, order] for k, v in one.items()}], "rmse").results
         for name in ("ause", "aurg", "curve", "oracle"):

@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 import uqeval
 from uqeval.errors import UsageError
 from uqeval.maps.names import Betas
-from uqeval.maps.views import tempered
+from uqeval.maps.tempering import tempered
 
 CLASSES = 4
 

@@ -40,6 +40,19 @@ def test_few_pairs_without_correlation_do_not_blame_it() -> None:
     assert "independent pairs" in text and "correlat" not in text
 
 
+@pytest.mark.parametrize("pairs", [80, 99, 100, 101, 200])
+def test_equal_pairs_are_not_correlated(pairs: int) -> None:
+    """The mean of equal values may differ from them by rounding."""
+    found = series_mean(np.full(pairs, 0.81667), ["a"] * pairs)
+    assert found.resampling.effective == pairs and found.resampling.problem is None
+    assert found.bounds == NoBounds("the score is the same in all pairs")
+
+
+def test_batches_do_not_depend_on_the_order_of_sequences() -> None:
+    names = [*["b"] * 40, *["a"] * 40]
+    assert {*batches(names, 3)} == {*batches(names[::-1], 3)}
+
+
 def test_few_independent_pairs_are_a_warning() -> None:
     values = alike(120, 0.95)
     values[3] = np.nan

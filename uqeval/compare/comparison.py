@@ -8,6 +8,7 @@ from uqeval.compare.models import Model
 from uqeval.errors import UsageError
 from uqeval.records.addresses import Address
 from uqeval.records.resampling import Interval, Units
+from uqeval.records.scalars import is_below
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Difference:
     def has_too_few_units(self) -> bool:
         """Return whether the test cannot show a difference: its smallest p-value is too large."""
         least = self.p_least_adjusted
-        return self.level is not None and least is not None and least > 1 - self.level
+        return self.level is not None and least is not None and is_below(1 - self.level, least)
 
     @property
     def verdict(self) -> str | None:
@@ -86,7 +87,7 @@ class Difference:
         if self.level is None or self.p_adjusted is None or self.interval is None:
             return None
         excludes_0 = not self.interval.low <= 0 <= self.interval.high
-        is_seen = excludes_0 and self.p_adjusted <= 1 - self.level
+        is_seen = excludes_0 and not is_below(1 - self.level, self.p_adjusted)
         return "differs" if is_seen else "no difference seen"
 
 

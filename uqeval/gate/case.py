@@ -40,7 +40,7 @@ from uqeval.records.resampling import (
     recorded_units,
     units_of,
 )
-from uqeval.records.scalars import described, is_rounding
+from uqeval.records.scalars import described, is_below, is_rounding
 
 _MOST = Fraction(sys.float_info.max)
 #: What else helps where a value inside the limit has no interval; the reason says what it lacks.
@@ -106,7 +106,8 @@ class Case:
         has_no_size = measured != 0 and self._is_relative_to_0(base)
         if base is not None and has_no_size and limits.confidence is None:
             record["notes"] = (*record["notes"], self._no_size(base))
-        interval, status = None, self._status(measured, measured)
+        size = self._size_of_numbers(base)
+        interval, status = None, self._status(measured, measured, size)
         if limits.confidence is not None:
             try:
                 interval = self._interval(limits.confidence, base)
@@ -122,7 +123,7 @@ class Case:
                 if interval.method != IDENTICAL:
                     of_classes = note_on_classes(score, interval.units, self._having)
                     record["notes"] = (*record["notes"], *notes_on(interval.units), *of_classes)
-                status = self._status(_exact(interval.low), _exact(interval.high))
+                status = self._status(_exact(interval.low), _exact(interval.high), size)
                 record["units"] = interval.units
                 record["interval"] = interval.negated if "drop" in self.kind else interval
         if status == "pass":
@@ -216,12 +217,24 @@ class Case:
             return (math.copysign(math.inf, change) if change else change), None
         return (change / abs(_exact(base.value)) if self._relative else change), None
 
-    def _status(self, low: Fraction | float, high: Fraction | float) -> Status:
-        """Return pass or fail if [low, high] lies on one side of the limit, else inconclusive."""
+    def _size_of_numbers(self, base: Score | None) -> Fraction:
+        """Return the size of the numbers whose difference the limit applies to; 0 for none."""
+        values = [None if score is None else score.value for score in (base, self.score)]
+        numbers = [abs(_exact(value)) for value in values if value is not None]
+        if base is None or len(numbers) < 2:
+            return Fraction(0)
+        return max(numbers) / numbers[0] if self._relative and numbers[0] else max(numbers)
+
+    def _status(self, low: Fraction | float, high: Fraction | float, size: Fraction) -> Status:
+        """Return pass or fail if [low, high] lies on one side of the limit, else inconclusive. A
+        number that only rounding separates from the limit is equal to it: 0.7 without 0.1 fall by
+        0.1, and the mean of 0.1, 0.2 and 0.3 is 0.2. `size`: that of numbers in a difference."""
         limit = _exact(self.limit)
         if self.kind == "min":
-            return "pass" if low >= limit else "fail" if high < limit else "inconclusive"
-        return "pass" if high <= limit else "fail" if low > limit else "inconclusive"
+            good, bad = not is_below(low, limit), is_below(high, limit)
+        else:
+            good, bad = not is_below(limit, high, size), is_below(limit, low, size)
+        return "pass" if good else "fail" if bad else "inconclusive"
 
     def _interval(self, level: float, base: Score | None) -> Interval:
         """Return the interval of the value or of its change."""

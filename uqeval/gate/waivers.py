@@ -19,6 +19,8 @@ from pydantic import (
     field_validator,
 )
 
+from uqeval.records.scalars import is_below
+
 Kind = Literal["min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative"]
 KINDS: tuple[Kind, ...] = (
     "min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative",
@@ -165,7 +167,7 @@ def use_of(
     if value is None:
         return WaiverUse("undefined", f"{prefix} does not cover undefined values", status)
     bound, low = waiver.bound(kind), kind in LOW_FAILS
-    if bound is not None and (value < bound if low else value > bound):
+    if bound is not None and (is_below(value, bound) if low else is_below(bound, value)):
         side = "at least" if low else "at most"
         text = _apart(value, bound)
         note = f"{prefix} covers values of {side} {bound!r} only, and the value is {text}"

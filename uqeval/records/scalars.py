@@ -4,8 +4,10 @@ notebooks.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from html import escape
 from typing import Any
 
@@ -175,3 +177,14 @@ ROUNDING = 1e-12
 def is_rounding(value: float, other: float) -> bool:
     """Return whether two scores differ by rounding at most."""
     return abs(value - other) <= ROUNDING * max(abs(value), abs(other))
+
+
+def is_below(value: Fraction | float, other: Fraction | float, size: Fraction | float = 0) -> bool:
+    """Return whether a number is below another by more than rounding.
+
+    `size`: for differences, the size of the numbers that were subtracted.
+    """
+    if math.inf in (abs(value), abs(other)):
+        return value < other
+    number, limit = Fraction(value), Fraction(other)
+    return number < limit - max(abs(number), abs(limit), Fraction(size)) * Fraction(ROUNDING)

@@ -153,12 +153,12 @@ class Resampling:
         """Return whether each item is a unit."""
         return self.units == self.items
 
-    def swapped(self, count: int, seed: int) -> Iterator[NDArray[np.int8]]:
+    def swapped(self, count: int | None, seed: int) -> Iterator[NDArray[np.int8]]:
         """Yield weights [swap, item]: 1 where an item keeps its model, 0 where the two models
-        change places, by whole units, in blocks. All 2^units of them where these are at most
-        `count`.
+        change places, by whole units, in blocks. `count`: how many random ones; None: all 2^units
+        of them, of which the first few are no random ones.
         """
-        if 2**self.units <= count:
+        if count is None:
             every = (np.arange(2**self.units)[:, None] >> np.arange(self.units)) & 1
             assignments = every.astype(np.int8)
             for first in range(0, len(assignments), self._rows):

@@ -11,6 +11,7 @@ import numpy as np
 
 from uqeval.records.report import Report
 from uqeval.records.resampling import IDENTICAL, Interval, Units
+from uqeval.records.scalars import ROUNDING
 from uqeval.statistics.differences import defined_in_both, difference, of_difference, possible
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import units_of
@@ -177,9 +178,11 @@ class PairedComparison:
         means = np.stack([draws[list(self._rows(m))].mean(axis=0) for m in range(len(self.models))])
         scores = means * (1.0 if direction == "higher" else -1.0)
         scores = scores[:, np.isfinite(scores).all(axis=0)]
-        if scores.shape[1] <= (1 - _UNDEFINED) * draws.shape[1]:
+        if scores.shape[1] < (1 - _UNDEFINED) * draws.shape[1]:
             return []
-        ranks = 1 + (scores[None] > scores[:, None]).sum(axis=1)  # [model, draw]
+        own, others = scores[:, None], scores[None]
+        rounding = ROUNDING * np.maximum(abs(own), abs(others))
+        ranks = 1 + (others - own > rounding).sum(axis=1)  # [model, draw]
         has_rank = ranks == np.asarray(positions)[:, None]
         return list(
             zip((ranks == 1).mean(axis=1).tolist(), has_rank.mean(axis=1).tolist(), strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 from uqeval.arrays import Floats
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.jackknife import LeftOut, batch_means, jackknife_t
-from uqeval.statistics.methods import Bounds, NoBounds
+from uqeval.statistics.methods import Bounds, NoBounds, are_equal
 from uqeval.statistics.no_interval import few_units
 from uqeval.statistics.units import resampling_of_video
 
@@ -40,6 +40,8 @@ def series_mean(values: Floats, sequences: Sequence[str], level: float = 0.95) -
         bounds = NoBounds(
             resampling.problem or f"there is one {resampling.unit} with a value; 2 are needed"
         )
+    elif are_equal(values[finite]):
+        bounds = NoBounds("the score is the same in all pairs")
     else:
         means_without_unit = (sums.sum() - sums) / (counts.sum() - counts)
         count, members = int((counts > 0).sum()), [np.arange(resampling.units)]

@@ -112,7 +112,7 @@ def _tests(pair: _Pair, resampling: Resampling, addresses: Sequence[str]) -> dic
     is_exact = 2**resampling.units <= EVERY
     counts = _counts(pair, resampling.items, addresses, is_exact)
     active = list(counts)
-    for blocks in _growing(resampling.swapped(EVERY if is_exact else MOST, resampling.seed)):
+    for blocks in _growing(resampling.swapped(None if is_exact else MOST, resampling.seed)):
         if not active:
             break
         differences = np.abs(pair.differences(np.concatenate(blocks), active))

@@ -12,6 +12,7 @@ import numpy as np
 from uqeval.arrays import Floats
 from uqeval.errors import UsageError, listed, number_of, quoted
 from uqeval.statistics.draws import DRAWS, Resampling
+from uqeval.statistics.methods import are_equal
 from uqeval.statistics.scoring import Scoring
 
 #: The score of a video whose units a report names; each of its scores has units of its own.
@@ -192,9 +193,10 @@ def autocorrelation(series: Sequence[Floats]) -> tuple[float, float | None]:
     sequence (Geyer 1992, §3.3). At least 1; 1 for constant series. NaN is left out.
     """
     values = np.concatenate(list(series)) if series else np.empty(0)
-    if not np.isfinite(values).any():
+    finite = values[np.isfinite(values)]
+    if not finite.size or are_equal(finite):
         return 1.0, None
-    centre = float(np.nanmean(values))
+    centre = float(finite.mean())
     centred = [np.nan_to_num(values - centre) for values in series]
     longest = max(map(len, centred))
     covariance = np.zeros(longest)
@@ -204,8 +206,6 @@ def autocorrelation(series: Sequence[Floats]) -> tuple[float, float | None]:
         covariance[: len(centred_values)] += np.fft.irfft(spectrum * spectrum.conj(), size)[
             : len(centred_values)
         ]
-    if covariance[0] <= 1e-30:
-        return 1.0, None
     rho = covariance / covariance[0]
     tau = -1.0
     for lag in range(0, longest, 2):
@@ -214,7 +214,7 @@ def autocorrelation(series: Sequence[Floats]) -> tuple[float, float | None]:
             break
         tau += 2 * pair
     has_neighbours = any(np.isfinite(own[1:] + own[:-1]).any() for own in series)
-    return max(tau, 1.0), float(rho[1]) if has_neighbours else None
+    return max(float(tau), 1.0), float(rho[1]) if has_neighbours else None
 
 
 def batch_count(items: int, tau: float) -> int:
@@ -231,7 +231,7 @@ def batches(
     more sequences. `is_defined`: the items that have a score (None: all), which alone count for the
     lengths; the others are in the batch of the one before them.
     """
-    names = list(dict.fromkeys(sequences))
+    names = sorted(set(sequences))  # whatever the order of the items
     counted = is_defined if is_defined is not None and any(is_defined) else [True] * len(sequences)
     counts = Counter(compress(sequences, counted))
     lengths = np.array([counts[name] for name in names])

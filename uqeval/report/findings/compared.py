@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.errors import number_of
 from uqeval.records.intervals import plural
+from uqeval.records.scalars import is_below
 from uqeval.report.findings.scores import Finding
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _few(change: Difference) -> tuple[str, str]:
     count = 0 if change.swapped is None else change.swapped.defined or 0
     noun = "unit" if change.swapped is None else change.swapped.name
     least, adjusted = change.p_least or 0.0, change.p_least_adjusted or 0.0
-    is_enough = least <= 1 - (change.level or 0)
+    is_enough = not is_below(1 - (change.level or 0), least)
     after = f", {adjusted:.2g} after the adjustment" if is_enough else ""
     return f"{count} {plural(noun, count)}", f"{least:.2g}{after}"
 

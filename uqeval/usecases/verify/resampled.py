@@ -19,6 +19,8 @@ LEAST = 6
 #: With fewer units with an event, or where these have most of the events, at most as many trials
 #: count as there are units.
 _FEW = 5
+#: The relative rounding of a number of units that is computed from shares.
+_ROUNDING = 1e-9
 #: So many numbers of draws are in memory.
 _BLOCK = 1 << 20
 #: So many weights are drawn before those of the next set of units.
@@ -315,7 +317,8 @@ def _korn_graubard(
         rare = own if value <= 0.5 else 1 - own
         # Two units with half of the events each count as two, however many others have one.
         alike = rare.sum() ** 2 / max((rare**2).sum(), 1e-300)
-        if (rare > 0).sum() < _FEW or (not earlier and alike < min(_FEW, len(own) / 2)):
+        few = min(_FEW, len(own) / 2) * (1 - _ROUNDING)
+        if (rare > 0).sum() < _FEW or (not earlier and alike < few):
             effective = min(effective, units)
     return _clopper_pearson(value, max(effective, 1.0), level)
 
