@@ -484,6 +484,38 @@ def test_ids_of_items_are_compared(tmp_path: Path, name: str, ending: str) -> No
     assert evaluate(predictions, others, "segmentation").results["segmentation"]["miou"] == 1
 
 
+@pytest.mark.parametrize("values", [
+    np.array([True, False, False]), np.array([0.5, 0.25, 1]), np.array([4, 4, 9]),
+    np.array([0, 42]), np.array(["a", "a", "b"]), np.arange(4), np.array([]),
+])  # fmt: skip
+@pytest.mark.parametrize("ending", [".npz", ".h5"])
+def test_arrays_that_are_no_ids(tmp_path: Path, values: np.ndarray, ending: str) -> None:
+    """Flags, scores, scenes of several items and keys of generators are in any order."""
+    is_text = values.dtype.kind == "U"
+    stored = values.astype("S1") if is_text and ending == ".h5" else values
+    predictions = _saved(tmp_path / f"key{ending}", stored, probs=PROBS)
+    turned = {"labels": LABELS, "key": values[::-1]}
+    assert evaluate(predictions, turned, "segmentation").results["segmentation"]["miou"] == 1
+    convert(predictions, tmp_path / "copy.zarr")
+    assert evaluate(tmp_path / "copy.zarr", turned, "segmentation")
+
+
+def test_ids_that_are_not_stored_are_left_out(tmp_path: Path) -> None:
+    group = zarr.create_group(str(tmp_path / "a.zarr"), zarr_format=2)
+    for name, values in (("probs", PROBS), ("labels", LABELS), ("scene_id", np.zeros(3, int))):
+        group.create_array(name, data=values, config={"write_empty_chunks": False})
+    convert(tmp_path / "a.zarr", tmp_path / "copy.zarr")
+    assert not (tmp_path / "copy.zarr" / "scene_id").exists()
+
+
+def test_stores_of_earlier_versions_keep_the_names_in_coordinates(tmp_path: Path) -> None:
+    own = {"filename": {"uqeval_axis": "item", "uqeval_index": False, "values": [*"cab"]}}
+    group = zarr.create_group(str(tmp_path / "a.zarr"), attributes={"uqeval": {"coordinates": own}})
+    group.create_array("probs", data=PROBS)
+    (coordinate,) = open_store(tmp_path / "a.zarr", role="predictions").coordinates.values()
+    assert coordinate.is_extra
+
+
 def test_texts_that_are_ids(tmp_path: Path) -> None:
     """They are compared, also of a store that is written from them, but are no names of items."""
     paths, says = np.array(["x/b.png", "x/a.png", "y/a.png"]), "the items are in another order"

@@ -15,6 +15,8 @@ from uqeval.metrics._contract import Metric, set_value
 
 #: The path of a number in results: ("ece",), ("per_class", 3, "iou"), ("coverage", "90").
 Place = tuple[Any, ...]
+#: The relative rounding of areas, whose sums are in another order.
+_ROUNDING = 1e-12
 #: Numbers of many sets, [set] by place.
 SetColumns: TypeAlias = "dict[Place, Array]"
 
@@ -55,6 +57,13 @@ def at_least_0(values: Array) -> Array:
     """Return values that are 0 or more by definition, such as a difference from the best possible
     order, without the -1e-17 of rounding. NaN stays NaN."""
     return np.maximum(values, 0.0)
+
+
+def difference(area: Array, other: Array) -> Array:
+    """Return the difference of two areas; 0 for areas that only rounding separates."""
+    found = area - other
+    is_rounding = np.abs(found) <= _ROUNDING * np.maximum(np.abs(area), np.abs(other))
+    return np.where(is_rounding, 0.0, found)
 
 
 def without_rounding(spread: Array, squares: Array) -> Array:

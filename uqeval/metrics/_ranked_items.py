@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import uqeval.metrics.failure_columns as failure_columns
 from uqeval.arrays import Array, Floats, np
-from uqeval.metrics._columns import SetStates, at_least_0, over
+from uqeval.metrics._columns import SetStates, at_least_0, difference, over
 from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.sparsification_curves import harmonics
 
@@ -100,7 +100,7 @@ def e_aurc(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:
     before = ranked.upto - items
     excess = ranked.errors_upto - targets - r * before
     best = targets + excess * harmonics(before, ranked.upto)
-    return at_least_0(area - over(best.sum(axis=1), ranked.total))
+    return at_least_0(difference(area, over(best.sum(axis=1), ranked.total)))
 
 
 def spearman(weights: Array, risk: Numbers, uncertainty: Numbers) -> Numbers:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import uqeval.metrics.failure_columns as failure_columns
 from uqeval.arrays import Array, Floats, np
-from uqeval.metrics._columns import at_least_0, over
+from uqeval.metrics._columns import at_least_0, difference, over
 from uqeval.metrics._ranked_items import (
     ItemScore,
     centred_ranks,
@@ -200,7 +200,7 @@ def e_aurc(risk: Numbers, uncertainty: Numbers) -> Numbers:
     """Return AURC minus that of the best order, in which each item is a tie of its own."""
     best = np.empty(risk.size)
     best[np.argsort(risk, kind="stable")] = np.arange(risk.size)
-    return at_least_0(aurc(risk, uncertainty) - aurc(risk, best))
+    return at_least_0(difference(aurc(risk, uncertainty), aurc(risk, best)))
 
 
 def augrc(risk: Numbers, uncertainty: Numbers) -> Numbers:

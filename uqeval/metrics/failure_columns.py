@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from uqeval.arrays import Array, np
-from uqeval.metrics._columns import SetColumns, SetStates, at_least_0, over
+from uqeval.metrics._columns import SetColumns, SetStates, at_least_0, difference, over
 from uqeval.metrics._tiles import RankedSets, Tiles
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def e_aurc(rank_bins: SetRankBins) -> Array:
     """
     counts = zip(rank_bins.total.tolist(), rank_bins.wrong.tolist(), strict=True)
     best = [best_aurc(int(total), int(wrong)) for total, wrong in counts]
-    return at_least_0(rank_bins.mean_risk - np.array(best))
+    return at_least_0(difference(rank_bins.mean_risk, np.array(best)))
 
 
 def augrc(rank_bins: SetRankBins) -> Array:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.arrays import Array, np
-from uqeval.metrics._columns import as_numbers, over
+from uqeval.metrics._columns import as_numbers, difference, over
 from uqeval.metrics._contract import RANKING, Chance, Metric, set_value
 from uqeval.metrics._items import exact_sums
 from uqeval.metrics._tiles import Cumulated, at_ranks
@@ -30,8 +30,6 @@ INFINITE = (
 )
 EMPTY = "too few pixels: a cut keeps none of them"
 REASONS = ("", VOID, EMPTY, INFINITE, ZERO)
-#: The relative rounding of areas, whose sums are in another order.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -72,12 +70,12 @@ class Curves:
     @property
     def ause(self) -> Array:
         """Return area between the curve and the oracle; NaN without a curve."""
-        return self._defined(_difference(self.area, self.oracle_area))
+        return self._defined(difference(self.area, self.oracle_area))
 
     @property
     def aurg(self) -> Array:
         """Return area between the curve of a random order, which is constant, and the curve."""
-        return self._defined(_difference(self.model[:, 0] * self.span, self.area))
+        return self._defined(difference(self.model[:, 0] * self.span, self.area))
 
     @property
     def reasons(self) -> list[str]:
@@ -115,13 +113,6 @@ def curves(sums: CutSums, *, rooted: bool, normalised: bool, zero_at_1: bool = F
             area, oracle_area = np.split(areas, 2)
             span = np.full(len(n), 1.0 if zero_at_1 else (steps - 1) / steps)
         return Curves(model, oracle, area, oracle_area, span, by, sums.bound / n / by, flaw)
-
-
-def _difference(area: Array, other: Array) -> Array:
-    """Return the difference of two areas; 0 for areas that only rounding separates."""
-    difference = area - other
-    is_rounding = np.abs(difference) <= _ROUNDING * np.maximum(np.abs(area), np.abs(other))
-    return np.where(is_rounding, 0.0, difference)
 
 
 def joined(parts: Sequence[Curves]) -> Curves:

@@ -14,6 +14,7 @@ import numpy as np
 
 from uqeval.arrays import Array
 from uqeval.errors import StoreError, cut, number_in
+from uqeval.stores.axis_names import axis_called
 
 #: The axes whose coordinates are compared.
 COMPARED = ("item", "class", "y", "x")
@@ -55,6 +56,8 @@ class Coordinate:
     if it is not the key that it has before `placed`. `is_number`: whether its values are numbers,
     if that is known before they are read. `is_extra`: whether it is neither an index nor called
     like an axis, as `filename`. Such a coordinate is compared only if it has different texts.
+    `is_id`: whether it is called like ids of items, as `image_id`, and is compared only if it has
+    different texts or whole numbers.
     """
 
     where: str
@@ -67,6 +70,7 @@ class Coordinate:
     name: str = ""
     is_number: bool = False
     is_extra: bool = False
+    is_id: bool = False
 
     @property
     def values(self) -> Array | None:
@@ -81,7 +85,7 @@ class Coordinate:
     def stored(self) -> tuple[Array, dict[str, Any]] | None:
         """Return its numbers or texts, and their attributes in a new store; None if they cannot be
         compared. Raises `StoreError`."""
-        if self.is_extra and self.values is None:
+        if (self.is_extra or self.is_id) and self.values is None:
             return None
         values, units = self.load(), self.attributes.get("units")
         if values.dtype.kind == "M":
@@ -92,16 +96,21 @@ class Coordinate:
 
     def as_attribute(self, values: Array, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Return what `stored` returns as an attribute of a store."""
-        extra = {EXTRA: True} if self.is_extra else {}
-        return {**attributes, **extra, AXIS: self.axis, "values": values.tolist()}
+        about = {EXTRA: self.is_extra, AXIS: self.axis, "values": values.tolist()}
+        return {**attributes, **about}
 
     @cached_property
     def _values_and_unit(self) -> tuple[Array | None, str]:
         with suppress(StoreError, ValueError, TypeError, OverflowError):
-            values, unit = _comparable(self.load(), str(self.attributes.get("units", "")))
-            return (
-                (None, "") if self.is_extra and not _are_different_texts(values) else (values, unit)
+            loaded = self.load()
+            values, unit = _comparable(loaded, str(self.attributes.get("units", "")))
+            are_texts = values is not None and values.dtype.kind == "U"
+            is_other = (self.is_extra and not are_texts) or (
+                self.is_id and not are_texts and loaded.dtype.kind not in "iu"
             )
+            if is_other or ((self.is_extra or self.is_id) and not _are_different(values)):
+                return None, ""
+            return values, unit
         return None, ""
 
 
@@ -117,10 +126,13 @@ def coordinates_of(attributes: Mapping[str, Any], where: str) -> dict[str, Coord
             if values.ndim != 1 or values.dtype.kind not in "biufU" or axis not in COMPARED:
                 raise ValueError
             about = {key: value for key, value in entry.items() if key not in ("values", AXIS)}
+            is_text = values.dtype.kind == "U"
+            # Earlier versions did not store whether it is.
+            is_extra = not entry[INDEX] and is_text and not axis_called(name)
             coordinates[name] = Coordinate(
                 f"{cut(where)}: {cut(name)}", partial(np.asarray, values), about, axis,
-                is_index=bool(entry[INDEX]), axis=axis, is_number=values.dtype.kind != "U",
-                is_extra=bool(entry.get(EXTRA, False)),
+                is_index=bool(entry[INDEX]), axis=axis, is_number=not is_text,
+                is_extra=bool(entry.get(EXTRA, is_extra)),
             )  # fmt: skip
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(
@@ -130,11 +142,9 @@ def coordinates_of(attributes: Mapping[str, Any], where: str) -> dict[str, Coord
     return coordinates
 
 
-def _are_different_texts(values: Array | None) -> bool:
-    """Return whether values are texts, each only once, as names are; those of cities may repeat."""
-    return (
-        values is not None and values.dtype.kind == "U" and len({*values.tolist()}) == len(values)
-    )
+def _are_different(values: Array | None) -> bool:
+    """Return whether each value is there only once, as names are; those of cities may repeat."""
+    return values is not None and len({*values.tolist()}) == len(values)
 
 
 def _comparable(values: Array, units: str) -> tuple[Array | None, str]:

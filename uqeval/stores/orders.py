@@ -59,7 +59,8 @@ def placed(
             axis = dimensions.get(own.dimension or "")
             is_extra = axis in ("item", "class")
             axis = axis if is_extra else None
-        if axis is None and axis_of_coordinate(name) == "item":
+        is_id = axis is None and axis_of_coordinate(name) == "item"
+        if is_id:
             is_guess = own.dimension is None
             axis = "item" if is_guess else dimensions.get(str(own.dimension))
         if axis not in COMPARED:
@@ -69,7 +70,13 @@ def placed(
         is_index = bool(own.attributes.get(INDEX, shows_index))
         name = name.lower()
         found[f"{axis} {name}"] = replace(
-            own, axis=str(axis), is_guess=is_guess, is_index=is_index, name=name, is_extra=is_extra
+            own,
+            axis=str(axis),
+            is_guess=is_guess,
+            is_index=is_index,
+            name=name,
+            is_extra=is_extra,
+            is_id=is_id,
         )
     return found
 
@@ -106,6 +113,7 @@ def with_coordinates(
     stored = [own for parts in store.arrays.values() for own in arrays_of(parts)]
     arrays, others, warnings = dict(arrays), dict(others or {}), list(store.warnings)
     lengths = {store.items, *(length for own in stored for length in own.shape)}
+    sizes = {name.lower(): own.shape[0] for name, own in arrays.items() if len(own.shape) == 1}
     for name, own in list(arrays.items()):
         if own.dtype.kind == "S" and len(own.shape) == 1 and own.shape[0] in lengths:
             del arrays[name]
@@ -129,6 +137,10 @@ def with_coordinates(
     of_store = placed(
         beside | others, _dimensions(stored), _unnamed_axes(stored), listed_in(stored)
     )
+    of_store = {
+        name: own for name, own in of_store.items()
+        if not own.is_id or sizes.get(own.name, store.items) == store.items
+    }  # fmt: skip
     of_arrays = [
         (own.where, placed(own.coordinates, own.dimensions, _unnamed_axes([own]), own.coordinates))
         for own in stored

@@ -9,7 +9,7 @@ from pathlib import Path
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.attribute_arrays import OF_STORE
-from uqeval.stores.axis_names import axis_of_coordinate
+from uqeval.stores.axis_names import axis_called
 from uqeval.stores.contents import (
     TRUTH,
     Contents,
@@ -94,7 +94,7 @@ def _alone(contents: Contents) -> str | None:
     names = [
         name for name, array in arrays.items()
         if name not in OF_STORE | {"names"} and not (
-            len(array.shape) == 1 and len(arrays) > 1 and axis_of_coordinate(name) in COMPARED
+            len(array.shape) == 1 and len(arrays) > 1 and axis_called(name) in COMPARED
         )
     ]  # fmt: skip
     # Links and arrays that cannot be read are among the kinds alone.
