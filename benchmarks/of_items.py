@@ -41,11 +41,7 @@ def _make(folder: Path, items: int) -> None:
             np.savez(folder / "labels.npz", labels=labels.reshape(-1, 1, 1))
     mean, std = rng.normal(size=(items, 1, 1)), rng.gamma(2.0, size=(items, 1, 1))
     target = mean + std * rng.normal(size=mean.shape)
-    np.savez(
-        folder / "numbers.npz",
-        **{name: values.astype(np.float32) for name, values in
-           (("mean", mean), ("std", std), ("target", target))},
-    )  # fmt: skip
+    np.savez(folder / "numbers.npz", mean=mean, std=std, target=target)
 
 
 def _run(line: str, folder: Path) -> None:
