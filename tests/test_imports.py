@@ -65,7 +65,7 @@ LESS = {
         "arrays", "disk", "errors", "kernels.reading", "spelling", "threads", "unicode_names",
     },
     "stores.states": {
-        "arrays", "disk", "errors", "spelling", "stores.compression", "unicode_names",
+        "arrays", "disk", "errors", "spelling", "stores.compression", "threads", "unicode_names",
     },
     "stores.zarr": {
         "arrays", "disk", "errors", "stores.array", "stores.attribute_arrays",

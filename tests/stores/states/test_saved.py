@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import signal
 import struct
 import tracemalloc
 import zipfile
@@ -80,6 +81,28 @@ def test_what_was_begun_is_removed_on_an_error(tmp_path: Path) -> None:
         raise RuntimeError
     assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]
     assert path.read_bytes() == before
+
+
+def test_a_signal_waits_for_the_end_of_an_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An entry that is half written when its archive goes away prints a traceback."""
+    write = zipfile.ZipFile.writestr
+    whole = []
+
+    def signalled(archive: zipfile.ZipFile, info: zipfile.ZipInfo, data: bytes) -> None:
+        signal.raise_signal(signal.SIGINT)
+        write(archive, info, data)
+        whole.append(info.filename)
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", signalled)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            StatesWriter(tmp_path / "a.states.zip")
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert len(whole) == 1
 
 
 def interrupted(path: Path) -> None:

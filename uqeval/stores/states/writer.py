@@ -31,6 +31,7 @@ from uqeval.stores.states.entries import (
     unpack_text,
 )
 from uqeval.stores.states.saved import SCHEMA
+from uqeval.threads import uninterrupted
 
 _TOTALS = "totals"
 
@@ -292,7 +293,8 @@ class StatesWriter:
         """Append an entry; return the position of its data in the file, and its size."""
         # A fixed date, so that equal states give equal files.
         info = zipfile.ZipInfo(name)
-        self._zip.writestr(info, data)
+        with uninterrupted():  # an archive whose entry is half open prints a traceback at the end
+            self._zip.writestr(info, data)
         return info.header_offset + LOCAL.size + len(name.encode()), len(data)
 
     def _take(self, entries: Iterator[tuple[str, bytes]]) -> None:
