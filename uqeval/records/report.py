@@ -30,6 +30,8 @@ OF_CUT = frozenset(("intervals", "slices"))
 NOT_HELD = "at another threshold this needs the pixels"
 #: The list of items of a report in JSON, where it is empty.
 _NO_ITEMS = '\n  "items": []'
+#: Strict JSON: of the whole report, and of an item in one line.
+_WHOLE, _ITEM = json.JSONEncoder(indent=2, allow_nan=False), json.JSONEncoder(allow_nan=False)
 #: By the key of a result and by cell, (row, column) or (bin,): places of the items that hold most
 #: wrong pixels there, and how many, most first.
 ItemsByCell: TypeAlias = "Mapping[str, Mapping[tuple[int, ...], Sequence[tuple[int, int]]]]"
@@ -123,19 +125,19 @@ class Report:
         """Yield the text of `to_json` in pieces, so the text of many items is never in memory at
         once."""
         record = self.record() | {"items": []}
-        text = self._json(record, indent=2)
+        text = self._json(record, _WHOLE)
         if self.items:
             head, text = text.split(_NO_ITEMS, 1)
             yield f'{head}\n  "items": [\n'
             for i, item in enumerate(self.items):
                 separator = ",\n" if i else ""
-                yield f"{separator}    {self._json(item)}"
+                yield f"{separator}    {self._json(item, _ITEM)}"
             yield "\n  ]"
         yield text + "\n"
 
-    def _json(self, record: Mapping[str, Any], indent: int | None = None) -> str:
+    def _json(self, record: Mapping[str, Any], encoder: json.JSONEncoder) -> str:
         try:
-            return json.dumps(record, indent=indent, allow_nan=False)
+            return encoder.encode(record)
         except ValueError:
             self.refuse_not_finite()
             raise

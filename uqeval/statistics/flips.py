@@ -128,10 +128,13 @@ def _flipped(samples: Samples, addresses: Sequence[str], run: int) -> Iterator[F
         assert pair is not None, text
         gaps_at[text] = pair
     tallies = {key: scoring.evaluations[key].tallies() for key, _ in gaps_at.values()}
+    # Scores of one variant, such as those of a thousand classes, share sums of states.
     whole = Subset(places, scoring.items)
-    weights = {}
-    for text, (key, gaps) in gaps_at.items():
-        weights[text] = gaps.weights({t: scoring.stacked(t).sets(whole) for t in tallies[key]})[0]
+    of_whole = {
+        key: {tally: scoring.stacked(tally).sets(whole) for tally in own}
+        for key, own in tallies.items()
+    }
+    weights = {text: gaps.weights(of_whole[key])[0] for text, (key, gaps) in gaps_at.items()}
     means: list[Floats] = []
     sums: dict[str, list[Floats]] = {text: [] for text in gaps_at}
     with one_blas_thread():

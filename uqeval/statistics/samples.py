@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -50,6 +50,8 @@ class Samples:
     results: Mapping[str, Any] | None = None
     _draws: list[ItemSets] = field(default_factory=list)
     _known: dict[Sets, dict[str, Floats]] = field(default_factory=dict)
+    #: The scores that are computed together, by what they have in common.
+    _groups: dict[tuple[Any, ...], dict[str, None]] = field(default_factory=dict)
     _units: dict[tuple[int, Tally], Stacked] = field(default_factory=dict)
     #: By levels and runs, then address: the shares of a score that may be the true one (`flips`).
     shares: dict[tuple[tuple[float, ...], tuple[int, ...]], dict[str, tuple[float, ...]]] = field(
@@ -144,21 +146,33 @@ class Samples:
         For draws and for all but one unit: only named scores whose intervals need the same sets.
         For the whole set: all scores of the same part, which need the same states.
         """
-        scoring = self.runs[0]
-        kinds = {text: kind_of(text) for text in scoring.addresses_of(Address.parse(address).key)}
-        if self.named is not None:
-            part = scoring.key_of(address)
-            kinds = {
-                text: kind for text, kind in kinds.items()
-                if text in self.named or (sets == "whole" and scoring.key_of(text) == part)
-            }  # fmt: skip
-        addresses = list(kinds)
+        key, part, needs = Address.parse(address).key, None, None
         if sets in ("drawn", "without"):
-            needs_sets = _needs(kind_of(address), sets)
-            addresses = [
-                text for text, kind in kinds.items() if kind and _needs(kind, sets) == needs_sets
-            ]
-        return list(dict.fromkeys([*addresses, address]))
+            needs = sets, _needs(kind_of(address), sets)
+        elif sets == "whole" and self.named is not None:
+            part = self.runs[0].key_of(address)
+        group = key, part, needs
+        if group not in self._groups:
+            self._groups[group] = dict.fromkeys(self._together(*group))
+        together = self._groups[group]
+        return [*together] if address in together else [*together, address]
+
+    def _together(
+        self, key: str, part: str | None, needs: tuple[Sets, bool] | None
+    ) -> Iterator[str]:
+        """Yield the named scores of a variant: with `needs`, those with intervals that need these
+        sets, or that do not. With a `part`, also those of it that are not named."""
+        scoring = self.runs[0]
+
+        def is_asked(text: str) -> bool:
+            if self.named is None or text in self.named:
+                return True
+            return part is not None and scoring.key_of(text) == part
+
+        for text in filter(is_asked, scoring.addresses_of(key)):
+            kind = None if needs is None else kind_of(text)
+            if needs is None or (kind and _needs(kind, needs[0]) == needs[1]):
+                yield text
 
     def value(self, address: str, run: int = 0) -> float:
         """Return the score of all items, NaN where it is undefined."""
@@ -212,8 +226,9 @@ class Samples:
             [parsed.beside(name).within for name in ([kind] if isinstance(kind, str) else kind)]
             for kind in units_with
         ]
-        beside = self.beside("alone", address)
-        self._score("alone", dict.fromkeys(chain(beside, *addresses_of_kinds)))
+        needed = [address, *chain.from_iterable(addresses_of_kinds)]
+        if not self._known.get("alone", {}).keys() >= set(needed):
+            self._score("alone", dict.fromkeys([*self.beside("alone", address), *needed]))
         kinds = [
             np.isfinite(alone(addresses[0]))
             if isinstance(kind, str)

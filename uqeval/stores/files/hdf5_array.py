@@ -23,7 +23,7 @@ from uqeval.stores.bfloat16 import SOURCE
 from uqeval.stores.compression import DamagedChunk, decompress
 from uqeval.stores.described import names_of
 from uqeval.stores.fill_values import fill_of_netcdf
-from uqeval.stores.watch import combined_stamp, file_stamp, file_state
+from uqeval.stores.watch import combining_with, file_stamp, file_state, looked_up
 
 #: Numbers of filters in HDF5.
 _DEFLATE, _SHUFFLE, _FLETCHER32, _LZF = 1, 2, 3, 32000
@@ -323,7 +323,11 @@ class Hdf5Array(StoredArray):
 
     def stamp(self, index: int | None) -> str | None:
         """Return a stamp of the whole file."""
-        return combined_stamp([file_stamp(self._path)], self.where, self.shape, self.axes, index)
+        combined = looked_up(
+            (id(self), "items"),
+            lambda: combining_with([file_stamp(self._path)], self.where, self.shape, self.axes),
+        )
+        return combined(index)
 
     def states(self, index: int | None) -> dict[str, str]:
         return {self._path: file_state(self._path)}

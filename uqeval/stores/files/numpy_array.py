@@ -20,7 +20,7 @@ from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.file_values import FileValues
-from uqeval.stores.watch import combined_stamp, file_stamp, file_state
+from uqeval.stores.watch import combining_with, file_stamp, file_state
 
 #: About the bytes of a chunk.
 _TILE_BYTES = 8 * 2**20
@@ -158,9 +158,11 @@ class NumpyArray(StoredArray):
         """Return a stamp of the whole file: a file that has grown is a new one. None for arrays in
         memory.
         """
-        if self._file is None:
-            return None
-        return combined_stamp([self._file_stamp], self.where, self.shape, self.axes, index)
+        return None if self._file is None else self._stamp_of_item(index)
+
+    @cached_property
+    def _stamp_of_item(self) -> Callable[[object], str | None]:
+        return combining_with([self._file_stamp], self.where, self.shape, self.axes)
 
     @cached_property
     def _file_stamp(self) -> str | None:

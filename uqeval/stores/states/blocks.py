@@ -166,7 +166,7 @@ class Layer(NamedTuple):
 
 
 class KnownStates(Mapping[int, bytes]):
-    """States of one tally by item, in the first of the `layers` that has the item.
+    """States of one tally by item, in one of the `layers` that have the item.
 
     They are read on request, by any thread. `most`: the largest number of bytes of a state. Raises
     `KeyError` for an item without states, and for damaged states.
@@ -181,6 +181,17 @@ class KnownStates(Mapping[int, bytes]):
                 return found
         raise KeyError(item)
 
+    def _runs(self, items: range) -> Iterator[tuple[Block, range]]:
+        """Yield the blocks of some items in their order, and the places in the block."""
+        # Whether the items of a block in the file are consecutive in this run.
+        in_row = all(layer.places is None for layer in self._layers)
+        item = items.start
+        while item in items:
+            block, at = self._find(item)
+            end = min(block.items, at + items.stop - item) if in_row else at + 1
+            yield block, range(at, end)
+            item += end - at
+
     def __getitem__(self, item: int) -> bytes:
         return self.of(range(item, item + 1))[0]
 
@@ -188,28 +199,23 @@ class KnownStates(Mapping[int, bytes]):
         """Return the states of some items; each block is read once."""
         states: list[bytes] = []
         open_block, block_states = None, list[bytes]()
-        for item in items:
-            block, at = self._find(item)
+        for block, places in self._runs(items):
             if block is not open_block:
                 try:
                     block_states = PackedItems(block.read(), block.items).states(self._most)
                 except DAMAGED as error:
-                    raise KeyError(item) from error
+                    raise KeyError(items[len(states)]) from error
                 open_block = block
-            states.append(block_states[at])
+            states += block_states[places.start : places.stop]
         return states
 
     def has(self, items: range) -> bool:
         """Return whether the states of all of these items are known."""
-        # Whether the items of a block in the file are consecutive in this run.
-        in_row = all(layer.places is None for layer in self._layers)
-        item = items.start
-        while item in items:
-            try:
-                block, at = self._find(item)
-            except KeyError:
-                return False
-            item += block.items - at if in_row else 1
+        try:
+            for _ in self._runs(items):
+                pass
+        except KeyError:
+            return False
         return True
 
     def packed(self, items: range) -> PackedItems | None:
@@ -217,8 +223,11 @@ class KnownStates(Mapping[int, bytes]):
         block, _ = self._find(items[0])
         if block.items != len(items):
             return None
-        if any(self._find(item) != (block, at) for at, item in enumerate(items)):
-            return None
+        end = 0
+        for other, places in self._runs(items):
+            if other is not block or places.start != end:
+                return None
+            end = places.stop
         try:
             return PackedItems(block.read(), block.items)
         except DAMAGED as error:
