@@ -243,10 +243,10 @@ class Samples:
         in_threads(lambda scoring: scoring.read(addresses), list(dict.fromkeys(self.runs)))
         runs = list(zip(self.runs, self.places, strict=True))
         scores = [
-            np.stack(in_threads(lambda run: self._of_run(*run, block, addresses), runs))  # noqa: B023
+            _stacked(in_threads(lambda run: self._of_run(*run, block, addresses), runs))  # noqa: B023
             for block in blocks
         ]
-        return np.concatenate(scores, axis=1)
+        return scores[0] if len(scores) == 1 else np.concatenate(scores, axis=1)
 
     def _of_run(
         self, scoring: Scoring, positions: Sequence[int], block: ItemSets, addresses: Sequence[str]
@@ -303,3 +303,8 @@ def _additions(without: Floats) -> Floats:
 def _needs(kind: IntervalKind | None, sets: Sets) -> bool:
     """Return whether the interval of a kind of score needs these sets of units by default."""
     return kind in DRAWN if sets == "drawn" else kind not in DRAWN or kind == "positive"
+
+
+def _stacked(tables: Sequence[Floats]) -> Floats:
+    """Return tables with an axis for runs; that of one run is not copied, as it may be large."""
+    return tables[0][None] if len(tables) == 1 else np.stack(tables)
