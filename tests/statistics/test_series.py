@@ -9,7 +9,7 @@ from scipy.stats import t as student
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.series import series_mean
 from uqeval.statistics.swaps import swap_tests
-from uqeval.statistics.units import batches
+from uqeval.statistics.units import autocorrelation, batches
 
 
 def alike(pairs: int, rho: float, seed: int = 1) -> np.ndarray:
@@ -122,3 +122,14 @@ def test_sequences_of_one_pair_have_no_autocorrelation() -> None:
         "pair) and 6 more; a batch needs at least 2 pairs, more than the autocorrelation time of "
         "1. Evaluate longer sequences, or at least 10 sequences.",
     )
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0, 0.1, -1.0])
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_a_pair_of_autocovariances_of_exactly_0_ends_the_sum(scale: float, offset: float) -> None:
+    # The autocovariances at lags 2 and 3 are 6 and -6; those at 4 and 5 have a sum above 0.
+    values = np.array([1.0, 2, 2, -2, 1, -1, 1, -2, -1, -1])
+    products = [values[: 10 - lag] @ values[lag:] for lag in range(6)]
+    assert values.sum() == 0 and products[2] + products[3] == 0 < products[4] + products[5]
+    tau, _ = autocorrelation([scale * values + offset])
+    assert tau == 1.0

@@ -17,6 +17,8 @@ from uqeval.statistics.scoring import Scoring
 
 #: The score of a video whose units a report names; each of its scores has units of its own.
 HEADLINE = "mTC"
+#: A pair of autocorrelations of at most this sum may be one of 0, with rounding of the transform.
+_NO_PAIR = 1e-9
 #: With at least this number of sequences, each sequence is a unit.
 SEQUENCES = 10
 #: The smallest and largest number of batches, and the length of one in autocorrelation times.
@@ -210,7 +212,7 @@ def autocorrelation(series: Sequence[Floats]) -> tuple[float, float | None]:
     tau = -1.0
     for lag in range(0, longest, 2):
         pair = rho[lag : lag + 2].sum()
-        if pair <= 0:
+        if pair <= _NO_PAIR:
             break
         tau += 2 * pair
     has_neighbours = any(np.isfinite(own[1:] + own[:-1]).any() for own in series)
