@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -208,16 +209,21 @@ _READERS = {"partition", "rpartition", "split", "rsplit", "removeprefix"}
 
 def _split_sentences(code: str) -> list[int]:
     """Return the lines of texts with a colon between a subject and its verb."""
-    tree = ast.parse(code)
-    docstrings = {id(own.value) for own in ast.walk(tree) if isinstance(own, ast.Expr)}
-    parts = {
-        id(part) for own in ast.walk(tree) if isinstance(own, ast.JoinedStr) for part in own.values
-    }
+    nodes = _nodes(code)
+    docstrings = {id(own.value) for own in nodes if isinstance(own, ast.Expr)}
+    parts = {id(part) for own in nodes if isinstance(own, ast.JoinedStr) for part in own.values}
+    others = docstrings | parts
     return [
         own.lineno
-        for own in ast.walk(tree)
-        if id(own) not in docstrings | parts and _SPLIT.search(_text_of(own))
+        for own in nodes
+        if isinstance(own, ast.expr) and id(own) not in others and _SPLIT.search(_text_of(own))
     ]
+
+
+@cache
+def _nodes(code: str) -> list[ast.AST]:
+    """Return all nodes of a file's code; both tests of all files look at them."""
+    return list(ast.walk(ast.parse(code)))
 
 
 def _text_of(node: ast.AST) -> str:
@@ -231,7 +237,7 @@ def _readers_of_colons(code: str) -> list[int]:
     """Return the lines of calls that take a text apart at a colon and a space, as prose has it."""
     return [
         call.lineno
-        for call in ast.walk(ast.parse(code))
+        for call in _nodes(code)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
         and call.func.attr in _READERS
         and any(isinstance(part, ast.Constant) and ": " in str(part.value)

@@ -179,6 +179,11 @@ def other_bytes(tally: Tally, of_items: bool) -> bytes:
     return tally.pack(fold(tally, items_for(tally)[:2]) if of_items else tally.empty())
 
 
+def _bits(values: Any) -> Any:
+    """Return the values' bits as whole numbers, without a copy."""
+    return values.view(f"u{values.itemsize}")
+
+
 def agree(tally: Tally, a: State, b: State, rel: float = 0.0) -> None:
     """Asserts equal states: integers exactly, sums of floats within `rel`."""
     assert list(a) == list(b) == list(tally.fields)
@@ -187,7 +192,7 @@ def agree(tally: Tally, a: State, b: State, rel: float = 0.0) -> None:
         assert a[name].shape == b[name].shape == field.shape
         if rel and field.dtype.startswith("float") and field.merge == "sum":
             np.testing.assert_allclose(a[name], b[name], rtol=rel, atol=rel, err_msg=name)
-        elif a[name].tobytes() != b[name].tobytes():  # compared in a tenth of the time
+        elif not np.array_equal(_bits(a[name]), _bits(b[name])):  # a tenth of the time of the next
             np.testing.assert_array_equal(a[name], b[name], err_msg=name)
 
 
