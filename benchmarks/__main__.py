@@ -38,9 +38,9 @@ GROUPS: dict[str, Callable[[Setup], Iterator[Case]]] = {
     group.__name__: group
     for group in (
         of_maps.maps, of_maps.subnormal, of_maps.patches, of_stores.reading, of_stores.workers,
-        of_stores.peers, of_stores.small, of_stores.pixels, of_items.items, of_numbers.ranks,
-        of_regions.regions, of_reports.reports, of_clusters.cluster, of_commands.tc,
-        of_commands.observer, of_commands.start, of_commands.first,
+        of_stores.peers, of_stores.small, of_stores.pixels, of_items.items, of_items.classes,
+        of_numbers.ranks, of_regions.regions, of_reports.reports, of_clusters.cluster,
+        of_commands.tc, of_commands.observer, of_commands.start, of_commands.first,
     )
 }  # fmt: skip
 #: A ratio that is larger than before by more than this share is a regression.

@@ -1,4 +1,4 @@
-"""Commands with intervals over many small items, and over four times as many."""
+"""Commands with intervals over many small items or classes, and over four times as many."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ _COMMANDS = (
     "sparsification numbers.npz",
 )
 _SAMPLES, _CLASSES = 3, 3
+#: Command lines with scores of each class, for the files of `_make_classes`.
+_OF_CLASSES = ("failure probs.npz labels.npz", "calibration probs.npz labels.npz")
 
 
 def _make(folder: Path, items: int) -> None:
@@ -44,6 +46,16 @@ def _make(folder: Path, items: int) -> None:
     np.savez(folder / "numbers.npz", mean=mean, std=std, target=target)
 
 
+def _make_classes(folder: Path, classes: int) -> None:
+    """A store of probabilities of many classes, and labels: 500 items of one pixel."""
+    rng = np.random.default_rng(0)
+    probs = np.exp(3 * rng.normal(size=(500, classes)))
+    probs /= probs.sum(axis=1, keepdims=True)
+    labels = (rng.random((500, 1)) > probs.cumsum(axis=1)).sum(axis=1).clip(0, classes - 1)
+    np.savez(folder / "probs.npz", probs=probs.astype(np.float32), ignore_index=65535)
+    np.savez(folder / "labels.npz", labels=labels.astype(np.uint16))
+
+
 def _run(line: str, folder: Path) -> None:
     words = [str(folder / word) if "." in word else word for word in line.split()]
     command(*words, "--ci", "0.95", "--no-states", "--quiet", "-o", str(folder / "report.json"))
@@ -54,6 +66,18 @@ def items(setup: Setup) -> Iterator[Case]:
     counts = [setup.size(4_000, 20), setup.size(16_000, 80)]
     folders = [setup.make(f"items-{count}", _make, count) for count in counts]
     for line in _COMMANDS:
+        for count, folder in zip(counts, folders, strict=True):
+            yield Case(
+                f"{count:,}: {line.replace('.npz', '')}", _run, (line, folder),
+                yardstick=count == counts[0],
+            )  # fmt: skip
+
+
+def classes(setup: Setup) -> Iterator[Case]:
+    """Commands with `--ci` over items of 250 classes, and of 1,000: linear is a ratio of 4."""
+    counts = [setup.size(250, 5), setup.size(1_000, 20)]
+    folders = [setup.make(f"classes-{count}", _make_classes, count) for count in counts]
+    for line in _OF_CLASSES:
         for count, folder in zip(counts, folders, strict=True):
             yield Case(
                 f"{count:,}: {line.replace('.npz', '')}", _run, (line, folder),

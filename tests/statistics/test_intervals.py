@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from saved_runs import run, scoring, weights_of
 import uqeval
 from uqeval.errors import UsageError
 from uqeval.metrics import METRICS
+from uqeval.records.addresses import Address
 from uqeval.statistics import jackknife
 from uqeval.statistics.differences import difference
 from uqeval.statistics.draws import Resampling
@@ -349,3 +351,20 @@ def test_an_undefined_score_beside_others_gives_no_warning_of_numpy() -> None:
     assert report.results["regression"]["ence"] is None
     assert "regression.ence" not in report.intervals
     assert report.intervals["regression.uce"]["low"] is not None
+
+
+def test_scores_that_are_computed_together_are_found_once(
+    own: Scoring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Found for each score, they took the square of the number of classes.
+    groups: list[tuple[Any, ...]] = []
+    find = Samples._together
+
+    def noted(samples: Samples, *group: Any) -> Iterator[str]:
+        groups.append(group)
+        return find(samples, *group)
+
+    monkeypatch.setattr(Samples, "_together", noted)
+    found = found_in(own, UNITS[0])
+    keys = {Address.parse(text).key for text in found}
+    assert len(found) > 20 and len(groups) == len(set(groups)) <= 4 * len(keys)
