@@ -110,7 +110,7 @@ def exact_sums(values: Array) -> Array:
     total, rest = np.zeros((2, len(rows)))
     is_rounded = np.zeros(total.size, bool)
     with np.errstate(invalid="ignore", over="ignore"):
-        for column in rows.T:
+        for column in rows.T[rows.any(axis=0)]:  # zeros change no bit
             total, lost = _two_sum(total, column)
             rest, lost = _two_sum(rest, lost)
             is_rounded |= lost != 0
