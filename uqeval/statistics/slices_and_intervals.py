@@ -19,8 +19,8 @@ from uqeval.records.intervals import plural
 from uqeval.records.report import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
 from uqeval.statistics.intervals import debiased, intervals
-from uqeval.statistics.item_scores import put_lost
 from uqeval.statistics.kinds import metric_at
+from uqeval.statistics.lost_scores import put_lost
 from uqeval.statistics.methods import LEAST_DRAWN
 from uqeval.statistics.no_interval import few_defined, few_pairs, few_units, few_with_class
 from uqeval.statistics.options import CASE, CutOptions
