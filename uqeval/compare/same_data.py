@@ -7,6 +7,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from uqeval.errors import UsageError, listed, quoted
+from uqeval.gate.other_sets import unknown_sets
 from uqeval.gate.other_settings import (
     all_other_settings,
     other_input_option,
@@ -18,7 +19,6 @@ from uqeval.gate.same_data import (
     other_maps,
     other_pixels,
     truth_of_one,
-    unknown_sets,
 )
 from uqeval.records.folder import Named
 from uqeval.records.inputs import WHY_NONE, has_no_fingerprint

@@ -32,7 +32,7 @@ from uqeval.compare.selection import (
     with_mark,
 )
 from uqeval.errors import UsageError, all_listed, listed, quoted
-from uqeval.gate.other_settings import other_versions
+from uqeval.gate.other_versions import other_versions
 from uqeval.glossary import metric_of
 from uqeval.records.addresses import Address
 from uqeval.records.lookup import NoScore, Score, find
