@@ -8,11 +8,7 @@ from typing import Any
 
 from uqeval.errors import UsageError, listed, quoted
 from uqeval.gate.other_sets import unknown_sets
-from uqeval.gate.other_settings import (
-    all_other_settings,
-    other_input_option,
-    other_threshold,
-)
+from uqeval.gate.other_settings import all_other_settings, other_input_option, other_threshold
 from uqeval.gate.same_data import (
     other_data,
     other_fingerprints,

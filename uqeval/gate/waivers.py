@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from uqeval.gate.given_keys import GivenKeys
 from uqeval.records.scalars import is_below

@@ -312,7 +312,6 @@ undetected errors, over all pixels and per ground-truth class.
 Example: uqeval failure preds.zarr labels/ --uncertainty entropy --uncertainty confidence
 """
 
-
 FAMILY = Family(
     "failure",
     failure_scores.METRICS,

@@ -10,7 +10,6 @@ from uqeval.metrics._contract import set_value
 if TYPE_CHECKING:
     from uqeval.metrics._rank_bins import RankBins
 
-
 #: Most points of a curve, and the distance from the line within which no point is added.
 MOST, CLOSE = 400, 3e-5
 
