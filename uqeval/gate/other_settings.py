@@ -14,16 +14,10 @@ from uqeval.glossary import comparable_settings, default_setting, fields_changed
 from uqeval.keys import family_of
 from uqeval.records.addresses import ROWS, without_row_names
 from uqeval.records.folder import Named
-from uqeval.records.inputs import (
-    IGNORE_INDEX,
-    LABELS,
-    PREDICTIONS,
-    is_same_unit,
-    other_void_ids,
-    value_options,
-    void_ids,
-)
+from uqeval.records.inputs import value_options
 from uqeval.records.report import Report
+from uqeval.records.units import is_same_unit
+from uqeval.records.void_ids import IGNORE_INDEX, LABELS, PREDICTIONS, other_void_ids, void_ids
 
 #: The setting that names the report of a fitted threshold.
 _SOURCE = "threshold_from"
