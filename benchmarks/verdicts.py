@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import uqeval
 from benchmarks.estimates import LEVEL, alike, bounds, video_bounds
 from benchmarks.populations import SCORES, UNSEEN, Score, logistic, rare, ratio
-from uqeval.compare.differences import holm
+from uqeval.compare.holm import holm
 from uqeval.gate.more_units import more_units
 from uqeval.records.resampling import Interval, Units
 from uqeval.statistics.draws import Resampling

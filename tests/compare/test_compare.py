@@ -26,7 +26,7 @@ from trained import NAMES, SIDE, C, N, change, labels, probs, save
 import uqeval
 from uqeval import Report, StoreError, UsageError, evaluate
 from uqeval.compare import Cell, Choice, Comparison, Row, compare, load_models
-from uqeval.compare.differences import holm
+from uqeval.compare.holm import holm
 from uqeval.gate import Units
 from uqeval.metrics.conformal_scores import BY_FIELD
 from uqeval.report.comparison_files import to_csv, to_json

@@ -12,7 +12,7 @@ from trained import save
 
 from uqeval import Report, UsageError
 from uqeval.compare import Choice, Comparison, compare, load_models
-from uqeval.compare.same_data import OtherSettings
+from uqeval.compare.other_settings import OtherSettings
 from uqeval.gate import judge
 from uqeval.gate.other_settings import OtherSetting
 from uqeval.glossary import fields_changed

@@ -14,8 +14,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from uqeval.errors import UsageError
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._rank_bins import RankBins
-from uqeval.metrics.failure import Failure, put_curve
+from uqeval.metrics.failure import Failure
 from uqeval.metrics.failure_columns import best_aurc, harmonic
+from uqeval.metrics.failure_curve import put_curve
 from uqeval.metrics.failure_scores import BOUNDS
 from uqeval.metrics.failure_settings import FailureSettings
 

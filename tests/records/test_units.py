@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uqeval.records.inputs import is_same_unit
+from uqeval.records.units import is_same_unit
 
 
 @pytest.mark.parametrize(

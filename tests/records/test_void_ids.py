@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from uqeval.records.inputs import other_void_ids, void_ids
+from uqeval.records.void_ids import other_void_ids, void_ids
 
 IDS = {"arrays": {"predictions": {}}}
 PROBABILITIES = {"arrays": {"probs": {}}}

@@ -12,7 +12,7 @@ from uqeval.report.figures.contract import lines_of
 from uqeval.report.figures.headlines import figure
 from uqeval.report.findings.scores import headline_scores
 from uqeval.report.page.cards import cards
-from uqeval.report.page.item_table import columns_of
+from uqeval.report.tables.items import columns_of
 from uqeval.report.tables.of_report import headline_table, tables_of
 
 CLASS, BORDER = "segmentation@class:1", "segmentation@boundary:2"

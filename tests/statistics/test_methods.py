@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import skew, ttest_ind
 
-from uqeval.compare.differences import holm
+from uqeval.compare.holm import holm
 from uqeval.metrics._score_kinds import Gaps
 from uqeval.statistics import flips, jackknife, methods
 from uqeval.statistics.methods import Bounds, NoBounds

@@ -99,7 +99,7 @@ def gate(
     from uqeval.disk.outputs import refuse_overlap
     from uqeval.gate import judge
     from uqeval.gate.baseline import refuse_unused_baseline
-    from uqeval.gate.judge import with_leftovers
+    from uqeval.gate.leftovers import with_leftovers
     from uqeval.gate.rules import day_of, refuse_unused_day
     from uqeval.records.folder import digests_of, load_reports
 

@@ -129,8 +129,8 @@ def observe(
     Example: uqeval observe video/ --follow --alarm 0.6 | jq 'select(.alarm)'
     """
     from uqeval.cli.finish import Output, check_outputs
+    from uqeval.engine.heap import keep_freed_memory
     from uqeval.inputs.live import Live, Patience
-    from uqeval.stores.buffer_pool import keep_freed_memory
 
     keep_freed_memory()
     output, quiet = settings.output, settings.quiet

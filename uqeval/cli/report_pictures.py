@@ -42,7 +42,7 @@ def gallery(reports: Mapping[str, Report], settings: ReportOptions) -> Gallery |
         if settings.single_file:
             raise UsageError("--single-file is for the pictures of --gallery N. Add --gallery 8.")
         return None
-    from uqeval.report.page.item_table import columns_of
+    from uqeval.report.tables.items import columns_of
 
     for name, report in reports.items():
         if not columns_of(report):

@@ -43,7 +43,7 @@ def tc(
 
     Example: uqeval tc video/ --flow dis --labels labels/ -o report.json
     """
-    from uqeval.stores.buffer_pool import keep_freed_memory
+    from uqeval.engine.heap import keep_freed_memory
 
     keep_freed_memory()
     saved = [option_name(n) for n in ("flow_path", "flow_forward_path") if getattr(shared, n)]

@@ -7,7 +7,7 @@ from itertools import combinations
 from shlex import quote
 
 from uqeval.compare.models import Model, report_of
-from uqeval.compare.same_data import other_settings
+from uqeval.compare.other_settings import other_settings
 from uqeval.errors import UsageError, listed, quoted
 from uqeval.records.folder import Named
 

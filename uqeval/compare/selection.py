@@ -1,7 +1,5 @@
 """Choose the scores to compare, the requested ones or those of any report, and compute the score of
 a model over its trainings.
-
-Why a requested address has no row, with one that it can compare.
 """
 
 from __future__ import annotations
@@ -9,21 +7,15 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from shlex import quote
 
 from uqeval import glossary
 from uqeval.compare.comparison import Cell, Choice
-from uqeval.compare.models import Model
-from uqeval.errors import cut, is_number, quoted
-from uqeval.glossary import how_to_evaluate
-from uqeval.keys import family_of
+from uqeval.errors import is_number
 from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, addresses_in, keys_with_ranks_of_bins
-from uqeval.records.report import Report
 from uqeval.records.resampling import Interval, Units
 from uqeval.records.scalars import described
-from uqeval.records.suggestions import NO_SLICES, suggestion
 
 
 def addresses_to_compare(choice: Choice, store: str, reports: Sequence[Named]) -> list[Address]:
@@ -162,36 +154,3 @@ def _reason(lookups: Sequence[Score | NoScore], values: Sequence[float | None]) 
             reason = lookup.reason or "undefined over the shared items"
     missing = sum(value is None for value in values)
     return reason if len(values) == 1 else f"in {missing} of {len(values)}: {reason}"
-
-
-def no_row(text: str, models: Sequence[Model], left_out: Mapping[str, str]) -> str:
-    """Return why a requested address has no row. `left_out`: warnings by key or address."""
-    address = Address.parse(text)
-    if warning := left_out.get(address.key) or left_out.get(address.within):
-        return f"--metric {cut(text)}: {warning}."
-    reports = _reports(models)
-    keys = {key for report in reports for key in report.results}
-    command = "" if address.key in keys else how_to_evaluate(address.key)
-    evaluation = f"; evaluate it with `{command}`" if command else ""
-    if command and address.metric not in map(family_of, keys):
-        return f"--metric {cut(text)}: no report has {quoted(address.metric)}{evaluation}."
-    if address.where and not any(report.slices for report in reports):
-        return f"--metric {cut(text)}: {NO_SLICES}."
-    nearest = suggestion(reports, address)
-    hint = f"; the nearest is {nearest}" if nearest and nearest != text else evaluation
-    return f"--metric {cut(text)}: no two models have it{hint}."
-
-
-def no_score(models: Sequence[Model]) -> str:
-    """Return that there is no score to compare, with an address of a value of a sweep."""
-    reports = _reports(models)
-    scores = [name for report in reports for name in report.results.get("sweep", ())]
-    text = suggestion(reports, Address("sweep", (scores[0],))) if scores else None
-    hint = (
-        f". Name a value of the sweep, by its place from 0: --metric {quote(text)}" if text else ""
-    )
-    return f"there is no score to compare{hint}"
-
-
-def _reports(models: Sequence[Model]) -> list[Report]:
-    return [named.report for m in models for t in m.trainings for named in t.reports.values()]

@@ -14,27 +14,25 @@ from uqeval.compare.common_items import (
     refuse_other_items,
 )
 from uqeval.compare.comparison import Cell, Choice, Comparison, Row
-from uqeval.compare.differences import adjust, warnings_of_units, with_differences, with_ranks
+from uqeval.compare.differences import with_differences
+from uqeval.compare.few_units import warnings_of_units
+from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, called_alike, common_stores, report_of, stateless
+from uqeval.compare.no_row import no_row, no_score
+from uqeval.compare.other_settings import OtherSettings
+from uqeval.compare.ranks import with_ranks
 from uqeval.compare.related import related
-from uqeval.compare.same_data import (
-    OtherSettings,
-    differences_of_runs,
-    is_same_run,
-    of_other_pixels,
-)
+from uqeval.compare.same_data import differences_of_runs, is_same_run, of_other_pixels
 from uqeval.compare.selection import (
     addresses_to_compare,
     cell_of,
     description,
     inside_range,
     is_from_states,
-    no_row,
-    no_score,
     with_mark,
 )
 from uqeval.errors import UsageError, all_listed, listed, quoted
-from uqeval.gate.other_settings import other_versions
+from uqeval.gate.other_versions import other_versions
 from uqeval.glossary import metric_of
 from uqeval.records.addresses import Address
 from uqeval.records.lookup import NoScore, Score, find

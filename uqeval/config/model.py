@@ -27,7 +27,7 @@ from uqeval.config.options import PATHS, commands, settings_of
 from uqeval.engine.options import MachineOptions
 from uqeval.errors import UqevalError, begins_with, printable
 from uqeval.gate import Limits
-from uqeval.gate.waivers import GivenKeys
+from uqeval.gate.given_keys import GivenKeys
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import Option, Settings, default_of, options_of, types_of
 from uqeval.statistics.options import CutOptions

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from shlex import quote
 
 from uqeval.errors import UsageError, all_listed, cut, listed
+from uqeval.gate.other_sets import unknown_sets
 from uqeval.gate.rules import Rule
 from uqeval.gate.same_data import (
     other_data,
@@ -14,7 +15,6 @@ from uqeval.gate.same_data import (
     other_maps,
     other_pixels,
     truth_of_one,
-    unknown_sets,
 )
 from uqeval.records.class_names import class_names, report_called
 from uqeval.records.folder import Named

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from pathlib import Path
-from shlex import quote
 
 from uqeval.errors import StoreError, UqevalError, UsageError, cut, joined, listed, quoted
 from uqeval.gate.baseline import Pair, compares, pair_of_result, pairs_of, without_report
 from uqeval.gate.bounds import bounds_of
 from uqeval.gate.case import Case
 from uqeval.gate.more_units import Margin, chance_of_all
-from uqeval.gate.other_settings import other_versions
+from uqeval.gate.other_versions import other_versions
 from uqeval.gate.rules import Rule
 from uqeval.gate.senseless import flaw_of
 from uqeval.gate.verdict import (
@@ -240,27 +238,3 @@ def _names_nothing(
     if command and not suggested:
         hint = f" Evaluate it with `{command}`."
     return UsageError(f"the address matches nothing in the reports: {nearest.why}.{hint}")
-
-
-def with_leftovers(
-    judgement: Judgement, reports: Sequence[Named], stores: Collection[str], file: str | Path
-) -> Judgement:
-    """Return the judgement with a warning on judged reports whose store `file` does not list.
-
-    `stores`: the names of the stores of `file`; empty if it lists none, then there is no warning.
-    """
-    judged = {verdict.address.store for verdict in judgement.verdicts}
-    judged |= {lost.address.store for lost in judgement.not_evaluated}
-    strange = [named for named in reports if named.name not in stores and named.name in judged]
-    if not stores or not strange:
-        return judgement
-    needed = {path for named in reports if named.name in stores for path in named.files}
-    files = [path for named in strange for path in named.files]
-    removable = [path for path in files if path not in needed and path.is_file()]
-    command = f"rm {' '.join(quote(str(path)) for path in removable)}"
-    these, them = ("this report", "it") if len(strange) == 1 else ("these reports", "them")
-    text = (
-        f"the gate also judged {listed([named.path for named in strange])}: {cut(file)} has no "
-        f"such store. If an earlier run left {these}, remove {them}, and judge again: {command}"
-    )
-    return replace(judgement, warnings=(text, *judgement.warnings))

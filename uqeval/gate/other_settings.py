@@ -1,37 +1,23 @@
-"""Settings in which the results of two reports differ, so that their scores do not compare.
-
-Also: other models of a video, and other versions of uqeval.
-"""
+"""Settings in which the results of two reports differ, so that their scores do not compare."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Sequence
-from shlex import quote
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from uqeval.errors import IN_MEMORY, UsageError, cut, data_of_kind, listed, option_name, quoted
-from uqeval.gate.same_data import ADVICE as OF_SETS
-from uqeval.gate.same_data import (
-    has_equal_coverage,
-    is_void_in_pixels,
-    other_sets,
-    with_results_read,
-)
-from uqeval.glossary import comparable_settings, default_setting, fields_changed, how_to_evaluate
+from uqeval.errors import UsageError, data_of_kind, option_name, quoted
+from uqeval.gate.other_models import in_one_order, other_models
+from uqeval.gate.other_sets import ADVICE as OF_SETS
+from uqeval.gate.other_sets import other_sets
+from uqeval.gate.same_data import has_equal_coverage, is_void_in_pixels, with_results_read
+from uqeval.glossary import comparable_settings, default_setting, fields_changed
 from uqeval.keys import family_of
 from uqeval.records.addresses import ROWS, without_row_names
 from uqeval.records.folder import Named
-from uqeval.records.inputs import (
-    IGNORE_INDEX,
-    LABELS,
-    PREDICTIONS,
-    is_same_unit,
-    other_void_ids,
-    value_options,
-    void_ids,
-)
+from uqeval.records.inputs import value_options
 from uqeval.records.report import Report
+from uqeval.records.units import is_same_unit
+from uqeval.records.void_ids import IGNORE_INDEX, LABELS, PREDICTIONS, other_void_ids, void_ids
 
 #: The setting that names the report of a fitted threshold.
 _SOURCE = "threshold_from"
@@ -252,73 +238,3 @@ def _settings(report: Report, key: str) -> dict[str, Any]:
         shared["sets"] = len(inputs.get("sets") or ("in", "out"))
     settings = comparable_settings(key, _recorded(report, key))
     return shared | {name: value for name, value in settings.items() if name not in _NO_SETTINGS}
-
-
-def other_models(report: Report, baseline: Report, key: str) -> tuple[str, str] | None:
-    """Return the models of a result in both reports if one of them is another model of the other
-    report; else None.
-
-    The keys of results tell the order in which models were given. A model may have a new name, so
-    models that only one report has are compared by their order.
-    """
-    names = [_models(own, key) for own in (report, baseline)]
-    model, other = (own.get(key) for own in names)
-    if model is None or other is None or model == other:
-        return None
-    is_known = model in names[1].values() or other in names[0].values()
-    return (model, other) if is_known else None
-
-
-def in_one_order(report: Report, baseline: Report, key: str) -> str:
-    """Return advice on how to evaluate two reports whose models have another order."""
-    advice = "Evaluate again with the same models in the same order"
-    names, others = (list(dict.fromkeys(_models(own, key).values())) for own in (report, baseline))
-    frames: Any = baseline.inputs.get("frames")
-    stores: Any = baseline.inputs.get("predictions")
-    if sorted(names) != sorted(others) or len(stores or ()) != len(others) or not frames:
-        return advice
-    path_of = dict(zip(others, (str(store.get("path")) for store in stores), strict=True))
-    paths = [str(frames.get("path")), *(path_of[name] for name in names)]
-    if any(IN_MEMORY in path for path in paths):
-        return advice
-    return f"{advice} (uqeval tc {' '.join(map(quote, paths))}, and the other options)"
-
-
-def _models(report: Report, key: str) -> dict[str, str]:
-    """Return the model of each result of a family by its key."""
-    return {
-        own: str(settings["model"])
-        for own, settings in report.settings.items()
-        if family_of(own) == family_of(key) and isinstance(settings, dict) and "model" in settings
-    }
-
-
-_NUMBERS = re.compile(r"(\d+)(?:\.(\d+))?")
-
-
-def other_versions(reports: Sequence[Named]) -> str:
-    """Return a warning, without its end, if reports are of versions whose numbers may differ: the
-    first number of the version does, or before 1.0 the second. Else an empty text."""
-    paths: dict[str, list[str]] = {}
-    for named in reports:
-        paths.setdefault(named.report.uqeval_version, []).append(str(named.path))
-    if len(set(map(_of_numbers, paths))) < 2:
-        return ""
-    called = " and ".join(f"{cut(version)} ({listed(own, 3)})" for version, own in paths.items())
-    # Every family of class predictions is evaluated with `segmentation`, which has no command.
-    families = {family_of(key) for named in reports for key in named.report.results}
-    families.discard("segmentation")
-    command = how_to_evaluate(families.pop()) if len(families) == 1 else ""
-    return (
-        f"the reports are of uqeval {called}, whose definitions may differ, so a difference may "
-        "come from the versions. Evaluate all with one version: "
-        f"{command or how_to_evaluate('segmentation')}"
-    )
-
-
-def _of_numbers(version: str) -> tuple[str, ...]:
-    """Return the part of a version that rises if a number changes; all of an unknown form."""
-    if (match := _NUMBERS.match(version)) is None:
-        return (version,)
-    major, minor = match.groups()
-    return (major,) if int(major) else (major, minor or "0")

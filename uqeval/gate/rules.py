@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from uqeval.errors import UsageError, cut
-from uqeval.gate.waivers import KINDS, GivenKeys, Kind, Number, Waiver, check_bounds, parse_day
+from uqeval.gate.given_keys import GivenKeys
+from uqeval.gate.waivers import KINDS, Kind, Number, Waiver, check_bounds, parse_day
 from uqeval.records.addresses import Address
 
 

@@ -1,7 +1,4 @@
-"""Waivers: until a given day, the gate passes although a rule fails.
-
-Keys of files, each of which must have a value.
-"""
+"""Waivers: until a given day, the gate passes although a rule fails."""
 
 from __future__ import annotations
 
@@ -10,15 +7,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    field_validator,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
+from uqeval.gate.given_keys import GivenKeys
 from uqeval.records.scalars import is_below
 
 Kind = Literal["min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative"]
@@ -51,29 +42,6 @@ def parse_day(text: Any) -> date:
 Day = Annotated[date, BeforeValidator(parse_day)]
 Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-
-
-def _without_null(schema: dict[str, Any]) -> None:
-    """Remove null from the types and defaults of a JSON Schema's properties."""
-    for own in schema["properties"].values():
-        types = [entry for entry in own.pop("anyOf", ()) if entry != {"type": "null"}]
-        own |= types[0] if len(types) == 1 else {"anyOf": types} if types else {}
-        if own.get("default", ...) is None:
-            del own["default"]
-
-
-class GivenKeys(BaseModel):
-    """Keys of a mapping in a file. A key without a value is an error: a limit or an option that a
-    template did not fill would be dropped silently."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_null)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _has_value(cls, value: Any) -> Any:
-        if value is None:
-            raise ValueError("the key has no value; give one, or remove the key")
-        return value
 
 
 class Waiver(GivenKeys):

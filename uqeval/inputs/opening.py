@@ -10,7 +10,6 @@ from typing import Any
 from uqeval.errors import StoreError, UsageError, cut, option_name
 from uqeval.inputs.opened import Given, Inputs, Recipe
 from uqeval.inputs.options import InputOptions
-from uqeval.records.inputs import is_same_unit
 from uqeval.spelling import for_caller
 
 
@@ -55,6 +54,8 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
 
 def _refuse_other_units(inputs: Inputs, reference: Inputs) -> None:
     """Raise `StoreError` if predictions and reference declare different units."""
+    from uqeval.records.units import is_same_unit
+
     units, other_units = (own.record.get("units") for own in (inputs, reference))
     if units and other_units and not is_same_unit(units, other_units):
         raise StoreError(

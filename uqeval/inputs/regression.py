@@ -23,7 +23,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.opened import Given, Inputs, of_all_shards, sizes_of, store_of
 from uqeval.inputs.options import InputOptions, chosen_items
-from uqeval.records.inputs import normal_unit
+from uqeval.records.units import normal_unit
 from uqeval.stores.array import ItemArray, Store, StoredArray, arrays_of
 from uqeval.stores.fill_values import has_invalid, ignored
 from uqeval.stores.kinds import SPREADS

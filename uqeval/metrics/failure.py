@@ -15,7 +15,7 @@ import uqeval.metrics._warnings as float16
 import uqeval.metrics.failure_columns as failure_columns
 import uqeval.metrics.failure_cuts as failure_cuts
 import uqeval.metrics.failure_scores as failure_scores
-from uqeval.arrays import Array, State, np
+from uqeval.arrays import Array, State
 from uqeval.metrics._columns import SetColumns, SetStates, of_rows, over
 from uqeval.metrics._contract import (
     ClassBars,
@@ -32,6 +32,7 @@ from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._items import once_for_equal_states
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._warnings import sign_warnings
+from uqeval.metrics.failure_curve import put_curve
 from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
@@ -75,10 +76,6 @@ DISPLAY = Display(
     ),
     figures=("failure",),
 )
-
-
-#: Most points of a curve, and the distance from the line within which no point is added.
-MOST, CLOSE = 400, 3e-5
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, FailureSettings]:
@@ -314,53 +311,6 @@ undetected errors, over all pixels and per ground-truth class.
 
 Example: uqeval failure preds.zarr labels/ --uncertainty entropy --uncertainty confidence
 """
-
-
-def put_curve(record: dict[str, Any], rank_bins: RankBins, undefined: str) -> None:
-    """Set `curve` of a record: null without pixels."""
-    if rank_bins.total:
-        record["curve"] = curve(rank_bins)
-    else:
-        set_value(record, "curve", None, undefined)
-
-
-def curve(rank_bins: RankBins) -> dict[str, Any]:
-    """Return risk over coverage at exact cuts: Geifman & El-Yaniv 2017, §2.
-
-    `coverage`: pixels kept, the most certain first, over all pixels; `risk`: wrong ones of them.
-    A cut lies behind each tie or bin, of which there are `points`. At most `MOST` are kept; a cut
-    that is left out is at most `bound` above or below the line between its neighbours.
-    """
-    coverage = rank_bins.upto / rank_bins.total
-    risk = rank_bins.errors_upto / rank_bins.upto
-    chosen, bound = thinned(coverage, risk)
-    return {
-        "coverage": np.asarray(coverage[chosen]).tolist(),
-        "risk": np.asarray(risk[chosen]).tolist(),
-        "points": len(coverage),
-        "bound": bound,
-    }
-
-
-def thinned(x: Array, y: Array) -> tuple[Array, float]:
-    """Return indices of at most `MOST` points, and the largest distance of the others to the line.
-
-    Begins with the ends, and adds in each round the farthest point between neighbours.
-    """
-    chosen = np.unique([0, len(x) - 1])
-    while True:
-        gap = np.abs(y - np.interp(x, x[chosen], y[chosen]))
-        bound = float(gap.max())
-        if bound <= CLOSE or len(chosen) >= MOST:
-            return chosen, bound
-        widest = np.maximum.reduceat(gap, chosen)
-        spans = np.argsort(-widest, kind="stable")[: MOST - len(chosen)]
-        ends = np.append(chosen, len(x))
-        added = [
-            ends[i] + np.argmax(gap[ends[i] : ends[i + 1]]) for i in spans if widest[i] > CLOSE
-        ]
-        chosen = np.union1d(chosen, added)
-
 
 FAMILY = Family(
     "failure",

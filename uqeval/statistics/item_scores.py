@@ -1,7 +1,4 @@
-"""Scores that are computed from the records of items, and their places in a record.
-
-Scores that saved states do not give: null, with the reason.
-"""
+"""Scores that are computed from the records of items, and their places in a record."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from uqeval.arrays import Floats
 from uqeval.metrics._evaluation import Evaluation
 from uqeval.metrics._score_kinds import OverItems
 from uqeval.records.addresses import split_fields
-from uqeval.records.scalars import BESIDE
 from uqeval.statistics.weighting import Subset
 
 
@@ -74,18 +70,3 @@ def scores_over_items(
             counted = weights if is_counted is None else weights.only(is_counted)
             scores[name] = float(of_fields.score(counted.weights, *values)[0])
     return scores
-
-
-def put_lost(results: dict[str, Any], of_run: Mapping[str, Any], reason: str) -> list[str]:
-    """Add null and the reason for each field that a run has and `results` lacks, also in rows of
-    classes; return their names.
-    """
-    lost = [name for name in of_run if name not in results and not name.endswith(BESIDE)]
-    for name in lost:
-        results |= {name: None, f"{name}_reason": reason}
-    of_classes: dict[str, None] = {}
-    rows = results.get("per_class") or []
-    for row, class_record in zip(rows, of_run.get("per_class") or [], strict=False):
-        names = put_lost(row, class_record, reason)
-        of_classes |= dict.fromkeys(f"{name} of classes" for name in names)
-    return [*lost, *of_classes]

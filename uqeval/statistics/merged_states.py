@@ -10,14 +10,10 @@ from typing import Any
 from uqeval.arrays import Ints
 from uqeval.errors import StoreError, UsageError, cut, listed, option_name
 from uqeval.metrics._family import normal_settings
-from uqeval.records.inputs import (
-    IGNORE_INDEX,
-    is_same_unit,
-    other_void_ids,
-    value_options,
-    void_ids,
-)
+from uqeval.records.inputs import value_options
 from uqeval.records.set_names import is_order_unknown, moved_stores, recorded_names
+from uqeval.records.units import is_same_unit
+from uqeval.records.void_ids import IGNORE_INDEX, other_void_ids, void_ids
 from uqeval.statistics.merged_records import (
     EQUAL_FACTS,
     EQUAL_INPUTS,

@@ -18,15 +18,15 @@ from uqeval.records.addresses import Address, slice_key
 from uqeval.records.intervals import plural
 from uqeval.records.report import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
+from uqeval.statistics.exact_slices import ExactSlices
 from uqeval.statistics.intervals import debiased, intervals
-from uqeval.statistics.item_scores import put_lost
 from uqeval.statistics.kinds import metric_at
+from uqeval.statistics.lost_scores import put_lost
 from uqeval.statistics.methods import LEAST_DRAWN
 from uqeval.statistics.no_interval import few_defined, few_pairs, few_units, few_with_class
 from uqeval.statistics.options import CASE, CutOptions
 from uqeval.statistics.recorded_cuts import RecordedCut
 from uqeval.statistics.samples import Samples
-from uqeval.statistics.saved_counts import ExactSlices
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.units import HEADLINE, cases_of, resampling_for
 from uqeval.stores.item_table import ItemTable, has_rows, read_table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import weakref
 from collections import deque
@@ -80,25 +79,3 @@ class BufferPool:
 
 #: Memory of the chunks of all arrays, compressed and decoded. A run clears it at its end.
 CHUNKS = BufferPool()
-
-
-#: Parameters of glibc's `mallopt`, and a size larger than any image.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-_LARGE = 1 << 30
-
-
-def keep_freed_memory() -> None:
-    """Let glibc's malloc keep freed memory; does nothing on other systems.
-
-    Images and flow take megabytes. Without this, their memory returns to the system after each pair
-    and comes back page by page, which takes a tenth of the time of optical flow. The peak stays the
-    same. The setting applies to the whole process, so it is for commands and not for a library.
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
-        return
-    for parameter, value in (
-        (_ARENA_MAX, 1), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _LARGE)
-    ):  # fmt: skip
-        mallopt(parameter, value)

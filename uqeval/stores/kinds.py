@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, all_listed, cut, nearest, quoted
-from uqeval.stores.array import OnePixel, StoredArray
+from uqeval.stores.array import StoredArray
 from uqeval.stores.axis_names import axes_among
 
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
@@ -283,7 +283,11 @@ def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> Stored
             f"{all_listed(empty)}. Write it again with the shape of the data."
         )
     array.suit(array.axes)
-    return array if "y" in array.axes else OnePixel(array)
+    if "y" in array.axes:
+        return array
+    from uqeval.stores.one_pixel import OnePixel
+
+    return OnePixel(array)
 
 
 #: The axis of each letter of `axes`. The slices Z of a medical volume are items.

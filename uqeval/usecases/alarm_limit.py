@@ -12,8 +12,8 @@ from uqeval.keys import family_of
 from uqeval.maps.flow_method import flow_method
 from uqeval.metrics._family import recorded_settings
 from uqeval.metrics.temporal_settings import TemporalSettings
-from uqeval.records.inputs import PREDICTIONS, void_ids
 from uqeval.records.report import Report
+from uqeval.records.void_ids import PREDICTIONS, void_ids
 
 _Form = TypeVar("_Form")
 #: Options, except the flow, that change TC_t of a pair. The observer has the paper's values.

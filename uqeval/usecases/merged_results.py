@@ -263,7 +263,8 @@ def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]
     """Return the scores under a key that follow from the bins of the saved states; null for
     others.
     """
-    from uqeval.statistics.item_scores import put_lost, scores_over_items, set_score
+    from uqeval.statistics.item_scores import scores_over_items, set_score
+    from uqeval.statistics.lost_scores import put_lost
 
     index = merged_states.index
     warnings = []

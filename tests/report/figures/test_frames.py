@@ -12,7 +12,8 @@ from matplotlib.figure import Figure as Canvas
 
 from uqeval.records.report import Report
 from uqeval.report.figures import figures_of
-from uqeval.report.figures.temporal import FrameAxis, _isolated_points
+from uqeval.report.figures.frames import FrameAxis
+from uqeval.report.figures.temporal import _isolated_points
 
 
 def drawn(*reports: Report) -> Canvas:

@@ -20,10 +20,12 @@ from uqeval.records.report import Report
 from uqeval.report.figures import linked_keys
 from uqeval.report.page.cards import cards
 from uqeval.report.page.gallery import Picture
-from uqeval.report.page.html import Several, _environment, to_html
-from uqeval.report.page.item_table import MOST_ITEMS, columns_of
+from uqeval.report.page.html import _environment, to_html
+from uqeval.report.page.item_table import MOST_ITEMS
 from uqeval.report.page.overview import to_overview
+from uqeval.report.page.several import Several
 from uqeval.report.tables.cells import interval_of
+from uqeval.report.tables.items import columns_of
 from uqeval.report.tables.of_report import tables_of
 from uqeval.report.tables.scores import scores
 from uqeval.report.tables.settings import pairs

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from uqeval.errors import StoreError
-from uqeval.stores.files.folder_store import open_target_folder
 from uqeval.stores.files.pfm_array import PfmArray
+from uqeval.stores.files.target_folder import open_target_folder
 from uqeval.stores.store import contents_of, open_store
 
 VALUES = np.arange(12, dtype="f4").reshape(3, 4) / 4

@@ -13,7 +13,7 @@ from uqeval.cli.entry import app
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.records.report import Report
 from uqeval.usecases import evaluate
-from uqeval.usecases.run.tasks import foreseen_report
+from uqeval.usecases.run.foreseen import foreseen_report
 
 LINES = [
     "pavpu p.npz --region class:0 --ci 0.9 --draws 100 --slices items.csv --slice-by city",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import uqeval.report.figures.colours as colours
 from uqeval.errors import printable
 from uqeval.glossary import label
 from uqeval.keys import Key, family_of
@@ -15,21 +16,6 @@ from uqeval.records.scalars import with_arrow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
-
-#: Okabe & Ito 2008, darkened for a white background; safe for colour-blind readers.
-SERIES = ("#0067a5", "#c95100", "#008864", "#9c4f96", "#8a6d00", "#3b9ccb")
-DASHES = ("-", "--", "-.", ":")
-
-
-def colour(i: int) -> str:
-    """Return the colour of the i-th line; colours repeat with other dashes."""
-    return SERIES[i % len(SERIES)]
-
-
-def dashes(i: int) -> str:
-    """Return the dashes of the i-th line."""
-    return DASHES[i // len(SERIES) % len(DASHES)]
-
 
 Record: TypeAlias = "dict[str, Any]"
 
@@ -50,12 +36,12 @@ class Line:
     @property
     def colour(self) -> str:
         """Return the colour of the line."""
-        return colour(self.place)
+        return colours.colour(self.place)
 
     @property
     def dashes(self) -> str:
         """Return the dashes of the line."""
-        return dashes(self.place)
+        return colours.dashes(self.place)
 
     def interval(self, field: str) -> tuple[float, float] | None:
         """Return the confidence interval of a field; None if the report has none."""

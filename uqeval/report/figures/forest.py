@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from uqeval.glossary import label_of
-from uqeval.report.figures import contract, style
+from uqeval.report.figures import colours, style
 from uqeval.report.figures.contract import Figure
 from uqeval.report.figures.curves import format_number
 from uqeval.report.tables.comparison import difference, heading
@@ -116,7 +116,7 @@ def _draw_difference(axes: Axes, row: Row, model: int, y: float, name: str) -> N
     change = row.cells[model].difference
     assert change is not None and change.interval is not None
     sign = -1 if row.direction == "lower" else 1
-    colour = contract.colour(model)  # as in the other figures, which have all models
+    colour = colours.colour(model)  # as in the other figures, which have all models
     ends = [sign * change.interval.low, sign * change.interval.high]
     axes.plot(ends, [y, y], color=colour, linewidth=1.6)
     filled = change.verdict == "differs"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from uqeval.errors import printable
-from uqeval.report.figures.contract import SERIES
+from uqeval.report.figures.colours import SERIES
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

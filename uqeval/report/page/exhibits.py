@@ -13,9 +13,10 @@ from uqeval.errors import printable
 from uqeval.keys import Key
 from uqeval.records.report import Report
 from uqeval.report.page.gallery import Gallery, Meanings, Picture
-from uqeval.report.page.item_table import columns_of, ranking_of, worst_first
+from uqeval.report.page.item_table import ranking_of
 from uqeval.report.page.side_by_side import SideBySide
 from uqeval.report.tables.cells import cell
+from uqeval.report.tables.items import columns_of, worst_first
 
 #: Bytes of pictures that a page may embed; above this, pictures are files in a folder.
 MOST_BYTES = 3_500_000

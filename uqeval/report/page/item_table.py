@@ -7,69 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import is_number, printable
-from uqeval.glossary import display_of, headlines, label_of, metric_of, of_items
+from uqeval.glossary import display_of, metric_of
 from uqeval.keys import Key, family_of
 from uqeval.records.addresses import Address
 from uqeval.records.report import ItemClasses, Report
-from uqeval.records.scalars import with_arrow
-from uqeval.report.tables.cells import about, cell
-from uqeval.report.tables.table import Cell, Row, Table
-
-
-@dataclass(frozen=True)
-class Column:
-    """A score of every item: its key and field, its title, and its direction."""
-
-    key: str
-    name: str
-    title: str
-    direction: str
-
-
-def columns_of(report: Report) -> list[Column]:
-    """Return the columns of the table of items: the headlines of each result that items have."""
-    tables = []
-    for key in report.results:
-        family = family_of(key)
-        for name in (*headlines(key), *of_items(family)):
-            if any(isinstance(item.get(key), dict) and name in item[key] for item in report.items):
-                direction = about(report, key, name).get("direction") or (
-                    "higher" if of_items(family) else ""
-                )
-                tables.append(Column(key, name, label_of(key, name), direction))
-    return tables
-
-
-def worst_first(report: Report, column: Column) -> list[int]:
-    """Return the indices of the items with a defined score, the worst first."""
-    defined = [
-        (item[column.key][column.name], i)
-        for i, item in enumerate(report.items)
-        if isinstance(item.get(column.key), dict)
-        and isinstance(item[column.key].get(column.name), int | float)
-    ]
-    sign = -1 if column.direction == "lower" else 1
-    return [i for _, i in sorted(defined, key=lambda pair: (sign * pair[0], pair[1]))]
-
-
-def items(report: Report, order: Sequence[int], columns: Sequence[Column]) -> Table:
-    """Return rows of these items."""
-    rows = [
-        Row(
-            str(report.items[i]["name"]),
-            [
-                cell(record, c.name)
-                if isinstance(record := report.items[i].get(c.key), dict)
-                else Cell("")
-                for c in columns
-            ],
-            anchor=f"item-{i}",
-        )
-        for i in order
-    ]
-    titles = [with_arrow(c.title, c.direction) for c in columns]
-    return Table("Items", ["item", *titles], rows)
-
+from uqeval.report.tables.cells import cell
+from uqeval.report.tables.items import Column, columns_of, items, worst_first
+from uqeval.report.tables.table import Cell
 
 #: The largest numbers of rows in HTML, of entries in a list of the worst, and of rows that the
 #: page's script may add.

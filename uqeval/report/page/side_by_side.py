@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from uqeval.records.report import Report
 from uqeval.report.page.gallery import Gallery, Picture
-from uqeval.report.page.item_table import Column, columns_of, ranking_of
+from uqeval.report.page.item_table import ranking_of
 from uqeval.report.tables.cells import cell
+from uqeval.report.tables.items import Column, columns_of
 
 #: Pictures that all models share; they are shown once.
 _SHARED = ("image", "label", "target", "frame t−1", "frame t")

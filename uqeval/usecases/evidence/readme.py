@@ -9,9 +9,9 @@ from uqeval.errors import is_number
 from uqeval.glossary import headlines, label
 from uqeval.keys import family_of
 from uqeval.records.addresses import Address
-from uqeval.records.inputs import LABELS, void_ids
 from uqeval.records.intervals import interval_record, units_of
 from uqeval.records.report import Report
+from uqeval.records.void_ids import LABELS, void_ids
 from uqeval.report.markdown import cell
 from uqeval.report.tables.settings import samples
 from uqeval.report.tables.table import format_number

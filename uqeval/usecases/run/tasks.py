@@ -1,7 +1,4 @@
-"""Open all stores of a run and check them against their metrics before any is read.
-
-The report that a run will have, as far as it is known before.
-"""
+"""Open all stores of a run and check them against their metrics before any is read."""
 
 from __future__ import annotations
 
@@ -12,13 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval import version
 from uqeval.config import Config, Store
 from uqeval.config.model import CUT_PLACES
 from uqeval.errors import StoreError, UsageError, all_listed
 from uqeval.inputs import InputOptions, Inputs, beside_reference, open_inputs
-from uqeval.keys import family_of
-from uqeval.metrics import FAMILIES
 from uqeval.records.report import Report
 from uqeval.statistics.options import CutOptions
 from uqeval.stores.contents import Contents
@@ -27,14 +21,13 @@ from uqeval.usecases.plans import (
     check_maps,
     check_regions,
     companions,
-    evaluations_of,
     evaluations_of_family,
     everything,
     input_options,
     inputs_for,
     uses_reference,
-    with_companions,
 )
+from uqeval.usecases.run.foreseen import foreseen_report
 from uqeval.usecases.run.outcome import OF_ITEMS, Failures, Outcome, RunSettings
 from uqeval.usecases.run.preflight import metric_keys
 
@@ -296,43 +289,3 @@ def options_of(name: str, store: Store, run_settings: RunSettings) -> dict[str, 
     items = {n: value for n, value in run_settings.shared.items() if n in OF_ITEMS}
     fitted = run_settings.fitted_of(name)
     return store.options() | items | ({} if fitted is None else {"fitted": fitted})
-
-
-def foreseen_report(
-    inputs: Inputs,
-    families: Mapping[str, Mapping[str, Any]],
-    cut_options: CutOptions | None,
-    keys: Collection[str],
-) -> Report:
-    """Return the report of opened inputs as if no pixel were evaluated, of the results `keys`.
-
-    It has the fields and slices of the report of the run, with undefined scores.
-    """
-    from uqeval.metrics._foreseen import results_without_pixels
-
-    info = inputs.info()
-    known = {family_of(key) for key in keys}
-    chosen = {
-        name: options
-        for name, options in with_companions(families, info).items()
-        if FAMILIES[name].in_reports in known
-    }
-    results: dict[str, dict[str, Any]] = {}
-    if chosen:
-        evaluations, _ = evaluations_of(info, chosen, inputs.region_names())
-        results = results_without_pixels(evaluations)
-    if cut_options is not None and cut_options.ci is not None:
-        from uqeval.statistics.slices_and_intervals import debiased_field
-
-        for key, record in results.items():
-            record |= dict.fromkeys(filter(None, (debiased_field(key, name) for name in record)))
-    slices: dict[str, dict[str, Any]] = {}
-    if cut_options is not None and cut_options.slices is not None:
-        from uqeval.statistics.slices_and_intervals import check_cut
-
-        keys = check_cut(cut_options, inputs.source.names, inputs.groups, inputs.sets)
-        slices = {key: {"results": results} for key in keys}
-    return Report(
-        uqeval_version=version.VERSION, inputs={}, settings={}, items=[], results=results,
-        slices=slices,
-    )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from uqeval.errors import StoreError
 from uqeval.stores.planes import Planes
-from uqeval.stores.zarr.library_source import read_array, write_array
+from uqeval.stores.zarr.by_library import read_array, write_array
 from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 

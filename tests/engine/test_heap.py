@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from uqeval.stores.buffer_pool import keep_freed_memory
+from uqeval.engine.heap import keep_freed_memory
 
 
 def test_what_the_system_does_not_know_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
