@@ -218,3 +218,8 @@ def is_other_order(first: Array, second: Array) -> bool:
     rounding = np.abs(ordered - other).max(initial=0.0)
     allowed = min(max(1e-3 * step, _ROUNDING * np.abs(ordered).max()), step / 2)
     return bool(rounding <= allowed < np.inf and np.abs(first - second).max() > step / 2)
+
+
+def ends(values: Array) -> str:
+    """Return the first and the last value of a coordinate in words."""
+    return " to ".join(cut(v) if isinstance(v, str) else f"{v:.10g}" for v in values[[0, -1]])

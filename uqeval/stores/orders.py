@@ -11,26 +11,21 @@ from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import Store, StoredArray, arrays_of
 from uqeval.stores.attribute_arrays import DESCRIBING, not_utf8, refuse_large_names
 from uqeval.stores.axis_names import axis_called, axis_of_coordinate
-from uqeval.stores.class_ids import other_words, refuse_other_numbers
 from uqeval.stores.coordinates import (
     AXIS,
-    COLUMNS,
     COMPARED,
     INDEX,
     Coordinate,
-    count_like,
+    ends,
     is_count,
     is_other_order,
     names_like,
     numbers_in,
     texts_of,
 )
-from uqeval.stores.kinds import shown_axes
 
 #: Longer coordinates are not compared.
 _MOST = 10_000_000
-#: Names, without a plural s, of texts along the axis of classes that are the names of classes.
-_CLASS_TEXTS = ("name", "label", "class", "class_name", "class_label", "category", "categorie")
 #: The name of the names of items as a coordinate, which no other has.
 _NAMES = "names of items"
 
@@ -156,7 +151,12 @@ def with_coordinates(
             for name, own in coordinates.items()
             if not own.is_guess or own.axis in ("item", "class")
         }
-    return _with_classes(replace(store, warnings=tuple(warnings)), coordinates)
+    store = replace(store, warnings=tuple(warnings), coordinates=coordinates)
+    if all(own.axis != "class" for own in coordinates.values()):
+        return store
+    from uqeval.stores.class_coordinates import with_classes
+
+    return with_classes(store)
 
 
 def _of_bytes(name: str, array: StoredArray) -> Coordinate:
@@ -175,81 +175,6 @@ def listed_in(arrays: Iterable[StoredArray]) -> set[str]:
     xarray and netCDF store it."""
     texts = (own.attributes.get("coordinates") for own in arrays)
     return {name for text in texts if isinstance(text, str) for name in text.split()}
-
-
-def _with_classes(store: Store, coordinates: Mapping[str, Coordinate]) -> Store:
-    """Return a store with its coordinates. Texts along the axis of classes become its
-    `class_names`.
-
-    Raises `StoreError` for ids of classes that are in another order than the classes, and for texts
-    that contradict the names that the store declares.
-    """
-    others = {name: own for name, own in coordinates.items() if own.axis != "class"}
-    classes = _classes(store)
-    if len(others) == len(coordinates) or classes is None:
-        return replace(store, coordinates=others)
-    texts: list[tuple[str, list[str]]] = []
-    extra: list[tuple[str, list[str]]] = []
-    for name, own in sorted(coordinates.items(), key=lambda pair: not pair[1].is_index):
-        if own.axis != "class" or (values := own.values) is None or len(values) != classes:
-            continue
-        if own.is_guess and store.items == classes:  # perhaps the class of each item
-            continue
-        if own.is_extra:  # others, such as colors, are compared only
-            if own.name.strip("s") in _CLASS_TEXTS:
-                extra.append((own.where, values.tolist()))
-            others[name] = own
-            continue
-        is_text = values.dtype.kind == "U"
-        if is_other_order(values, count_like(values)):
-            raise StoreError(
-                f"{cut(store.path)}: the classes are in another order than their ids: the "
-                f"coordinate {cut(own.where)} runs from {_ends(values)}, but class 0 is the first. "
-                f"{_how_to_sort_classes(own)}."
-            )
-        if is_text and classes > 1 and not is_count(values):
-            texts.append((own.where, values.tolist()))
-        elif not is_text:
-            others[name] = own
-    if not texts and len(extra) == 1 and classes > 1 and not store.attributes.get("class_names"):
-        texts = extra
-        others = {name: own for name, own in others.items() if own.where != extra[0][0]}
-    if not texts:
-        return replace(store, coordinates=others)
-    where, names = texts[0]
-    declared = store.attributes.get("class_names") or names
-    pair = (store.path, declared), (where, names)
-    refuse_other_numbers(pair, "; the option --class-names does not help")
-    warnings = store.warnings
-    if len(declared) == len(names):
-        warnings += tuple(other_words(declared, store.path, pair[1:]))
-    attributes = {**store.attributes, "class_names": list(declared)}
-    return replace(store, coordinates=others, attributes=attributes, warnings=warnings)
-
-
-def _how_to_sort_classes(own: Coordinate) -> str:
-    """Return advice about a coordinate of classes that is not in the order of their ids."""
-    if own.dimension == COLUMNS:
-        sort = "table[sorted(table.columns, key=int)] of pandas or polars"
-        remove = "give the numbers without it, such as numpy.asarray(table)"
-    elif own.dimension is not None:
-        sort = f"ds.sortby(ds[{quoted(own.name)}].astype(int)) of xarray"
-        remove = f"remove the coordinate, such as ds.drop_vars({quoted(own.name)})"
-    else:
-        sort = f"probs.take(numpy.argsort({own.name}), axis) along the axis of classes"
-        remove = f"write the file without {quoted(own.name)}"
-    return f"Sort the classes by number, such as {sort}; if labels are positions, {remove}"
-
-
-def _classes(store: Store) -> int | None:
-    """Return the size of the axis of classes; None if no array has one."""
-    sizes = (
-        own.length("class")
-        for kind, parts in store.arrays.items()
-        for own in arrays_of(parts)
-        if "class" in shown_axes(kind, own.axes)
-    )
-    return next(sizes, None)
 
 
 def _dimensions(arrays: Iterable[StoredArray]) -> dict[str, str]:
@@ -399,8 +324,8 @@ def _other_order(store: Store, other: Store, first: Coordinate, second: Coordina
         )
     return StoreError(
         f"{cut(store.path)}: the {what} are in another order than those of {cut(other.path)}: the "
-        f"coordinate {cut(first.where)} runs from {_ends(values)}, {cut(second.where)} from "
-        f"{_ends(others)}. Expected the same order. {advice}"
+        f"coordinate {cut(first.where)} runs from {ends(values)}, {cut(second.where)} from "
+        f"{ends(others)}. Expected the same order. {advice}"
     )
 
 
@@ -418,7 +343,3 @@ def names_in_coordinates(store: Store) -> tuple[str, ...] | None:
 
 def _read(array: StoredArray) -> Array:
     return array.read((slice(None),))
-
-
-def _ends(values: Array) -> str:
-    return " to ".join(cut(v) if isinstance(v, str) else f"{v:.10g}" for v in values[[0, -1]])
