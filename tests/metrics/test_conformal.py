@@ -320,7 +320,7 @@ def test_forged_counts_of_scores(
 
 
 def test_columns_are_the_scores_of_sets(fit_on: str, tmp_path: Path) -> None:
-    from uqeval.statistics.weighting import AllBut
+    from uqeval.statistics.all_but import AllBut
 
     path = tmp_path / "run.states.zip"
     evaluate(fit_on, alpha=0.2, states=path)

@@ -21,8 +21,9 @@ from uqeval.errors import UqevalError, UsageError
 from uqeval.metrics import _ranked_items as ranked
 from uqeval.metrics._aggregation import Aggregation
 from uqeval.metrics._item_numbers import key_and_field
+from uqeval.statistics.all_but import AllBut
 from uqeval.statistics.sets_of_units import InUnits
-from uqeval.statistics.weighting import AllBut, Each, Weighting
+from uqeval.statistics.weighting import Each, Weighting
 from uqeval.usecases.merge import merge
 from uqeval.usecases.select import select
 

@@ -14,8 +14,9 @@ from uqeval.metrics import _ranked_items as ranked
 from uqeval.metrics._ranks_without import WITHOUT, without_each
 from uqeval.metrics.failure_columns import SCORES
 from uqeval.metrics.ood import _OF_ITEMS
+from uqeval.statistics.all_but import AllBut
 from uqeval.statistics.sets_of_units import InUnits
-from uqeval.statistics.weighting import AllBut, Each, ItemSets, Weighting
+from uqeval.statistics.weighting import Each, ItemSets, Weighting
 
 OF_RISKS = ("aurc", "e_aurc", "augrc", "spearman", "kendall")
 #: Their sums are of whole numbers, of halves and of quarters, or they are a single share.

@@ -13,7 +13,7 @@ import uqeval
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.statistics.merged_records import EQUAL_FACTS
-from uqeval.statistics.merged_states import difference
+from uqeval.statistics.run_differences import difference
 from uqeval.stores.states.saved import SavedStates
 from uqeval.usecases.reduce import reduce
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import uqeval
+from uqeval.statistics.all_but import AllBut
 from uqeval.statistics.ranked_items import RankedItems
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.sets_of_units import InUnits
-from uqeval.statistics.weighting import AllBut, Each, ItemSets, Weighting
+from uqeval.statistics.weighting import Each, ItemSets, Weighting
 from uqeval.stores.states.saved import SavedStates
 
 COUNT = 60

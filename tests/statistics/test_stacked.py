@@ -12,13 +12,14 @@ from scipy.stats import rankdata
 
 import uqeval
 from uqeval.metrics._tiles import Cumulated, RankedSets, at_ranks
+from uqeval.statistics.all_but import AllBut
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import interval
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.swapping import Swaps
-from uqeval.statistics.weighting import AllBut, ItemSets, Weighting
+from uqeval.statistics.weighting import ItemSets, Weighting
 from uqeval.tallies._errors import Error
 from uqeval.tallies._values import Uncertainty
 from uqeval.tallies.error_ranks import ErrorRanks

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uqeval.statistics import weighting as module
+from uqeval.statistics import all_but, weighting
+from uqeval.statistics.all_but import AllBut
 from uqeval.statistics.item_values import SparseValues
 from uqeval.statistics.sets_of_units import InUnits
-from uqeval.statistics.weighting import AllBut, Each, ItemSets, Subset, Weighting
+from uqeval.statistics.weighting import Each, ItemSets, Subset, Weighting
 
 RNG = np.random.default_rng(4)
 MANY = RNG.random((12, 5)) < 0.3
@@ -42,7 +43,7 @@ KINDS: dict[str, Callable[[], ItemSets]] = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_sums_are_those_of_the_weights(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_GRID", 3)
+    monkeypatch.setattr(all_but, "_GRID", 3)
     sets = KINDS[name]()
     weights = sets.dense(12)
     assert weights.shape == (sets.sets, 12) and weights.any()
@@ -138,7 +139,7 @@ def test_counts_of_all_but_one_are_exact(kind: str) -> None:
 
 def test_parts_of_all_but_one_do_not_depend_on_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bits in any order of the parts, for sums that are not exact."""
-    monkeypatch.setattr(module, "_GRID", 16)
+    monkeypatch.setattr(all_but, "_GRID", 16)
     values = RNG.normal(size=(100, 3))
     whole = AllBut(np.arange(100))
     slices = [slice(first, first + 7) for first in range(0, 100, 7)]
@@ -154,7 +155,7 @@ def test_parts_of_all_but_one_do_not_depend_on_each_other(monkeypatch: pytest.Mo
 def test_sums_that_are_computed_once_are_those_of_the_same_numbers(
     places: NDArray[np.int64], kept_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_KEPT_SUMS", kept_bytes)
+    monkeypatch.setattr(weighting, "_KEPT_SUMS", kept_bytes)
     drawn = Weighting(RNG.integers(0, 4, (6, 12)).astype(np.int8))
     first = drawn.at(places, 12)
     for values in (VALUES["sums"], VALUES["counts"], SparseValues.of(VALUES["few"])):

@@ -24,7 +24,8 @@ from uqeval.maps import VERSION
 from uqeval.metrics._evaluation import Section
 from uqeval.report.markdown import to_markdown
 from uqeval.statistics.checked_states import checked_states
-from uqeval.statistics.merged_states import MergedStates, difference
+from uqeval.statistics.merged_states import MergedStates
+from uqeval.statistics.run_differences import difference
 from uqeval.statistics.saved_counts import sum_states
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import tally_key

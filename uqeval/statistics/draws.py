@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from uqeval.arrays import Ints
 from uqeval.settings import check_value, default_of
+from uqeval.statistics.all_but import AllBut
 from uqeval.statistics.options import CutOptions
 from uqeval.statistics.sets_of_units import InUnits
-from uqeval.statistics.weighting import AllBut, Each, ItemSets, Subset, Weighting
+from uqeval.statistics.weighting import Each, ItemSets, Subset, Weighting
 
 DRAWS: int = default_of(CutOptions, "draws")
 GENERATOR = "PCG64"

@@ -246,7 +246,7 @@ def _options(values: Records) -> dict[str, Any]:
 
 
 #: How each record of the inputs is joined, from its values in the runs that have it. Values that
-#: are the first run's are equal in all runs (`merged_states.difference`), or only say that a run
+#: are the first run's are equal in all runs (`run_differences.difference`), or only say that a run
 #: is partial.
 JOINS: dict[str, Callable[[Any], Any]] = {
     "predictions": _predictions,

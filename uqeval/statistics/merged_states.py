@@ -8,38 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.arrays import Ints
-from uqeval.errors import StoreError, UsageError, cut, listed, option_name
-from uqeval.metrics._family import normal_settings
-from uqeval.records.inputs import value_options
-from uqeval.records.set_names import is_order_unknown, moved_stores, recorded_names
-from uqeval.records.units import is_same_unit
-from uqeval.records.void_ids import IGNORE_INDEX, other_void_ids, void_ids
+from uqeval.errors import StoreError, UsageError, cut, listed
+from uqeval.records.set_names import is_order_unknown, recorded_names
 from uqeval.statistics.merged_records import (
-    EQUAL_FACTS,
-    EQUAL_INPUTS,
     IF_KNOWN,
     digest_of,
     inputs_of_runs,
     inputs_of_shards,
-    is_single_out,
     merged_facts,
 )
+from uqeval.statistics.run_differences import MAPS_VERSION, difference
 from uqeval.stores.states.blocks import PackedItems
 from uqeval.stores.states.entries import DAMAGED, tally_key
 from uqeval.stores.states.saved import SavedStates
 
-_NAMES_DIGEST = "names_digest"
-_CLASS_NAMES = "class_names"
-_OF_SETS = (
-    "the names of the OUT sets, which are those of their files (give the files of a set one name)"
-)
-_ORDER_OF_SETS = "the order of the OUT sets (give the OUT stores of each run in one order)"
-_MAPS_VERSION = "maps_version"
-_OF_NAMES = "the names of the items (--names)"
-#: Settings that are paths, which other machines may spell otherwise. Each run has the cells of its
-#: own items of a table, and the threshold of another report is a setting of its own.
-_PATHS = ("item_table", "threshold_from")
-_FIT_ON = "fit_on"
 _SHOWN = 5
 
 
@@ -57,7 +39,7 @@ class MergedStates:
         for file in self.files[1:]:
             _check_same(self.files[0], file)
             _check_stores(self.files[0], file)
-        for name in (*IF_KNOWN, _MAPS_VERSION):  # the first file may not know it
+        for name in (*IF_KNOWN, MAPS_VERSION):  # the first file may not know it
             known = [
                 file for file in self.files
                 if file.index["facts"].get(name) or file.index.get(name)
@@ -84,7 +66,7 @@ class MergedStates:
             "records": [record for index in indices for record in index["records"]],
             "stamps": [stamp for index in indices for stamp in _stamps(index)],
             "fingerprint": digest_of([index["fingerprint"] for index in indices]) or "",
-            _MAPS_VERSION: max(index.get(_MAPS_VERSION) or 0 for index in indices) or None,
+            MAPS_VERSION: max(index.get(MAPS_VERSION) or 0 for index in indices) or None,
             "facts": merged_facts([index["facts"] for index in indices], self._are_shards),
             "inputs": self._inputs(),
             "settings": {k: v for k, v in indices[0]["settings"].items() if k != "intervals"},
@@ -243,18 +225,6 @@ def _check_same(first: SavedStates, second: SavedStates) -> None:
         )
 
 
-def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
-    """Return the first thing in which two runs differ, by their indices, with both values; None if
-    they are the same.
-    """
-    for description, x, y in _compared(a, b):
-        if x != y and description == _OF_NAMES:  # digests, which say nothing
-            return description
-        if x != y:
-            return f"{description}: {_short(x)} and {_short(y)}"
-    return None
-
-
 def _check_stores(first: SavedStates, second: SavedStates) -> None:
     """Raise `UsageError` if two shards are of different stores."""
     if part_of(first) and first.index["fingerprint"] != second.index["fingerprint"]:
@@ -264,83 +234,10 @@ def _check_stores(first: SavedStates, second: SavedStates) -> None:
         )
 
 
-def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    yield "the version of uqeval", a["uqeval_version"], b["uqeval_version"]
-    # Earlier builds of a version recorded none: only versions that are known can differ.
-    versions: list[Any] = [index.get(_MAPS_VERSION) for index in (a, b)]
-    if None not in versions:
-        yield "the version of the maps (evaluate all again with one uqeval)", *versions
-    first_facts, second_facts = equal_facts(a), equal_facts(b)
-    sets = [index["inputs"].get("sets") for index in (a, b)]
-    if all(sets):  # their names are those of the classes
-        first_facts.pop(_CLASS_NAMES, None)
-        if not all(map(is_single_out, sets)):
-            first, second = ([own["name"] for own in of_run] for of_run in sets)
-            same_names = sorted(first) == sorted(second)
-            yield _ORDER_OF_SETS if same_names else _OF_SETS, first, second
-        for found in moved_stores(a["inputs"], b["inputs"]):
-            yield (
-                f"the set of the store {cut(found.first)} (give IN and OUT in one order)",
-                *(found.sets),
-            )
-    for name in EQUAL_FACTS:
-        if name in first_facts and name in second_facts:
-            if name == "units" and is_same_unit(first_facts[name], second_facts[name]):
-                continue
-            description = _OF_NAMES if name == _NAMES_DIGEST else name.replace("_", " ")
-            yield description, first_facts[name], second_facts[name]
-    for name in EQUAL_INPUTS:
-        values: list[Any] = [index["inputs"].get(name) for index in (a, b)]
-        if None not in values:
-            yield name, *values
-    video, other_video = (index["facts"]["video"] or {} for index in (a, b))
-    models: list[Any] = [own.get("models") or () for own in (video, other_video)]
-    # The name of a single model is that of its file, which each run has its own of.
-    if has_several := max(map(len, models)) > 1:
-        yield "models", *models
-    for name in ("against", "named"):
-        yield name, video.get(name), other_video.get(name)
-    first_options, second_options = (
-        value_options(index["inputs"])
-        | {"sum_tolerance": index["inputs"]["options"].get("sum_tolerance")}
-        for index in (a, b)
-    )
-    for name, value in first_options.items():
-        yield option_name(name), value, second_options[name]
-    first_settings, second_settings = (
-        {k: normal_settings(k, v) for k, v in index["settings"].items() if k != "intervals"}
-        for index in (a, b)
-    )
-    yield "metrics", sorted(first_settings), sorted(second_settings)
-    not_compared = {*_PATHS, IGNORE_INDEX, *(() if has_several else ("model",))}
-    for key, settings in first_settings.items():
-        ids = void_ids(a["inputs"], settings), void_ids(b["inputs"], second_settings[key])
-        for name, void, other_void in other_void_ids(*ids):
-            yield f"the void id ({option_name(name)})", void, other_void
-        for name in dict.fromkeys((*settings, *second_settings[key])):
-            if name not in not_compared:
-                values = [own.get(name) for own in (settings, second_settings[key])]
-                if name == _FIT_ON:
-                    values = [_named(*own) for own in zip((a, b), values, strict=True)]
-                yield f"{option_name(name)} of {key}", *values
-
-
-def equal_facts(index: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of a run that must be equal in all runs, without those that are unknown:
-    files of earlier versions, and files that are no shards, do not have all of them."""
-    facts = {name: index["facts"][name] for name in EQUAL_FACTS if name in index["facts"]}
-    return {name: fact for name, fact in facts.items() if name not in IF_KNOWN or fact}
-
-
 def _shared(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the entries that all records have."""
     first, *others = records
     return {n: v for n, v in first.items() if all(own.get(n, ...) == v for own in others)}
-
-
-def _named(index: Mapping[str, Any], fit_on: str | None) -> Any:
-    """Return the names in a file of `--fit-on`; its path if the states do not have them."""
-    return index["facts"].get("fit_names", {}).get(fit_on, fit_on)
 
 
 def _refuse_other_round(files: Sequence[SavedStates]) -> None:
@@ -409,8 +306,3 @@ def _sum_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for key, counts in records[0].items()
     }
     return {key: counts for key, counts in sums.items() if counts}
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}…"

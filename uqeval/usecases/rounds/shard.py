@@ -26,7 +26,7 @@ from uqeval.metrics._driver import LastRequest, Running, replayed
 from uqeval.metrics._evaluation import Evaluation, Passes, Section, TallyResult
 from uqeval.records.inputs import WHY_NONE
 from uqeval.statistics.merged_records import EQUAL_FACTS
-from uqeval.statistics.merged_states import difference, equal_facts
+from uqeval.statistics.run_differences import difference, equal_facts
 from uqeval.stores.states.entries import digest_of, tally_key
 from uqeval.stores.states.fitted import FittedFile, PackedTotal
 from uqeval.stores.states.saved import SavedStates
