@@ -227,8 +227,8 @@ class Case:
 
     def _status(self, low: Fraction | float, high: Fraction | float, size: Fraction) -> Status:
         """Return pass or fail if [low, high] lies on one side of the limit, else inconclusive. A
-        number that only rounding separates from the limit is equal to it: 0.7 without 0.1 fall by
-        0.1, and the mean of 0.1, 0.2 and 0.3 is 0.2. `size`: that of numbers in a difference."""
+        number that only rounding separates from the limit is equal to it: from 0.8 to 0.7 is a drop
+        of 0.1, and the mean of 0.1, 0.2 and 0.3 is 0.2. `size`: that of numbers in a difference."""
         limit = _exact(self.limit)
         if self.kind == "min":
             good, bad = not is_below(low, limit), is_below(high, limit)

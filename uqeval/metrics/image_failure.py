@@ -121,12 +121,14 @@ class ImageFailure(Evaluation[ImageFailureSettings]):
 
         def of_fields_of(name: str) -> OfFields:
             """Return a score by rank, and the same without each item."""
-            of_sets: ItemScore = scores_of_items.BY_FIELD[name].formula
-            score, without = of_sets, without_each(of_sets, WITHOUT[name])
-            if name == "auroc":
-                score, without = (partial(_above, own, limit, unit) for own in (score, without))
-            score, without = (partial(_of_confidence, own, unit) for own in (score, without))
-            return OfFields(_FIELDS, score, by_order=by_order, without=without)
+            formula: ItemScore = scores_of_items.BY_FIELD[name].formula
+
+            def of_items(score: ItemScore) -> ItemScore:
+                of_risk = partial(_above, score, limit, unit) if name == "auroc" else score
+                return partial(_of_confidence, of_risk, unit)
+
+            without = of_items(without_each(formula, WITHOUT[name]))
+            return OfFields(_FIELDS, of_items(formula), by_order=by_order, without=without)
 
         by_order = frozenset({"confidence"})
         of_fields = {name: of_fields_of(name) for name in _BY_RANK}
