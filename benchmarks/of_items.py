@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -61,25 +61,30 @@ def _run(line: str, folder: Path) -> None:
     command(*words, "--ci", "0.95", "--no-states", "--quiet", "-o", str(folder / "report.json"))
 
 
-def items(setup: Setup) -> Iterator[Case]:
-    """Commands with `--ci` over 4,000 items of one pixel, and 16,000: linear is a ratio of 4."""
-    counts = [setup.size(4_000, 20), setup.size(16_000, 80)]
-    folders = [setup.make(f"items-{count}", _make, count) for count in counts]
-    for line in _COMMANDS:
+def _at_sizes(
+    setup: Setup,
+    kind: str,
+    make: Callable[[Path, int], None],
+    counts: Sequence[int],
+    lines: Sequence[str],
+) -> Iterator[Case]:
+    """Each command line on data of each size; the first size is the yardstick."""
+    folders = [setup.make(f"{kind}-{count}", make, count) for count in counts]
+    for line in lines:
         for count, folder in zip(counts, folders, strict=True):
             yield Case(
                 f"{count:,}: {line.replace('.npz', '')}", _run, (line, folder),
                 yardstick=count == counts[0],
             )  # fmt: skip
+
+
+def items(setup: Setup) -> Iterator[Case]:
+    """Commands with `--ci` over 4,000 items of one pixel, and 16,000: linear is a ratio of 4."""
+    counts = [setup.size(4_000, 20), setup.size(16_000, 80)]
+    yield from _at_sizes(setup, "items", _make, counts, _COMMANDS)
 
 
 def classes(setup: Setup) -> Iterator[Case]:
     """Commands with `--ci` over items of 250 classes, and of 1,000: linear is a ratio of 4."""
     counts = [setup.size(250, 5), setup.size(1_000, 20)]
-    folders = [setup.make(f"classes-{count}", _make_classes, count) for count in counts]
-    for line in _OF_CLASSES:
-        for count, folder in zip(counts, folders, strict=True):
-            yield Case(
-                f"{count:,}: {line.replace('.npz', '')}", _run, (line, folder),
-                yardstick=count == counts[0],
-            )  # fmt: skip
+    yield from _at_sizes(setup, "classes", _make_classes, counts, _OF_CLASSES)

@@ -160,8 +160,10 @@ class Samples:
     def _together(
         self, key: str, part: str | None, needs: tuple[Sets, bool] | None
     ) -> Iterator[str]:
-        """Yield the named scores of a variant: with `needs`, those with intervals that need these
-        sets, or that do not. With a `part`, also those of it that are not named."""
+        """Yield the named scores of a variant, and with a `part` all scores of this part.
+
+        `needs`: only those whose intervals need these sets (True), or do not need them (False).
+        """
         scoring = self.runs[0]
 
         def is_asked(text: str) -> bool:
