@@ -82,14 +82,14 @@ def test_intervals_are_those_of_the_report(made: Path) -> None:
 
 def test_only_what_rules_name_is_drawn(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    score = Scoring.table
+    score = Scoring.scores
 
     def seen(self: Scoring, weights: Any, addresses: Any, sets: Any = None) -> Any:
         if weights.sets > 1:
             asked.extend(addresses)
         return score(self, weights, addresses, sets)
 
-    monkeypatch.setattr(Scoring, "table", seen)
+    monkeypatch.setattr(Scoring, "scores", seen)
     rules = [PAVPU, Address.parse("segmentation.miou")]
     ask, path = resampler(rules), made / "plain" / "report.json"
     for own in rules:

@@ -20,6 +20,7 @@ from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import DRAWN, kind_of, metric_at
 from uqeval.statistics.methods import are_equal
 from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.set_scores import SetScores
 from uqeval.statistics.units import resampling_of_video
 from uqeval.statistics.weighting import ItemSets, Subset
 
@@ -49,7 +50,8 @@ class Samples:
     #: The results of these items of a single run, without bins where they are known.
     results: Mapping[str, Any] | None = None
     _draws: list[ItemSets] = field(default_factory=list)
-    _known: dict[Sets, dict[str, Floats]] = field(default_factory=dict)
+    #: By address: of each block of sets, the scores of each run.
+    _known: dict[Sets, dict[str, list[list[SetScores]]]] = field(default_factory=dict)
     #: The scores that are computed together, by what they have in common.
     _groups: dict[tuple[Any, ...], dict[str, None]] = field(default_factory=dict)
     _units: dict[tuple[int, Tally], Stacked] = field(default_factory=dict)
@@ -120,15 +122,15 @@ class Samples:
         """Return the score at an address of each of the sets, [run, set]."""
         if address not in self._known.get(sets, {}):
             self._score(sets, self.beside(sets, address))
-        return self._known[sets][address]
+        blocks = self._known[sets][address]
+        return np.concatenate([[scores[address] for scores in runs] for runs in blocks], axis=1)
 
     def _score(self, sets: Sets, addresses: Iterable[str]) -> None:
         """Compute the scores that are not known, together: they share sums of states."""
-        scores = self._known.setdefault(sets, {})
-        missing = [address for address in addresses if address not in scores]
+        known = self._known.setdefault(sets, {})
+        missing = [address for address in addresses if address not in known]
         if missing:
-            table = self.table(self.sets(sets), missing)
-            scores |= {scored: table[:, :, i] for i, scored in enumerate(missing)}
+            known |= dict.fromkeys(missing, self._blocks(self.sets(sets), missing))
 
     def sets(self, sets: Sets) -> Sequence[ItemSets] | Iterable[ItemSets]:
         """Return sets of units, in blocks; draws are made once, if they are few."""
@@ -239,30 +241,31 @@ class Samples:
         ]
         return [np.isfinite(alone(address)), *kinds]
 
-    def table(self, blocks: Iterable[ItemSets], addresses: Sequence[str]) -> Floats:
-        """Return scores of blocks of sets of units: [run, set, address]."""
+    def _blocks(
+        self, blocks: Iterable[ItemSets], addresses: Sequence[str]
+    ) -> list[list[SetScores]]:
+        """Return scores of blocks of sets of units: of each block, those of each run."""
         # Unpacking the states takes as long as scoring them: threads read several runs at once.
         in_threads(lambda scoring: scoring.read(addresses), list(dict.fromkeys(self.runs)))
         runs = list(zip(self.runs, self.places, strict=True))
-        scores = [
-            _stacked(in_threads(lambda run: self._of_run(*run, block, addresses), runs))  # noqa: B023
+        return [
+            in_threads(lambda run: self._of_run(*run, block, addresses), runs)  # noqa: B023
             for block in blocks
         ]
-        return scores[0] if len(scores) == 1 else np.concatenate(scores, axis=1)
 
     def _of_run(
         self, scoring: Scoring, positions: Sequence[int], block: ItemSets, addresses: Sequence[str]
-    ) -> Floats:
+    ) -> SetScores:
         if isinstance(block, Subset):  # all items once, with the bits of the run
-            return scoring.table(Subset(positions, scoring.items), addresses)
+            return scoring.scores(Subset(positions, scoring.items), addresses)
         sets = self.resampling.of_items(block, positions, scoring.items)
         if self.resampling.is_of_items:
-            return scoring.table(sets, addresses)
+            return scoring.scores(sets, addresses)
 
         def states_of(tally: Tally, rows: slice) -> SetStates:
             return self.states(scoring, positions, tally, block.part(rows))
 
-        return scoring.table(sets, addresses, states_of)
+        return scoring.scores(sets, addresses, states_of)
 
     def states(
         self, scoring: Scoring, positions: Sequence[int], tally: Tally, block: ItemSets
@@ -305,8 +308,3 @@ def _additions(without: Floats) -> Floats:
 def _needs(kind: IntervalKind | None, sets: Sets) -> bool:
     """Return whether the interval of a kind of score needs these sets of units by default."""
     return kind in DRAWN if sets == "drawn" else kind not in DRAWN or kind == "positive"
-
-
-def _stacked(tables: Sequence[Floats]) -> Floats:
-    """Return tables with an axis for runs; that of one run is not copied, as it may be large."""
-    return tables[0][None] if len(tables) == 1 else np.stack(tables)

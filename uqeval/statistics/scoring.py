@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from uqeval.records.class_names import called, class_names
 from uqeval.statistics.blocks import in_blocks
 from uqeval.statistics.checked_states import StatesSource, checked_states
 from uqeval.statistics.item_scores import put_kept, set_score
+from uqeval.statistics.set_scores import SetScores, Table
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
 from uqeval.statistics.weighting import ItemSets, Subset, sets_at_a_time
@@ -179,25 +180,40 @@ class Scoring:
         place = self.path_in_results(address)
         return None if place is None else self._evaluation_at(place)[0]
 
-    def table(
+    def table(self, sets: ItemSets, addresses: Sequence[str]) -> Floats:
+        """Return the scores at `addresses` of sets of items, [set, address]."""
+        scores = self.scores(sets, addresses)
+        return np.stack([scores[address] for address in addresses], axis=1)
+
+    def scores(
         self, sets: ItemSets, addresses: Sequence[str], states_of: SetsOf | None = None
-    ) -> Floats:
-        """Return the scores at `addresses` of sets of items: [set, address], NaN where they are
-        undefined. Only scores at these addresses are computed.
+    ) -> SetScores:
+        """Return the scores at `addresses` of sets of items, NaN where they are undefined. Only
+        scores at these addresses are computed.
 
         `states_of(tally, rows)`: the states of some of the sets, where they are known.
         """
-        scores = np.full((sets.sets, len(addresses)), np.nan)
+        scores = SetScores(sets.sets)
+        tasks = []
+        for own in self.columns(addresses):
+            table = scores.add([addresses[column] for column in own.places.values()])
+            places = {place: i for i, place in enumerate(own.places)}
+            tasks.append((replace(own, places=places), table))
 
-        def score(columns: ColumnsOfKey, rows: slice) -> None:
+        def score(task: tuple[ColumnsOfKey, Table], rows: slice) -> None:
+            columns, table = task
             part = sets.part(rows)
             states = {
                 tally: states_of(tally, rows) if states_of else self.stacked(tally).sets(part)
                 for tally in columns.tallies
             }
-            self.fill(scores[rows], columns, part, states)
+            block = np.full((part.sets, len(columns.places)), np.nan)
+            self.fill(block, columns, part, states)
+            table.put(rows.start, block)
 
-        in_blocks(score, [(own, self.block(own)) for own in self.columns(addresses)], sets.sets)
+        in_blocks(score, [(task, self.block(task[0])) for task in tasks], sets.sets)
+        for _, table in tasks:
+            table.close()
         return scores
 
     def tallies_of(self, address: str) -> tuple[Tally, ...]:
