@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from uqeval.arrays import Maps, np
 from uqeval.maps.contract import WHOLE, MapSource, View
-from uqeval.maps.names import OF_CLASSES, OF_REGIONS, Betas, of_subset
+from uqeval.maps.names import OF_CLASSES, OF_REGIONS, Betas, of_subset, void_id
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,17 @@ class OneOfSets(View):
         return {*names, "label"}
 
     def maps(self, maps: Maps) -> Maps:
-        """Return maps in which the pixels of all other sets are void."""
+        """Return maps in which the pixels of all other sets are void.
+
+        Of an item without another pixel they have a single one, which is void: each set has a view,
+        and most items are of other sets, so the time would grow with the square of their number.
+        """
         label = maps["label"]
-        is_other = (label != 0) & (label != self.number)
-        return maps | {"label": np.where(is_other, np.iinfo(label.dtype).max, label)}
+        is_own = (label == 0) | (label == self.number)
+        if not is_own.any():
+            maps = {name: values[..., :1, :1] for name, values in maps.items()}
+            label, is_own = maps["label"], is_own[:1, :1]
+        return maps | {"label": np.where(is_own, label, label.dtype.type(void_id(label)))}
 
 
 @dataclass(frozen=True)
