@@ -623,19 +623,45 @@ def test_pixels_to_count_grow_with_the_number_of_sets_and_not_with_its_square(
 ) -> None:
     """Each set has a view of all images; those of the other sets have no pixel in it."""
     pixels: list[int] = []
-    maps_of_view = OneOfSets.maps
+    maps_of_view, line_of_view = OneOfSets.maps, OneOfSets.line
 
-    def counted(self: OneOfSets, maps: Any) -> Any:
+    def maps_counted(self: OneOfSets, maps: Any) -> Any:
         found = maps_of_view(self, maps)
         pixels.append(found["label"].size)
         return found
 
-    monkeypatch.setattr(OneOfSets, "maps", counted)
+    def line_counted(self: OneOfSets, maps: Any, first: Any) -> Any:
+        found, places = line_of_view(self, maps, first)
+        pixels.append(found["label"].size)
+        return found, places
+
+    monkeypatch.setattr(OneOfSets, "maps", maps_counted)
+    monkeypatch.setattr(OneOfSets, "line", line_counted)
 
     def counted_pixels(sets: int) -> int:
         pixels.clear()
         out = [probs(3 + k, 2) for k in range(sets)]
         uqeval.evaluate(INSIDE[:2], None, ["ood"], out=out)
-        return sum(size for size in pixels if size > 1)
+        return sum(pixels)
 
-    assert counted_pixels(6) == 2 * counted_pixels(3) > 0
+    assert 0 < counted_pixels(6) < 2.2 * counted_pixels(3)
+
+
+def test_images_in_one_row_have_the_pixels_that_each_has_alone() -> None:
+    rng = np.random.default_rng(1)
+    items = [
+        {"label": np.full(size, number, "u1"), "entropy": rng.random(size)}
+        for number, size in enumerate([(1, 1), (2, 3), (1, 4), (3, 3), (1, 1)])
+    ]
+    items[2]["label"][0, 1:3] = 255
+    items[4]["label"][:] = 255
+    row = {
+        name: np.concatenate([own[name].reshape(1, -1) for own in items], 1) for name in items[0]
+    }
+    first = np.cumsum([0, *(own["label"].size for own in items)])
+    for view in map(OneOfSets, range(1, 5)):
+        found, places = view.line(row, first)
+        for own, start, stop in zip(items, places[:-1], places[1:], strict=True):
+            alone = view.maps(own)
+            for name in row:
+                np.testing.assert_array_equal(found[name][0, start:stop], alone[name].reshape(-1))
