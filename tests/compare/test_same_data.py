@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations, permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from trained import NAMES, C, change, labels, save
 
 from uqeval import Report
-from uqeval.compare import Choice, Comparison, compare, load_models
+from uqeval.compare import Choice, Comparison, compare, load_models, same_data
 from uqeval.compare.same_data import differences_of_runs, of_other_pixels
 from uqeval.gate.same_data import other_fingerprints
+from uqeval.metrics import _family
 from uqeval.records.folder import Named
 
 
@@ -143,3 +146,32 @@ def test_one_warning_about_reports_of_other_versions(tmp_path: Path) -> None:
     assert warning.endswith("with one version: uqeval calibration PREDS LABELS -o REPORT.json")
     alike = compare(load_models([paths[0], paths[2]]), Choice(level=None)).warnings
     assert not any("come from the versions" in text for text in alike)
+
+
+def test_settings_and_pixels_of_each_report_are_found_once_for_all_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Models are compared in pairs, but what a pair compares is found once for each report."""
+    names = tuple(f"m{k}" for k in range(6))
+    for k, name in enumerate(names):
+        save(tmp_path / f"{name}.json", k, metrics="calibration")
+    made: list[str] = []
+    for module, function in ((_family, "settings_of"), (same_data, "pixels_of")):
+        original = getattr(module, function)
+
+        def counted(*arguments: Any, name: str = function, original: Any = original) -> Any:
+            made.append(name)
+            return original(*arguments)
+
+        monkeypatch.setattr(module, function, counted)
+
+    def calls(models: int) -> Counter[str]:
+        made.clear()
+        for known in (_family._normal, _family._read):
+            known.cache_clear()
+        compared(tmp_path, names[:models])
+        return Counter(made)
+
+    of_three, of_six = calls(3), calls(6)
+    assert of_six["settings_of"] == of_three["settings_of"] > 0
+    assert of_six["pixels_of"] == 2 * of_three["pixels_of"] > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -13,6 +14,8 @@ from gate_reports import named
 from uqeval.errors import UsageError
 from uqeval.gate import Address, FailedStore, Judgement, Limits, Rule, judge
 from uqeval.gate.saved_verdicts import load_verdicts, of_stores
+from uqeval.records import suggestions
+from uqeval.records.lookup import addresses_in
 from uqeval.report import verdicts
 from uqeval.report.verdict_files import to_annotations, to_json, to_junit
 from uqeval.report.verdict_table import to_markdown
@@ -112,3 +115,26 @@ def test_all_rules_are_named_if_none_can_be_judged() -> None:
     many = [rule(f"pavpu.pavpu{n}", n, min=0.1) for n in range(1, 31)]
     with pytest.raises(UsageError, match="There are 10 more"):
         judged(*many)
+
+
+def test_the_addresses_of_a_report_are_found_once_for_all_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each rule that matches nothing names the nearest address, of thousands in a report."""
+    found: list[str] = []
+
+    def counted(key: str, record: Any) -> Any:
+        found.append(key)
+        return addresses_in(key, record)
+
+    monkeypatch.setattr(suggestions, "addresses_in", counted)
+
+    def calls(rules: int) -> int:
+        found.clear()
+        wrong = [rule(f"pavpu.pavpu{n}", n, min=0.1) for n in range(2, rules + 2)]
+        outcome = judged(rule("pavpu.pavpu", 1, min=0.0), *wrong)
+        assert all("Did you mean pavpu.pavpu?" in own.why for own in outcome.not_evaluated)
+        assert len(outcome.not_evaluated) == rules
+        return len(found)
+
+    assert calls(6) == calls(2) > 0

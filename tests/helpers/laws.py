@@ -33,7 +33,7 @@ from uncertainties import ANYTHING, CONFIDENCE, ENTROPY
 
 from uqeval import tallies
 from uqeval.engine import counting
-from uqeval.engine.counting import Strip
+from uqeval.engine.strips import Strip
 from uqeval.maps.names import void_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import CountedItems

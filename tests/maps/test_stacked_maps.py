@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scenes import ALL_MAPS, Chunked, all_same, chunked_source, labels, softmax
 
-from uqeval.engine.counting import Strip
 from uqeval.engine.scratch import Scratch
+from uqeval.engine.strips import Strip
 from uqeval.maps.contract import StackedMaps
 
 N, T, C, H, W = 12, 3, 4, 2, 3

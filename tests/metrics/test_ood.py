@@ -19,6 +19,7 @@ import uqeval
 from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.inputs.opening import open_inputs
 from uqeval.inputs.options import InputOptions
+from uqeval.maps.views import OneOfSets
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.units import resampling_for
 from uqeval.stores.states.saved import SavedStates
@@ -606,3 +607,61 @@ def test_the_covariance_of_two_sets_counts(tmp_path: Path) -> None:
         for more in ({}, {"slices": tmp_path / "t.csv", "group_by": "drive"})
     ]
     assert errors[1] < errors[0] / 2
+
+
+def test_an_image_of_another_set_is_one_void_pixel() -> None:
+    maps = {"label": np.full(SIZE, 2, "u1"), "entropy": np.ones((3, *SIZE))}
+    maps["label"][0] = 255
+    found = OneOfSets(1).maps(maps)
+    assert found["label"].tolist() == [[255]] and found["entropy"].shape == (3, 1, 1)
+    of_own = OneOfSets(2).maps(maps)
+    np.testing.assert_array_equal(of_own["label"], maps["label"])
+
+
+def test_pixels_to_count_grow_with_the_number_of_sets_and_not_with_its_square(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each set has a view of all images; those of the other sets have no pixel in it."""
+    pixels: list[int] = []
+    maps_of_view, line_of_view = OneOfSets.maps, OneOfSets.line
+
+    def maps_counted(self: OneOfSets, maps: Any) -> Any:
+        found = maps_of_view(self, maps)
+        pixels.append(found["label"].size)
+        return found
+
+    def line_counted(self: OneOfSets, maps: Any, first: Any) -> Any:
+        found, places = line_of_view(self, maps, first)
+        pixels.append(found["label"].size)
+        return found, places
+
+    monkeypatch.setattr(OneOfSets, "maps", maps_counted)
+    monkeypatch.setattr(OneOfSets, "line", line_counted)
+
+    def counted_pixels(sets: int) -> int:
+        pixels.clear()
+        out = [probs(3 + k, 2) for k in range(sets)]
+        uqeval.evaluate(INSIDE[:2], None, ["ood"], out=out)
+        return sum(pixels)
+
+    assert 0 < counted_pixels(6) < 2.2 * counted_pixels(3)
+
+
+def test_images_in_one_row_have_the_pixels_that_each_has_alone() -> None:
+    rng = np.random.default_rng(1)
+    items = [
+        {"label": np.full(size, number, "u1"), "entropy": rng.random(size)}
+        for number, size in enumerate([(1, 1), (2, 3), (1, 4), (3, 3), (1, 1)])
+    ]
+    items[2]["label"][0, 1:3] = 255
+    items[4]["label"][:] = 255
+    row = {
+        name: np.concatenate([own[name].reshape(1, -1) for own in items], 1) for name in items[0]
+    }
+    first = np.cumsum([0, *(own["label"].size for own in items)])
+    for view in map(OneOfSets, range(1, 5)):
+        found, places = view.line(row, first)
+        for own, start, stop in zip(items, places[:-1], places[1:], strict=True):
+            alone = view.maps(own)
+            for name in row:
+                np.testing.assert_array_equal(found[name][0, start:stop], alone[name].reshape(-1))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.engine.counting import Strip
+from uqeval.engine.strips import Strip
 from uqeval.maps.names import ERROR_KEY
 from uqeval.tallies._errors import Error
 from uqeval.tallies._values import Uncertainty

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from uqeval.errors import UsageError, listed, quoted
 from uqeval.gate.other_sets import unknown_sets
 from uqeval.gate.other_settings import all_other_settings, other_input_option, other_threshold
 from uqeval.gate.same_data import (
+    differing_pixels,
     other_data,
     other_fingerprints,
     other_maps,
-    other_pixels,
+    pixels_of,
     truth_of_one,
 )
 from uqeval.records.folder import Named
@@ -71,8 +72,9 @@ def _of_other_items(reports: Sequence[Named]) -> Iterator[str]:
     """Yield a warning for each kind of data of which fingerprints say nothing, because reports have
     other items or another order; it lists all these reports."""
     of_data: dict[str, dict[int, None]] = {}
+    items = [named.report.item_names for named in reports]
     for (m, first), (n, second) in combinations(enumerate(reports), 2):
-        if first.report.item_names == second.report.item_names:
+        if items[m] == items[n]:
             continue
         keys = _common(first, second)
         if other_fingerprints(first.report, second.report, keys, known=True):
@@ -145,26 +147,41 @@ def of_other_pixels(
     Two models that each seem comparable with `base`, but not with each other, are not comparable:
     at least one of them differs from `base`, and it is unknown which. `names`: the common items.
     """
+    # Each report is in many pairs, and to count its pixels takes time for each item.
+    counted = [
+        [
+            _Counted(own, pixels_of(own.report, key, names))
+            for own in of_model if key in own.report.results
+        ]
+        for of_model in models
+    ]  # fmt: skip
 
-    def reason(*of_models: Sequence[Named]) -> str | None:
-        having = [own for own in chain(*of_models) if key in own.report.results]
-        pairs = (_other_pixels(*pair, key, names) for pair in combinations(having, 2))
+    def reason(*of_models: Sequence[_Counted]) -> str | None:
+        pairs = (_other_pixels(*pair, key) for pair in combinations(chain(*of_models), 2))
         return next(filter(None, pairs), None)
 
     reasons = [
-        reason(models[base], *([] if m == base else [of_model]))
-        for m, of_model in enumerate(models)
+        reason(counted[base], *([] if m == base else [of_model]))
+        for m, of_model in enumerate(counted)
     ]
     like_base = [m for m, text in enumerate(reasons) if text is None and m != base]
     for m, n in combinations(like_base, 2):
-        if text := reason(models[m], models[n]):
+        if text := reason(counted[m], counted[n]):
             reasons[m], reasons[n] = reasons[m] or text, reasons[n] or text
     return reasons
 
 
-def _other_pixels(first: Named, other: Named, key: str, names: Sequence[str]) -> str | None:
+class _Counted(NamedTuple):
+    """A report, and the pixels that a result counts in each common item (`pixels_of`)."""
+
+    named: Named
+    pixels: Sequence[int] | None
+
+
+def _other_pixels(one: _Counted, further: _Counted, key: str) -> str | None:
+    first, other = one.named, further.named
     reports = (first.report, other.report)
-    if (pixels := other_pixels(*reports, key, names)) is not None:
+    if (pixels := differing_pixels(one.pixels, further.pixels)) is not None:
         return (
             f"scored on other pixels {pixels.where}: {pixels.of_first:,} in {first.path} and "
             f"{pixels.of_other:,} in {other.path}"

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from uqeval.arrays import Array, Ints, Maps, State
-from uqeval.maps.contract import WHOLE, StackedMaps, View
+from uqeval.arrays import Array, Maps, State
+from uqeval.engine.strips import ItemsInView, ItemsOfView
+from uqeval.maps.contract import WHOLE, View
 from uqeval.stores.states.blocks import KnownStates, PackedItems
 from uqeval.tallies._fields import CountedItems, Field, SparseState, Thin
 
@@ -60,6 +60,8 @@ class Total:
         if self._dense is not None:
             self._tally.fold_items(self._dense, counted)
             return
+        if not any(field.values.size for field in counted.fields):
+            return  # most items have no pixel in the view of another set
         for item in range(counted.items):
             self._add(counted.thin(item))
 
@@ -132,10 +134,6 @@ def _summed(field: Field, parts: Sequence[tuple[Array | None, Array]]) -> tuple[
     return places[first], np.add.reduceat(values, first, dtype=field.dtype)
 
 
-#: The smallest number of items to count in one call: fewer cost more in compilation.
-_WORTHWHILE = 8
-
-
 class Counted(NamedTuple):
     """The states of consecutive items of one tally, also packed if they are retained.
 
@@ -168,6 +166,10 @@ class Counting:
         self._together = [t for t in tallies if t not in per_item]
         self._views = list(dict.fromkeys(tally.view for tally in (*self._together, *self.apart)))
         self._plain = [tally.in_view(WHOLE) for tally in self.apart]
+        self._read = {
+            view: set().union(*(tally.reads for tally in tallies if tally.view == view))
+            for view in self._views
+        }
         self._own = threading.local()
         self._parts: list[list[Total]] = []
         #: Totals of items that other processes have counted.
@@ -262,21 +264,28 @@ class Counting:
             for tally, states in zip(self.apart, results, strict=True)
         ]
 
-    def _items_of_views(self, items: Sequence[Maps], first: int) -> dict[View, _ItemsOfView]:
+    def _items_of_views(self, items: Sequence[Maps], first: int) -> dict[View, ItemsOfView]:
         """Return the items of each view; views of some items share the maps of their inner view."""
-        of_all: dict[View, Sequence[Maps]] = {}
-        views: dict[View, _ItemsOfView] = {}
+        whole = ItemsOfView.of(items, first, None)
+        of_all: dict[View, Sequence[Maps]] = {WHOLE: items}
+        views: dict[View, ItemsOfView] = {WHOLE: whole}
         for view in self._views:
             inner = view.of_all_items
             if inner not in of_all:
-                of_all[inner] = items if inner == WHOLE else [inner.maps(maps) for maps in items]
-            views[view] = _ItemsOfView.of(of_all[inner], first, view.items)
+                of_all[inner] = ItemsInView(inner, items)
+            if view not in views:
+                strip = None if whole.strip is None else whole.strip.in_view(view, self._read[view])
+                views[view] = (
+                    ItemsOfView.of(of_all[inner], first, view.items)
+                    if strip is None
+                    else ItemsOfView(of_all[inner], range(len(items)), strip)
+                )
         return views
 
     def _count_by_item(
         self,
         which: Sequence[int],
-        views: Mapping[View, _ItemsOfView],
+        views: Mapping[View, ItemsOfView],
         items: int,
         empty: dict[Tally, State],
         results: list[CountedItems | None],
@@ -284,8 +293,8 @@ class Counting:
         """Put the states of some tallies `apart` into the results, counted one item after
         another; None if a view has none of the items."""
         maps_of_items: list[dict[View, Maps]] = [{} for _ in range(items)]
-        for view, own in views.items():
-            for place, maps in zip(own.places, own.maps, strict=True):
+        for view in dict.fromkeys(self.apart[i].view for i in which):
+            for place, maps in zip(views[view].places, views[view].maps, strict=True):
                 maps_of_items[place][view] = maps
         states_of_items = [self._states_of_item(which, maps, empty) for maps in maps_of_items]
         for i, states in zip(which, zip(*states_of_items, strict=True), strict=True):
@@ -332,31 +341,6 @@ class Counting:
         return self._own.worker
 
 
-@dataclass(frozen=True)
-class _ItemsOfView:
-    """Maps of the items that a view has, and their `places` among the items that are counted.
-
-    `strip`: the same pixels in one row; None for few items.
-    """
-
-    maps: Sequence[Maps]
-    places: Sequence[int]
-    strip: Strip | None
-
-    @classmethod
-    def of(cls, maps: Sequence[Maps], first: int, chosen: frozenset[int] | None) -> _ItemsOfView:
-        """Return the `chosen` of some items (None: all), whose first has the number `first`."""
-        places: Sequence[int] = range(len(maps))
-        if chosen is not None:
-            places = [place for place in places if first + place in chosen]
-            maps = (
-                maps.only(places)
-                if isinstance(maps, StackedMaps)
-                else [maps[place] for place in places]
-            )
-        return cls(maps, places, Strip.of(maps) if len(places) >= _WORTHWHILE else None)
-
-
 class _Worker(NamedTuple):
     totals: list[Total]
     empty: dict[Tally, State]
@@ -374,36 +358,3 @@ def _state_of_item(
     if tally.clear(state, thin):
         empty[tally] = state
     return CountedItems.of([thin])
-
-
-class Strip(dict[str, Array]):
-    """Maps [1, pixel] of several items with concatenated pixels, of which item i begins at
-    `first[i]`; each map is made when it is first read.
-    """
-
-    def __init__(self, items: Sequence[Maps], first: Ints) -> None:
-        self._items, self.first = items, first
-
-    @classmethod
-    def of(cls, items: Sequence[Maps]) -> Strip:
-        """Return the strip of several items."""
-        if isinstance(items, StackedMaps):
-            return cls(items, np.arange(len(items) + 1) * _pixels(items[0]))
-        sizes = [_pixels(maps) for maps in items]
-        return cls(items, np.cumsum([0, *sizes], dtype=np.int64))
-
-    def __missing__(self, name: str) -> Array:
-        if isinstance(self._items, StackedMaps):
-            self[name] = self._items.line(name)
-            return self[name]
-        parts = [maps[name] for maps in self._items]
-        flat = [part.reshape(*part.shape[:-2], 1, -1) for part in parts]
-        self[name] = np.concatenate(flat, axis=-1)
-        return self[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._items[0]
-
-
-def _pixels(maps: Maps) -> int:
-    return next(iter(maps.values())).size if "label" not in maps else maps["label"].size

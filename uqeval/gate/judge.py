@@ -30,7 +30,7 @@ from uqeval.records.addresses import Address
 from uqeval.records.folder import Named
 from uqeval.records.lookup import NoScore, Score, find
 from uqeval.records.resampling import Resampler
-from uqeval.records.suggestions import NO_SLICES, suggestion, with_slash
+from uqeval.records.suggestions import NO_SLICES, Addresses, suggestion, with_slash
 
 
 def judge(
@@ -54,7 +54,7 @@ def judge(
     refuse_partial([*reports, *baseline])
     judging = _Judging(
         reports, pairs_of(reports, baseline), resampler, bool(baseline),
-        today or datetime.now(UTC).date(), [], [], [], [], {},
+        today or datetime.now(UTC).date(), [], [], [], [], {}, Addresses(),
     )  # fmt: skip
     if text := without_report(baseline, judging.pairs, failed_stores or {}):
         judging.warnings.append(text)
@@ -81,6 +81,7 @@ class _Judging:
     unjudged: list[NotEvaluated]
     errors: list[tuple[NotEvaluated, UqevalError]]
     pairs_of_results: dict[tuple[str, str], Pair]
+    addresses: Addresses
 
     def judge(self, rule: Rule, lost: list[NotEvaluated]) -> None:
         """Judge a rule for all reports. `lost`: its records for stores that failed."""
@@ -97,7 +98,7 @@ class _Judging:
 
     def _judge_all(self, rule: Rule, *, optional: bool) -> None:
         try:
-            lookups = list(_lookups(rule, self.reports, optional=optional))
+            lookups = list(_lookups(rule, self.reports, self.addresses, optional=optional))
         except UqevalError as error:
             self._give_up(rule, rule.address, error)
             return
@@ -177,7 +178,7 @@ def _margins(verdicts: Sequence[Verdict]) -> Iterator[Margin]:
 
 
 def _lookups(
-    rule: Rule, reports: Sequence[Named], *, optional: bool
+    rule: Rule, reports: Sequence[Named], addresses: Addresses, *, optional: bool
 ) -> Iterator[tuple[Named, Score | UqevalError]]:
     """Yield each report to which a rule applies, and its value or the error.
 
@@ -194,7 +195,8 @@ def _lookups(
     with_value = [named for named, lookup in lookups if isinstance(lookup, Score)]
     if not with_value:
         damaged = next((lookup for _, lookup in lookups if isinstance(lookup, StoreError)), None)
-        raise damaged or _names_nothing(rule, candidates, [lookup for _, lookup in lookups])
+        found = [lookup for _, lookup in lookups]
+        raise damaged or _names_nothing(rule, candidates, found, addresses)
     for named, lookup in lookups:
         if isinstance(lookup, Score | StoreError):
             yield named, lookup
@@ -219,7 +221,10 @@ def _find(named: Named, address: Address) -> Score | NoScore | StoreError:
 
 
 def _names_nothing(
-    rule: Rule, candidates: Sequence[Named], lookups: Sequence[Score | NoScore | StoreError]
+    rule: Rule,
+    candidates: Sequence[Named],
+    lookups: Sequence[Score | NoScore | StoreError],
+    addresses: Addresses,
 ) -> UsageError:
     nearest = max(
         (lookup for lookup in lookups if isinstance(lookup, NoScore)),
@@ -233,7 +238,7 @@ def _names_nothing(
     command = "" if rule.address.key in keys else how_to_evaluate(rule.address.key)
     suggested = with_slash(rule.address, names)
     if not suggested and (not command or rule.address.metric in families):
-        suggested = suggestion(reports, rule.address, nearest)
+        suggested = suggestion(reports, rule.address, nearest, addresses)
     hint = f" Did you mean {suggested}?" if suggested else ""
     if command and not suggested:
         hint = f" Evaluate it with `{command}`."

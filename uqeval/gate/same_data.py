@@ -146,11 +146,11 @@ def is_void_in_pixels(report: Report, baseline: Report, key: str) -> bool:
     """
     reports = report, baseline
     labels = [_stores(own)["labels"].get("fingerprint") for own in reports]
-    if None in labels or not all(_pixels(own, key, own.item_names) for own in reports):
+    if None in labels or not all(pixels_of(own, key, own.item_names) for own in reports):
         return False
     others = set(baseline.item_names)
     shared = [name for name in report.item_names if name in others]
-    counted = [_pixels(own, key, shared) for own in reports]
+    counted = [pixels_of(own, key, shared) for own in reports]
     return labels[0] != labels[1] or (bool(shared) and counted[0] == counted[1])
 
 
@@ -179,15 +179,24 @@ def other_pixels(
 ) -> OtherPixels | None:
     """Return how the pixels that a result counts in the items `names` differ in two reports; None
     if they do not, or if a report does not have them."""
-    pixels, further = (_pixels(own, key, names) for own in (report, baseline))
+    return differing_pixels(*(pixels_of(own, key, names) for own in (report, baseline)))
+
+
+def differing_pixels(
+    pixels: Sequence[int] | None, further: Sequence[int] | None
+) -> OtherPixels | None:
+    """Return how the pixels of the same items in two reports (`pixels_of`) differ; None if they do
+    not, or if a report does not have them."""
     if pixels is None or further is None or pixels == further:
         return None
     differing = sum(own != other for own, other in zip(pixels, further, strict=True))
-    where = f"in {differing:,} of {number_of(len(names), 'item')}"
+    where = f"in {differing:,} of {number_of(len(pixels), 'item')}"
     return OtherPixels(where, sum(pixels), sum(further))
 
 
-def _pixels(report: Report, key: str, names: Sequence[str]) -> list[int] | None:
+def pixels_of(report: Report, key: str, names: Sequence[str]) -> list[int] | None:
+    """Return the pixels that a result counts in each of the items `names`; None if the report does
+    not have them."""
     records = {str(item.get("name")): item.get(key) for item in report.items}
     counts = [
         record.get("pixels") if isinstance(record := records[name], Mapping) else None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, overload
 
-from uqeval.arrays import Array, Maps, np
+from uqeval.arrays import Array, Ints, Maps, np
 
 #: Called between tiles; raises an exception to stop the work.
 Heartbeat = Callable[[int], None]
@@ -152,6 +152,14 @@ class View(ABC):
     @abstractmethod
     def maps(self, maps: Maps) -> Maps:
         """Return the maps to count, computed from an item's maps, which do not change."""
+
+    def line(self, maps: Maps, first: Ints) -> tuple[Maps, Ints] | None:
+        """Return the maps [1, pixel] to count of several items in one row, and their places in it.
+
+        Item i has the pixels from `first[i]` to `first[i + 1]` (excluded). None if an item must be
+        mapped alone, because its maps depend on more than each pixel.
+        """
+        return None
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from uqeval.arrays import Maps, np
+from uqeval.arrays import Array, Ints, Maps, np
 from uqeval.maps.contract import WHOLE, MapSource, View
-from uqeval.maps.names import OF_CLASSES, OF_REGIONS, Betas, of_subset
+from uqeval.maps.names import OF_CLASSES, OF_REGIONS, Betas, of_subset, void_id
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,36 @@ class OneOfSets(View):
         return {*names, "label"}
 
     def maps(self, maps: Maps) -> Maps:
-        """Return maps in which the pixels of all other sets are void."""
+        """Return maps in which the pixels of all other sets are void.
+
+        Of an item without another pixel they have a single one, which is void: each set has a view,
+        and most items are of other sets, so the time would grow with the square of their number.
+        """
         label = maps["label"]
-        is_other = (label != 0) & (label != self.number)
-        return maps | {"label": np.where(is_other, np.iinfo(label.dtype).max, label)}
+        is_own = self._is_own(label)
+        if not is_own.any():
+            maps = {name: values[..., :1, :1] for name, values in maps.items()}
+            label, is_own = maps["label"], is_own[:1, :1]
+        return maps | {"label": _void_outside(label, is_own)}
+
+    def line(self, maps: Maps, first: Ints) -> tuple[Maps, Ints]:
+        is_own = self._is_own(maps["label"])
+        has_own = np.logical_or.reduceat(is_own[0], first[:-1])
+        if not has_own.all():
+            sizes = np.diff(first)
+            is_kept = np.repeat(has_own, sizes)
+            is_kept[first[:-1]] = True
+            maps = {name: values[..., is_kept] for name, values in maps.items()}
+            is_own = is_own[:, is_kept]
+            first = np.cumsum([0, *np.where(has_own, sizes, 1)])
+        return maps | {"label": _void_outside(maps["label"], is_own)}, first
+
+    def _is_own(self, label: Array) -> Array:
+        return (label == 0) | (label == self.number)
+
+
+def _void_outside(label: Array, is_own: Array) -> Array:
+    return np.where(is_own, label, label.dtype.type(void_id(label)))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -149,6 +149,30 @@ def normal_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a result's settings with values in their one spelling, and options
     without effect at their default: earlier versions recorded values as the user wrote them, and a
     run gives all variants the options that only some of them use."""
+    return dict(_normal(_Recorded.of(key, record)))
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """The settings of a result in a report, of any types.
+
+    `text` tells them apart. Reports are compared in pairs, and a gate has many rules on a result:
+    what follows from settings is found once.
+    """
+
+    key: str
+    text: str
+    record: Mapping[str, Any] = field(compare=False)
+
+    @classmethod
+    def of(cls, key: str, record: Mapping[str, Any]) -> _Recorded:
+        return cls(key, repr(record), record)
+
+
+@lru_cache(maxsize=1024)
+def _normal(own: _Recorded) -> Mapping[str, Any]:
+    # A copy: the caller may change the lists of its record, but not those of a known result.
+    key, record = own.key, own.record
     family = FAMILIES_IN_REPORTS.get(family_of(key))
     normal = dict(record)
     if family is None or not record:
@@ -158,8 +182,8 @@ def normal_settings(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
         with suppress(UsageError, TypeError, ValueError, AttributeError, OverflowError):
             normal[name] = normal_value(family.settings_type, name, record[name])
     with suppress(UsageError, TypeError, ValueError, AttributeError, OverflowError):
-        own = Key.parse(key)
-        unused = settings_of(family.settings_type, normal).unused(own.region is not None)
+        region = Key.parse(key).region
+        unused = settings_of(family.settings_type, normal).unused(region is not None)
         normal |= {name: default_of(family.settings_type, name) for name in unused & record.keys()}
     return normal
 
@@ -174,10 +198,16 @@ def default_settings(key: str) -> dict[str, Any]:
 def results_read(key: str, record: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return the keys and fields of other results from whose items a result is computed, from the
     record of its settings."""
-    family = FAMILIES_IN_REPORTS.get(family_of(key))
+    return _read(_Recorded.of(key, record))
+
+
+@lru_cache(maxsize=1024)
+def _read(own: _Recorded) -> tuple[tuple[str, str], ...]:
+    family = FAMILIES_IN_REPORTS.get(family_of(own.key))
     if family is not None:
         with suppress(UsageError, TypeError, ValueError, AttributeError, OverflowError):
-            read: tuple[tuple[str, str], ...] = settings_of(family.settings_type, record).reads()
+            settings = settings_of(family.settings_type, own.record)
+            read: tuple[tuple[str, str], ...] = settings.reads()
             return read
     return ()
 

@@ -17,6 +17,21 @@ NO_SLICES = (
 )
 
 
+class Addresses:
+    """The addresses of the values of results, found once for many addresses that match nothing."""
+
+    def __init__(self) -> None:
+        #: With the record of a result, so that no other one gets its `id`.
+        self._known: dict[tuple[str, int], tuple[Any, Sequence[str]]] = {}
+
+    def of(self, key: str, record: Any) -> Sequence[str]:
+        """Return the addresses of all values of a result (`addresses_in`)."""
+        place = key, id(record)
+        if place not in self._known:
+            self._known[place] = record, tuple(addresses_in(key, record))
+        return self._known[place][1]
+
+
 def no_such_value(reports: Sequence[Report], address: Address) -> str | None:
     """Return why none of these reports has a value at an address, with the nearest valid address;
     None if one has it.
@@ -46,19 +61,26 @@ def _names_a_row(report: Report, address: Address) -> bool:
 
 
 def suggestion(
-    reports: Iterable[Report], address: Address, lookup: NoScore | None = None
+    reports: Iterable[Report],
+    address: Address,
+    lookup: NoScore | None = None,
+    known: Addresses | None = None,
 ) -> str | None:
     """Return the valid address nearest to one that matches nothing, with the store of that one.
 
     `lookup`: why it matches nothing. The result has the name that this suggests, if it can.
+    `known`: the addresses found for other ones that match nothing in the reports.
     """
-    text = _suggested(list(reports), dataclasses.replace(address, store=None), lookup)
+    known = Addresses() if known is None else known
+    text = _suggested(list(reports), dataclasses.replace(address, store=None), lookup, known)
     if text is None or address.store is None:
         return text
     return str(Address.parse(text).with_store(address.store))
 
 
-def _suggested(reports: Sequence[Report], address: Address, lookup: NoScore | None) -> str | None:
+def _suggested(
+    reports: Sequence[Report], address: Address, lookup: NoScore | None, known: Addresses
+) -> str | None:
     """Return the nearest valid address to one without a store."""
     keys = list(dict.fromkeys(key for report in reports for key in report.results))
     if address.key not in keys:
@@ -84,7 +106,7 @@ def _suggested(reports: Sequence[Report], address: Address, lookup: NoScore | No
             for key, record in results.items():
                 if address.key in keys and key != address.key:
                     continue
-                valid |= dict.fromkeys(f"{name}{end}" for name in addresses_in(key, record))
+                valid |= dict.fromkeys(f"{name}{end}" for name in known.of(key, record))
     if (wanted := str(address)) in valid:  # of the key that was meant
         return wanted
     if continued := [text for text in valid if text.startswith(f"{wanted}.")]:
@@ -119,8 +141,8 @@ def _with_all_fields(address: Address, valid: Iterable[str]) -> str | None:
     fields, start = set(address.fields), len(address.fields)
     places = [
         place for place in map(Address.parse, valid)
-        if (place.key, place.where) == (address.key, address.where)
-        and fields <= set(place.fields) and place.fields[:start] != address.fields
+        if fields.issubset(place.fields) and place.fields[:start] != address.fields
+        and (place.key, place.where) == (address.key, address.where)
     ]  # fmt: skip
     return str(min(places, key=lambda place: len(place.fields))) if places else None
 
