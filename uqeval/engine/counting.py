@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from uqeval.arrays import Array, Maps, State
-from uqeval.engine.strips import ItemsInView, ItemsOfView
-from uqeval.maps.contract import WHOLE, View
+from uqeval.engine.strips import ItemsInView, Strip
+from uqeval.maps.contract import WHOLE, StackedMaps, View
 from uqeval.stores.states.blocks import KnownStates, PackedItems
 from uqeval.tallies._fields import CountedItems, Field, SparseState, Thin
 
@@ -30,6 +31,8 @@ _LEAST_NUMBERS, _NUMBERS_PER_ENTRY = 1 << 16, 4
 #: Sparse states that wait to be added together. Those of an item of one pixel take 600 bytes.
 _MOST_PARTS = 4096
 
+#: The smallest number of items to count in one call: fewer cost more in compilation.
+_WORTHWHILE = 8
 #: Entries are sorted by place, unless a field has fewer numbers for each entry than this.
 _NUMBERS_ADDED = 16
 
@@ -143,6 +146,31 @@ class Counted(NamedTuple):
 
     states: CountedItems | None
     packed: PackedItems | None
+
+
+@dataclass(frozen=True)
+class ItemsOfView:
+    """Maps of the items that a view has, and their `places` among the items that are counted.
+
+    `strip`: the same pixels in one row; None for few items.
+    """
+
+    maps: Sequence[Maps]
+    places: Sequence[int]
+    strip: Strip | None
+
+    @classmethod
+    def of(cls, maps: Sequence[Maps], first: int, chosen: frozenset[int] | None) -> ItemsOfView:
+        """Return the `chosen` of some items (None: all), whose first has the number `first`."""
+        places: Sequence[int] = range(len(maps))
+        if chosen is not None:
+            places = [place for place in places if first + place in chosen]
+            maps = (
+                maps.only(places)
+                if isinstance(maps, StackedMaps)
+                else [maps[place] for place in places]
+            )
+        return cls(maps, places, Strip.of(maps) if len(places) >= _WORTHWHILE else None)
 
 
 class Counting:

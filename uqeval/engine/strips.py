@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
 
 from uqeval.arrays import Array, Ints, Maps
 from uqeval.maps.contract import StackedMaps, View
-
-#: The smallest number of items to count in one call: fewer cost more in compilation.
-_WORTHWHILE = 8
 
 
 class ItemsInView(Sequence[Maps]):
@@ -35,31 +31,6 @@ class ItemsInView(Sequence[Maps]):
         if place not in self._made:
             self._made[place] = self._view.maps(self._items[place])
         return self._made[place]
-
-
-@dataclass(frozen=True)
-class ItemsOfView:
-    """Maps of the items that a view has, and their `places` among the items that are counted.
-
-    `strip`: the same pixels in one row; None for few items.
-    """
-
-    maps: Sequence[Maps]
-    places: Sequence[int]
-    strip: Strip | None
-
-    @classmethod
-    def of(cls, maps: Sequence[Maps], first: int, chosen: frozenset[int] | None) -> ItemsOfView:
-        """Return the `chosen` of some items (None: all), whose first has the number `first`."""
-        places: Sequence[int] = range(len(maps))
-        if chosen is not None:
-            places = [place for place in places if first + place in chosen]
-            maps = (
-                maps.only(places)
-                if isinstance(maps, StackedMaps)
-                else [maps[place] for place in places]
-            )
-        return cls(maps, places, Strip.of(maps) if len(places) >= _WORTHWHILE else None)
 
 
 class Strip(dict[str, Array]):
