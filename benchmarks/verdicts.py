@@ -256,8 +256,9 @@ def differs(items: int, addresses: tuple[str, ...], rivals: int, tries: int) -> 
             if plainly or seed >= compared_plainly:
                 continue
             samples = Samples([scoring] * 2, [own, other], resampling)
-            both: NDArray[np.float64] = samples.table(resampling.drawn(), addresses)
-            low, high = np.nanquantile(both[0] - both[1], [0.025, 0.975], axis=0)
+            drawn = [samples.scores("drawn", address) for address in addresses]
+            differences: NDArray[np.float64] = np.stack([own[0] - own[1] for own in drawn])
+            low, high = np.nanquantile(differences, [0.025, 0.975], axis=1)
             plainly = bool(((low > 0) | (high < 0)).any())
         hits += min(holm(p), default=1.0) <= 1 - LEVEL
         before += plainly

@@ -21,6 +21,7 @@ from PIL import Image
 from small_videos import VOID, numbered, video
 
 import uqeval
+from uqeval.cli import observe
 from uqeval.usecases.selftest import synthetic_data
 
 FRAMES = 5
@@ -149,6 +150,17 @@ def test_a_full_disk_is_told_with_the_file(there: Path) -> None:
     outcome = run_uqeval("observe", there, "-o", "/dev/full", "--limit", "1")
     assert outcome.status == 2
     assert "uqeval: /dev/full cannot be written: No space left on device." in outcome.stderr
+
+
+def test_a_file_that_is_cut_goes_on_at_its_start(tmp_path: Path) -> None:
+    """As `logrotate` does with `copytruncate`."""
+    path = tmp_path / "lines.jsonl"
+    with observe._lines(str(path)) as (_, file):
+        print("before", file=file, flush=True)
+        assert path.read_text() == "before\n"
+        os.truncate(path, 0)
+        print("after", file=file, flush=True)
+    assert path.read_text() == "after\n"
 
 
 def test_quiet_and_limit(there: Path) -> None:

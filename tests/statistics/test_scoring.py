@@ -14,6 +14,7 @@ from uqeval.metrics._columns import correlation
 from uqeval.records.addresses import Address, addresses_of
 from uqeval.records.lookup import Score, find
 from uqeval.statistics.kinds import kind_of
+from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.weighting import Subset, Weighting
 from uqeval.tallies._contract import Tally
@@ -167,6 +168,31 @@ def test_the_whole_set_is_the_report(saved: tuple[Any, Any]) -> None:
             assert column == pytest.approx(value.value, rel=1e-12, abs=1e-15), address
     assert found["pavpu"].keys() == report.results["pavpu"].keys()
     assert ranked & set(addresses)
+
+
+def test_scores_that_the_states_give_are_found_together(
+    saved: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a thousand classes take one pass over the states, not a thousand."""
+    report, own = saved
+    addresses = list(dict(addresses_of(report.results)))
+    everything = Subset(range(own.items), own.items)
+    expected = {
+        address: own.exact(address) is None
+        or bool(np.isfinite(own.table(everything, [address])[0, 0]))
+        for address in addresses
+    }
+    score, calls = Scoring.scores, []
+
+    def counted(self: Scoring, sets: Any, texts: Any, states_of: Any = None) -> Any:
+        calls.append(texts)
+        return score(self, sets, texts, states_of)
+
+    monkeypatch.setattr(Scoring, "scores", counted)
+    monkeypatch.setattr(own, "_given", {})
+    assert {address: own.gives(address) for address in addresses} == expected
+    assert set(expected.values()) == {True, False}
+    assert len(calls) <= len({own.key_of(address) for address in addresses})
 
 
 @pytest.mark.parametrize("items", [[0], [1, 4], [5, 3, 0]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -297,6 +298,30 @@ def test_a_group_in_place_of_what_describes_the_arrays(
     zarr.open_group(path, mode="a").create_group(name)
     for place in (path, f"{path}/probs"):
         store_refused(place, f"s/{name} is a group, expected", "remove it")
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_a_group_in_place_of_the_mask(tmp_path: Path, form: Any) -> None:
+    path = group(tmp_path / "s", {"probs": probs()}, form=form)
+    zarr.open_group(path, mode="a").create_group("valid")
+    store_refused(path, "s/valid is a group, expected true and false", "remove it")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("consolidated", [False, True])
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("name", ["valid", "labels", "names"])
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+def test_an_array_without_its_metadata(
+    tmp_path: Path, name: str, form: Any, consolidated: bool, packed: bool
+) -> None:
+    path = group(tmp_path / "s", {"probs": probs(), name: np.ones((N, 8, 8), "u1")}, form=form)
+    if consolidated:
+        zarr.consolidate_metadata(path)
+    (Path(path) / name / ("zarr.json" if form == 3 else ".zarray")).unlink()
+    if packed:
+        path = shutil.make_archive(path, "zip", path)
+    store_refused(path, f"{name} has neither zarr.json nor .zarray", "Write the array again")
 
 
 @pytest.mark.parametrize("form", [2, 3])

@@ -205,12 +205,18 @@ def _lines(output: str | None) -> Iterator[list[IO[str]]]:
     with writing(output):
         # Append to an existing output, as the shell's >> does.
         descriptor = output if stream is None else os.dup(stream)
-        file = open(descriptor, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - closed below
+        # Closed below.
+        file = open(descriptor, "w", encoding="utf-8", opener=_appending)  # noqa: SIM115
     try:
         yield [sys.stdout, file]
     finally:
         with writing(output):  # closing flushes, and may fail again
             file.close()
+
+
+def _appending(path: str, flags: int) -> int:
+    """Open a file so that each line is written at its end, also after `logrotate` has cut it."""
+    return os.open(path, flags | os.O_APPEND, 0o666)
 
 
 def _print(text: str, streams: list[IO[str]]) -> None:

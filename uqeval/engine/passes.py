@@ -55,8 +55,8 @@ def workers_within(
         raise UsageError(
             f"--memory {shown_size(resources.memory)} is too small for one decoded chunk of "
             f"{source.where} with its accumulators and maps, which takes {shown_size(need)}. Give "
-            f"--memory {shown_size(need)}, or store smaller chunks (`uqeval convert` rewrites a "
-            "store)."
+            f"--memory {shown_size(need)}, or evaluate fewer metrics, or store smaller chunks "
+            "(`uqeval convert` rewrites a store)."
         )
     return max(1, min(resources.workers, resources.memory // max(need, 1), len(batches)))
 

@@ -214,7 +214,8 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Pavp
             raise UsageError(
                 f"--window {variant.window}: {info.where} holds items of one pixel (image "
                 f"classification), and a patch of {variant.window}×{variant.window} pixels needs "
-                "neighbours. Give --window 1, or evaluate calibration and failure."
+                "neighbours. Give --window 1, or evaluate other families (`uqeval sweep`: "
+                "--metric calibration --metric failure)."
             )
         for name, (height, width) in info.names_and_sizes:
             if variant.border == "drop" and variant.window > min(height, width):

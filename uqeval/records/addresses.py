@@ -184,7 +184,9 @@ def number_at(results: Mapping[str, Any], path: Iterable[Any]) -> float | None:
     found: Any = results
     for name in path:
         if isinstance(found, list):
-            rows = (row for row in found if isinstance(row, Mapping))
+            # Most rows are at the place of their id: a thousand are not searched for each class.
+            near = found[name : name + 1] if isinstance(name, int) and name >= 0 else []
+            rows = (row for row in itertools.chain(near, found) if isinstance(row, Mapping))
             found = next((row for row in rows if row.get("class") == name), None)
         else:
             found = found.get(name) if isinstance(found, Mapping) else None

@@ -169,10 +169,14 @@ class Scoring:
         They do not hold the ranks of the pixels of each class, for example.
         """
         if address not in self._given:
+            # All scores of a variant or part share sums of states.
+            key, beside = self.key_of(address), self.addresses_of(Address.parse(address).key)
+            texts = dict.fromkeys([address, *(t for t in beside if self.key_of(t) == key)])
             everything = Subset(range(self.items), self.items)
-            self._given[address] = self.exact(address) is None or bool(
-                np.isfinite(self.table(everything, [address])[0, 0])
-            )
+            defined = [text for text in texts if self.exact(text) is not None]
+            scores = self.scores(everything, defined)
+            self._given |= dict.fromkeys(texts, True)
+            self._given |= {text: bool(np.isfinite(scores[text][0])) for text in defined}
         return self._given[address]
 
     def key_of(self, address: str) -> str | None:

@@ -150,6 +150,29 @@ def test_what_describes_the_arrays_and_has_another_type(
     assert open_store(f"{path}::{inside}", role="predictions").names is None
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (h5py.Group, "is a group"),
+        (h5py.Empty("?"), "is empty"),
+        (np.dtype("?"), "is a type without values"),
+    ],
+)
+def test_a_mask_that_has_no_numbers(tmp_path: Path, content: Any, says: str) -> None:
+    """It is not ignored: void pixels would be evaluated."""
+    path = tmp_path / "s.h5"
+    with h5py.File(path, "w") as file:
+        file["probs"] = PROBS
+        if content is h5py.Group:
+            file.create_group("valid")
+        else:
+            file["valid"] = content
+    refused(
+        lambda: open_store(str(path), role="predictions"),
+        f"{path}::/valid {says}, expected true and false", "del group['valid']",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("inside", ["/", "/probs"])
 @pytest.mark.parametrize("is_attribute", [False, True])
 def test_the_void_id_as_a_matrix_of_one_number(

@@ -117,3 +117,18 @@ def test_the_states_of_a_run() -> None:
     for i in (3, -4):
         with pytest.raises(IndexError):
             states[i]
+
+
+def test_a_block_is_unpacked_once_for_items_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    unpack, calls = PackedItems.states, []
+
+    def counted(self: PackedItems, most: int) -> list[bytes]:
+        calls.append(self)
+        return unpack(self, most)
+
+    monkeypatch.setattr(PackedItems, "states", counted)
+    blocks = [PackedItems.of([bytes([block, i]) for i in range(50)]) for block in range(3)]
+    states = ItemStates(MOST, blocks)
+    assert [states[i] for i in range(150)] == [bytes([i // 50, i % 50]) for i in range(150)]
+    assert calls == blocks
+    assert (states[149], states[0], states[149]) == (b"\x02\x31", b"\x00\x00", b"\x02\x31")

@@ -46,6 +46,13 @@ from uqeval.stores.files.hdf5_array import Hdf5Array, attributes_of, readable
 from uqeval.stores.kinds import ALIASES, KNOWN, REGRESSION, known_as
 from uqeval.stores.orders import listed_in, with_coordinates
 
+#: Members that would be left out if they hold something else: what is expected, and an example.
+_EXAMPLES = {
+    "names": (DESCRIBING["names"], "['a', 'b']"),
+    "class_names": (DESCRIBING["class_names"], "['road', 'car']"),
+    "ignore_index": (DESCRIBING["ignore_index"], "255"),
+    "valid": ("true and false for each pixel", "a mask"),
+}
 #: Names of members that are read where they are there.
 _READ = KNOWN | ALIASES.keys() | OF_STORE | {"names", "invalid"}
 
@@ -80,7 +87,7 @@ class Hdf5Group:
                     self.warnings.append(_left_out(path, name))
                 continue
             member = group[name]
-            if name in DESCRIBING and (error := _description_error(path, name, member)):
+            if (error := _member_error(path, name, member)) is not None:
                 self.errors[str(name)] = error
                 continue
             if not isinstance(member, h5py.Dataset) or _is_placeholder(member):
@@ -317,15 +324,19 @@ def _link_error(path: str, group: Any, name: str) -> StoreError | None:
     return None
 
 
-def _description_error(path: str, name: str, member: Any) -> StoreError | None:
-    """Return the error about a member of a name in `DESCRIBING` that holds something else; None if
-    it holds what it should."""
+def _member_error(path: str, name: str, member: Any) -> StoreError | None:
+    """Return the error about a mask `valid` or a member of a name in `DESCRIBING` that holds
+    something else and would be left out; None if it holds what it should, and for other names."""
     import h5py
 
+    if name not in _EXAMPLES:
+        return None
     if not isinstance(member, h5py.Dataset):
         content = "is a group" if isinstance(member, h5py.Group) else "is a type without values"
     elif member.shape is None:
         content = "is empty"
+    elif name == "valid":
+        return None  # `resolve` checks its numbers
     else:
         kind, rank = member.dtype, len(member.shape)
         is_text = h5py.check_string_dtype(kind) is not None
@@ -337,9 +348,9 @@ def _description_error(path: str, name: str, member: Any) -> StoreError | None:
             return None
         noun = "texts" if is_text else "references" if h5py.check_ref_dtype(kind) else cut(kind)
         content = f"holds {noun} of shape {member.shape}"
-    example = {"names": "['a', 'b']", "class_names": "['road', 'car']", "ignore_index": "255"}[name]
+    expected, example = _EXAMPLES[name]
     return StoreError(
-        f"{cut(path)}::{cut(member.name)} {content}, expected {DESCRIBING[name]}. Write it "
+        f"{cut(path)}::{cut(member.name)} {content}, expected {expected}. Write it "
         f"again (in h5py: del group['{name}']; group['{name}'] = {example}), or remove it."
     )
 

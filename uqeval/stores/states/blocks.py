@@ -78,6 +78,8 @@ class ItemStates(Sequence[bytes]):
 
     most: int
     blocks: list[PackedItems] = field(default_factory=list)
+    #: The block of the last item that was read, and its states: items are mostly read in order.
+    _unpacked: tuple[PackedItems, list[bytes]] | None = None
 
     def __len__(self) -> int:
         return sum(block.items for block in self.blocks)
@@ -97,9 +99,15 @@ class ItemStates(Sequence[bytes]):
             at += len(self)
         for block in self.blocks if at >= 0 else ():
             if at < block.items:
-                return block.states(self.most)[at]
+                return self._states_of(block)[at]
             at -= block.items
         raise IndexError("there is no such item")
+
+    def _states_of(self, block: PackedItems) -> list[bytes]:
+        last = self._unpacked  # another thread may replace it
+        if last is None or last[0] is not block:
+            last = self._unpacked = block, block.states(self.most)
+        return last[1]
 
 
 class Block(NamedTuple):

@@ -32,6 +32,9 @@ from uqeval.stores.zarr.metadata import (
 from uqeval.stores.zarr.source import FolderSource, Source, ZipSource, array_place, is_url
 from uqeval.stores.zarr.writer import HIDDEN
 
+#: What is expected in place of a group of a name, which would be left out otherwise.
+_NO_GROUPS = {name: (expected, "an array or an attribute") for name, expected in DESCRIBING.items()}
+_NO_GROUPS["valid"] = "true and false for each pixel", "an array"
 _CONTINUE = "Wait for its job, or run it again with {}, which continues it."
 
 
@@ -81,10 +84,11 @@ class ZarrGroup:
                 node = load_node(self.source, place)
                 where = array_place(self.source, place)
                 layout = load_layout(self.source, place, where, node)
-                if layout is None and name in DESCRIBING and self._is_group(place, node):
+                if layout is None and name in _NO_GROUPS and self._is_group(place, node):
+                    expected, kinds = _NO_GROUPS[name]
                     return StoreError(
-                        f"{where} is a group, expected {DESCRIBING[name]}. Write an array or an "
-                        "attribute of this name, or remove it."
+                        f"{where} is a group, expected {expected}. Write {kinds} of this name, or "
+                        "remove it."
                     )
                 return layout
             except StoreError as error:
@@ -100,6 +104,18 @@ class ZarrGroup:
             else:
                 others.append(name)
         return others
+
+    def refuse_without_metadata(self, names: Sequence[str]) -> None:
+        """Note folders of these names that have neither an array nor a group, if runs read arrays
+        of such names: without the metadata of its mask, a store would be evaluated as one without
+        a mask."""
+        for name in sorted((KNOWN | DESCRIBING.keys()).intersection(names)):
+            place = f"{self.name}/{name}" if self.name else name
+            if not self._is_group(place, load_node(self.source, place)):
+                self.unreadable[name] = StoreError(
+                    f"{array_place(self.source, place)} has neither zarr.json nor .zarray, so its "
+                    "numbers cannot be read. Write the array again, or remove the folder."
+                )
 
     def _is_group(self, place: str, node: Document | None) -> bool:
         """Return whether there is a group; a server is not asked for one of version 2."""
@@ -183,6 +199,8 @@ def _group(source: Source, name: str, node: Document | None) -> ZarrGroup | None
     unlisted = not (source.listable or recorded)
     group = ZarrGroup(source, name, attributes, {}, (), {}, unlisted)
     groups = group.look_up(children)
+    if source.listable:
+        group.refuse_without_metadata(groups)
     return replace(group, groups=tuple(groups) if source.listable else ())
 
 
