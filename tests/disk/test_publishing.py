@@ -182,6 +182,17 @@ def test_nothing_is_left_of_a_file_that_fails(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 3
 
 
+def test_a_file_replaces_no_device(tmp_path: Path) -> None:
+    """Root could replace `/dev/zero` by a file."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match="not a regular file"):
+            p.write_file(tmp_path / name, b"new")
+    assert (tmp_path / "pipe").is_fifo() and (tmp_path / "link").is_symlink()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_a_demo_begins_again_where_one_was_killed(tmp_path: Path) -> None:
     from uqeval.errors import OutputError
     from uqeval.usecases.demo.making import _begin

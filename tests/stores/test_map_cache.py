@@ -234,6 +234,21 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     assert reused(same(cache, given, {"pavpu": {}})) == ITEMS
 
 
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    """Others may write to a shared cache: a link in it must not replace a file of the user."""
+    given, cache, own = store(tmp_path / "s.zarr"), tmp_path / "cache", tmp_path / "own"
+    own.write_text("mine")
+    run(cache, given, {"pavpu": {}})
+    linked = files(cache)[::2]
+    for path in linked:
+        path.unlink()
+        path.symlink_to(own)
+    same(cache, given, {"pavpu": {}})
+    assert own.read_text() == "mine"
+    assert not any(path.is_symlink() for path in linked)
+    assert reused(same(cache, given, {"pavpu": {}})) == ITEMS
+
+
 def test_paths_and_machines_tell_items_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,9 +74,12 @@ def new_file(path: str | Path, *, revert: bool = True) -> Iterator[IO[bytes]]:
     """Yield a file whose content replaces `path` when the context ends without an exception.
 
     If `path` is a link, its target is replaced. The mode of the old file stays. After an exception
-    the old content is unchanged, and no temporary file remains. Raises `OSError`.
+    the old content is unchanged, and no temporary file remains. Raises `OSError`, also for a device
+    or a pipe, which a file must not replace.
     """
     target = resolved(path)
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(target))
     temporary = hidden_path(target)
     file = temporary.open("xb")
     try:

@@ -187,7 +187,10 @@ class Scoring:
     def table(self, sets: ItemSets, addresses: Sequence[str]) -> Floats:
         """Return the scores at `addresses` of sets of items, [set, address]."""
         scores = self.scores(sets, addresses)
-        return np.stack([scores[address] for address in addresses], axis=1)
+        table = np.empty((sets.sets, len(addresses)))
+        for column, address in enumerate(addresses):
+            table[:, column] = scores[address]
+        return table
 
     def scores(
         self, sets: ItemSets, addresses: Sequence[str], states_of: SetsOf | None = None

@@ -102,12 +102,15 @@ def _read(
 def write_checked(path: Path, values: Array) -> bool:
     """Write an array completely or not at all; return whether it exists.
 
-    It does not if the disk is nearly full, or cannot be written.
+    It does not if the disk is nearly full, or cannot be written. A link or a pipe in its place is
+    replaced, and no link is followed: others may write to the folder of a cache.
     """
     try:
         path.parent.mkdir(exist_ok=True)
         if not has_room(path.parent, values.nbytes):
             return False
+        if path.is_symlink() or not path.is_file():
+            path.unlink(missing_ok=True)
         with new_file(path) as file:
             _write(file, path.name, values)
     except OSError:
